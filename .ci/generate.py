@@ -15,15 +15,15 @@ from jupyter_dist.protocol import (
     messages,
     models,
     profiles,
+    queries,
     requests,
     specs,
     states,
 )
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.server.http.openapi import build_openapi
-from jupyter_dist.server.http.rest.machine import API_VERSION
-from jupyter_dist.server.http.routes import ROUTES
 from jupyter_dist.server.http.schemas import fields_of, types_in
+from jupyter_dist.server.operations import API_VERSION
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +49,7 @@ NAMED_UNIONS = {
 
 def files() -> dict[Path, str]:
     """What is generated, by path."""
-    document = build_openapi(ROUTES, "/jupyter-dist/api", str(API_VERSION))
+    document = build_openapi("/jupyter-dist/api", str(API_VERSION))
     return {
         ROOT / "docs" / "openapi.json": json.dumps(document, indent=1) + "\n",
         ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),
@@ -76,7 +76,7 @@ def typescript() -> str:
         "/** The first protocol of groups whose ranks can ask for input. */\n"
         f"export const ROAD_PROTOCOL = {specs.ROAD_PROTOCOL};\n"
     )
-    modules = (models, machine, memory, differences, curves, profiles, requests, messages)
+    modules = (models, machine, memory, differences, curves, profiles, requests, queries, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
     return "\n".join(parts)

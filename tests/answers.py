@@ -9,8 +9,8 @@ from typing import Any
 
 import jsonschema
 
+from jupyter_dist.protocol.operations import OPERATIONS, path_pattern
 from jupyter_dist.server.http.openapi import build_openapi
-from jupyter_dist.server.http.routes import ROUTES
 
 MAX_BYTES = 1 << 16  # longer ones cost seconds, and have more of the same
 MANY = 200
@@ -22,7 +22,7 @@ _checked: Counter[str] = Counter()
 @functools.cache
 def document() -> dict[str, Any]:
     """The document, with objects that have their own fields alone: to clients, others may come in later versions."""
-    built = build_openapi(ROUTES, "/", "1")
+    built = build_openapi("/", "1")
     closed = {
         name: {**schema, "additionalProperties": False} if "properties" in schema else schema
         for name, schema in built["components"]["schemas"].items()
@@ -41,17 +41,17 @@ def validator(path: str, verb: str, status: str) -> Any:
 def check_answer(verb: str, path: str, status: int, answer: Any) -> None:
     """Raise unless it is what the document says of that address."""
     path = path.partition("?")[0].strip("/")
-    route = next((route for route in ROUTES if re.fullmatch(route.pattern(), path)), None)
+    route = next((one.path for one in OPERATIONS if re.fullmatch(path_pattern(one.path), path)), None)
     if route is None:
         found = component("ErrorAnswer")
     elif (
         status >= 400
-        and str(status) not in document()["paths"][f"/{route.path}"].get(verb.lower(), {"responses": ()})["responses"]
+        and str(status) not in document()["paths"][f"/{route}"].get(verb.lower(), {"responses": ()})["responses"]
     ):
         found = component("ErrorAnswer")  # a method that is not taken, a server that fails
     else:
-        found = validator(f"/{route.path}", verb.lower(), str(status))
-    if found is not None and _is_looked_at(f"{verb} {route and route.path} {status}"):
+        found = validator(f"/{route}", verb.lower(), str(status))
+    if found is not None and _is_looked_at(f"{verb} {route} {status}"):
         found.validate(answer)
 
 

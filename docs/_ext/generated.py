@@ -27,7 +27,7 @@ from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
-from jupyter_dist.server.http.routes import PREFIX, ROUTES
+from jupyter_dist.server.http.routes import PREFIX
 from jupyter_dist.server.http.schemas import object_schema
 
 ROOT = Path(__file__).parents[2]
@@ -169,7 +169,7 @@ def _help_columns() -> Iterator[None]:
 
 def openapi() -> dict[str, Any]:
     """The document that a server gives at openapi.json."""
-    return build_openapi(ROUTES, f"/{PREFIX}", __version__)
+    return build_openapi(f"/{PREFIX}", __version__)
 
 
 def operations() -> Lines:
@@ -181,7 +181,8 @@ def operations() -> Lines:
 
 
 def _operation(verb: str, path: str, operation: dict[str, Any], in_path: list[dict[str, Any]]) -> Lines:
-    yield from (f"### {verb.upper()} {path}", "", f"{operation['summary']}. Action: `{operation['x-action']}`.", "")
+    yield from (f"### {verb.upper()} {path}", "", f"{operation['summary']}. Right: `{operation['x-right']}`.", "")
+    yield from ((operation["description"], "") if "description" in operation else ())
     yield from table(
         ("parameter", "in", "type", "meaning"),
         (

@@ -177,7 +177,7 @@ def all_records(group: Group, rank: int) -> list[LogRecord]:
     before: int | None = None
     while True:
         path = ("groups", group.id, "ranks", str(rank), "log")
-        page = group.client.ask("GET", *path, params={"tail": PAGE_BYTES, "before": before})
+        page = group.client.ask("GET", *path, params={"tail_bytes": PAGE_BYTES, "before": before})
         pages.append(page["records"])
         if not page["more"] or not page["records"]:
             return [record for found in reversed(pages) for record in found]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MAX_CODE_BYTES = 16 << 20
 MAX_COMPLETE_CHARS = 1 << 20
+# JSON writes some characters with more bytes than UTF-8.
+MAX_CODE_BODY_BYTES = MAX_CODE_BYTES + (4 << 20)
+MAX_COMPLETE_BODY_BYTES = 2 * MAX_COMPLETE_CHARS
 MAX_CPU_RANKS = 64  # of a node
 MAX_NODES = 1024
 MAX_GROUP_RANKS = 4096
@@ -86,6 +89,7 @@ Expression = Annotated[
     Field(
         "A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.",
         maxLength=MAX_EXPRESSION_LENGTH,
+        default="all",
     ),
 ]
 
@@ -323,7 +327,9 @@ class CompleteRequest(TypedDict):
 class InspectRequest(CompleteRequest):
     """The body of POST .../inspect."""
 
-    detail: NotRequired[Annotated[int, Field("0: as `name?`; 1: as `name??`, with the source.", minimum=0, maximum=1)]]
+    detail: NotRequired[
+        Annotated[int, Field("0: as `name?`; 1: as `name??`, with the source.", minimum=0, maximum=1, default=0)]
+    ]
 
 
 class DebugRequest(TypedDict):

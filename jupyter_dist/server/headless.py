@@ -28,9 +28,9 @@ for _unused in ("isoduration", "rfc3339_validator", "rfc3986_validator", "rfc398
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
+from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.server.http.bare import MAX_UNASKED_BYTES, bare_application
-from jupyter_dist.server.http.openapi import operations_of
-from jupyter_dist.server.http.routes import PREFIX, ROUTES
+from jupyter_dist.server.http.routes import PREFIX
 from jupyter_dist.server.service import Service, Settings
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.system.limits import within
@@ -157,9 +157,9 @@ def _status(port: int, method: str, path: str) -> bytes:
 
 def _addresses() -> Iterator[tuple[str, str]]:
     """Return all of our URLs, and others."""
-    for route in ROUTES:
-        path = re.sub(r"{\w+}", "0", route.path)
-        yield from ((verb.upper(), f"/{PREFIX}/{path}") for verb in operations_of(route.handler))
+    for operation in OPERATIONS:
+        path = re.sub(r"{\w+}", "0", operation.path)
+        yield operation.verb.upper(), f"/{PREFIX}/{path}"
     yield from (("POST", path) for path in OTHERS)
 
 

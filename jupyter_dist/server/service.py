@@ -16,7 +16,9 @@ from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.notices import Notices
+from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.groups.resolve import GroupDefaults
+from jupyter_dist.server.operations import ServerOperations
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.server.spawner.spawner import find as find_spawner
@@ -39,12 +41,15 @@ class Cap:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def one(self, handler: Any) -> Iterator[None]:
-        """Count one for the user of the request while the block runs.
+    def counted(self, handler: Any, is_capped: bool = True) -> Iterator[None]:
+        """Count one for the user of the request while the block runs, if it is of what is capped.
 
         Raises:
             JupyterDistError: `too_many`.
         """
+        if not is_capped:
+            yield
+            return
         user = _user(handler)
         if self._open[user] >= self._limit:
             message = f"You have {self._limit} {self._what} open."
@@ -129,11 +134,16 @@ class Service:
             keep_warm=settings.warm_environment,
             launchers=lambda: _launchers(config),
         )
+        self.operations = ServerOperations(self.manager, self.version)
         self._notices = Notices(self.manager, settings.notice_command, settings.notice_seconds)
         self._ends_groups = settings.on_server_stop == "end"
         self._adoption: asyncio.Task[None] | None = None
         self._adopted_at = 0.0
         self._was_adopted = False
+
+    def group(self, id_or_name: str) -> GroupOperations:
+        """Return the operations of a group. Raises JupyterDistError `unknown_group`."""
+        return GroupOperations(self.manager.get(id_or_name), self.manager)
 
     async def start(self) -> None:
         """Adopt the groups that an earlier server left, once the event loop runs."""

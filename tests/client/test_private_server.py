@@ -18,8 +18,7 @@ from waits import PATIENCE, running, until
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.servers import Server, private_server
 from jupyter_dist.client.servers import private as starting
-from jupyter_dist.server.http.openapi import operations_of
-from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.protocol.operations import OPERATIONS
 
 OPEN = {
     "IdentityProvider": {"token": ""},
@@ -41,7 +40,6 @@ c.ServerApp.identity_provider_class = Anybody
 c.HeadlessServer.identity_provider_class = Anybody
 c.HeadlessServer.ip = "0.0.0.0"
 """
-PATHS = [route.path.format(name="x", group="x", rank=0, execution="x") for route in ROUTES]
 OTHERS = ["api/contents", "api/kernels", "api/sessions", "api/kernelspecs", "files/x", "api/terminals"]
 
 
@@ -80,9 +78,9 @@ def test_a_private_server_takes_its_token_and_listens_on_loopback_whatever_is_co
         listens = [found.laddr.ip for found in psutil.Process(server.pid).net_connections() if found.status == "LISTEN"]
         assert listens == ["127.0.0.1"]
         for token in (None, "wrong"):
-            for path, route in zip(PATHS, ROUTES, strict=True):
-                for verb in operations_of(route.handler):
-                    assert status(server, verb.upper(), f"jupyter-dist/api/{path}", token) == 403, (verb, path)
+            for operation in OPERATIONS:
+                path = f"jupyter-dist/api/{operation.path.format(name='x', group='x', rank=0, execution_id='x')}"
+                assert status(server, operation.verb.upper(), path, token) == 403, operation.name
             for path in OTHERS:
                 assert status(server, "GET", path, token) == 403
         assert status(server, "GET", "jupyter-dist/api/groups", server.token) == 200

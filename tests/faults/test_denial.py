@@ -23,7 +23,7 @@ SECRET = "what-stands-in-a-file-of-somebody-else"
 
 # A handler of ours that fails in a way nobody foresaw.
 BREAKS = """
-from jupyter_dist.server.http.rest.groups import GroupsHandler
+from jupyter_dist.server.http.routes import HANDLERS
 from tornado import web
 
 def _jupyter_server_extension_points():
@@ -33,7 +33,7 @@ def _load_jupyter_server_extension(app):
     @web.authenticated
     async def get(self):
         raise RuntimeError("nobody foresaw this")
-    GroupsHandler.put = get
+    HANDLERS["groups"].put = get
 """
 
 
@@ -119,7 +119,7 @@ os.symlink('/etc', folder + '/etc')
 print('planted')
 """
     assert server.run("g", code, "0")["execution"]["state"] == "ok"
-    said = [server.download("g", 0), str(server.ask("GET", "groups/g/ranks/0/log?tail=1000000"))]
+    said = [server.download("g", 0), str(server.ask("GET", "groups/g/ranks/0/log?tail_bytes=1000000"))]
     view = server.run("g", "print('fine')", "0")
     assert view["items"][0]["output"]["text"] == "fine\n"
     assert all("planted" in text for text in said)
@@ -152,7 +152,7 @@ print('planted records')
     before = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
     assert server.run("g", code, "0")["execution"]["state"] == "ok"
     assert server.run("g", "print('fine')")["items"][0]["output"]["text"] == "fine\n"
-    page = server.ask("GET", "groups/g/ranks/1/log?tail=1000000")
+    page = server.ask("GET", "groups/g/ranks/1/log?tail_bytes=1000000")
     assert page["records"][-1]["kind"] == "end"
     assert "fine" in server.download("g", 1)
     grown = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]) - before

@@ -64,7 +64,7 @@ class LogPage:
     def _fetch(self, rank: int, before: int, have: int) -> None:
         """What the channel left out is a page away."""
         while before > have + 1:
-            page = self.server.ask("GET", f"groups/g/ranks/{rank}/log?tail=4000000&before={before}")
+            page = self.server.ask("GET", f"groups/g/ranks/{rank}/log?tail_bytes=4000000&before={before}")
             records = [record for record in page["records"] if record["seq"] > have]
             self._take(rank, records)
             if not page["records"] or page["first"] <= have + 1 or not page["more"]:

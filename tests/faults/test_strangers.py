@@ -17,8 +17,7 @@ import pytest
 from leaks import nothing_left
 from waits import PATIENCE
 
-from jupyter_dist.server.http.openapi import operations_of
-from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
 from .server import TOKEN, JupyterServer
@@ -222,10 +221,10 @@ def test_reading_changes_nothing(server):
     server.run("g", "kept = 1")
     before = server.ask("GET", "groups/g")
     execution = server.ask("GET", "groups/g/executions")["executions"][0]["id"]
-    for route in (*ROUTES, *ROUTES):
-        if "get" in operations_of(route.handler) and route.path != "channel":
-            path = route.path.format(group="g", rank=0, execution=execution, name="python3")
-            if path.endswith("/trace"):  # the cell was not profiled
+    for operation in (*OPERATIONS, *OPERATIONS):
+        if operation.verb == "get" and operation.name != "channel":
+            path = operation.path.format(group="g", rank=0, execution_id=execution, name="python3")
+            if operation.name == "trace_file":  # the cell was not profiled
                 assert server.refused("GET", path)[0] == 404
             else:
                 server.ask("GET", path)

@@ -1,12 +1,22 @@
-"""The served description is valid OpenAPI, and says exactly what the router does."""
+"""The served description is valid OpenAPI, and what it describes is what the router serves and the server carries out."""
 
+import inspect
 import re
 
+import pytest
 from openapi_spec_validator import validate
 
+from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.http.jupyter import JUPYTER
-from jupyter_dist.server.http.openapi import VERBS, build_openapi, operations_of
-from jupyter_dist.server.http.routes import PREFIX, ROUTES, tornado_routes
+from jupyter_dist.server.http.openapi import build_openapi
+from jupyter_dist.server.http.rest.answering import SPECIAL
+from jupyter_dist.server.http.routes import PREFIX, tornado_routes
+from jupyter_dist.server.http.schemas import body_schema
+from jupyter_dist.server.operations import ServerOperations
+
+VERBS = ("get", "post", "put", "patch", "delete")
+WITHOUT_METHOD = {"channel", "openapi"}  # of HTTP alone
 
 
 async def test_it_is_served_and_valid(jp_serverapp, ask, jp_base_url):
@@ -15,20 +25,38 @@ async def test_it_is_served_and_valid(jp_serverapp, ask, jp_base_url):
     assert document["servers"] == [{"url": f"{jp_base_url}jupyter-dist/api"}]
 
 
-def documented():
-    paths = build_openapi(ROUTES, "/", "1")["paths"]
-    return {(path, verb) for path, item in paths.items() for verb in item if verb in VERBS}
-
-
 def test_every_route_and_verb_is_documented_and_the_other_way_round():
-    routed = set()
-    for (pattern, handler, *_), route in zip(tornado_routes(JUPYTER), ROUTES, strict=False):
-        sample = re.sub(r"\{rank\}", "0", f"/{PREFIX}/{route.path}")
-        assert re.fullmatch(pattern, re.sub(r"\{\w+\}", "x", sample)), pattern
-        assert issubclass(handler, route.handler)
-        for verb in VERBS:
-            own = vars(route.handler).get(verb)
-            assert (own is not None) == (verb in operations_of(handler)), (route.path, verb)
-            if own is not None:
-                routed.add((f"/{route.path}", verb))
-    assert routed == documented()
+    paths = build_openapi("/", "1")["paths"]
+    *routes, (anything, *_) = tornado_routes(JUPYTER)
+    assert len(routes) == len(paths)
+    for path, item in paths.items():
+        sample = f"/{PREFIX}{re.sub(r'{.+?}', 'x', path.replace('{rank}', '0'))}"
+        (handler,) = {found for pattern, found in routes if re.fullmatch(pattern, sample)}
+        own = {verb for cls in handler.__mro__[1:2] for verb in VERBS if verb in vars(cls)}
+        assert own == set(item) & set(VERBS), path
+    assert re.fullmatch(anything, f"/{PREFIX}/nothing/here")
+
+
+def test_names_of_operations_are_unique_and_so_are_their_addresses():
+    assert len({operation.name for operation in OPERATIONS}) == len(OPERATIONS)
+    assert len({(operation.verb, operation.path) for operation in OPERATIONS}) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    "operation", [one for one in OPERATIONS if one.name not in WITHOUT_METHOD], ids=lambda o: o.name
+)
+def test_each_operation_is_a_method_that_takes_its_arguments(operation):
+    method = getattr(GroupOperations if operation.is_of_group else ServerOperations, operation.name)
+    taken = dict(list(inspect.signature(method).parameters.items())[1:])
+    open_ended = any(one.kind is one.VAR_KEYWORD for one in taken.values())  # as of a dataclass that names all fields
+    taken = {name: one for name, one in taken.items() if one.kind is not one.VAR_KEYWORD}
+    schemas = [body_schema(model) for model in (operation.body, operation.query) if model is not None]
+    fields = {name: field for schema in schemas for name, field in schema["properties"].items()}
+    known = {*operation.arguments, *fields, *(["key"] if operation.is_keyed else [])}
+    assert set(taken) <= known | ({"owner"} if operation.name in SPECIAL else set())
+    assert open_ended or known == set(taken)
+    for name, parameter in taken.items():
+        needed = name in operation.arguments or any(name in schema["required"] for schema in schemas)
+        assert (parameter.default is parameter.empty) == needed, name
+        if "default" in fields.get(name, {}):
+            assert parameter.default == fields[name]["default"], name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from urllib.parse import quote
 
@@ -9,64 +10,39 @@ import pytest
 from jupyter_server.auth.authorizer import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from jupyter_dist.server.http.openapi import operations_of
-from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.protocol.operations import BY_NAME, OPERATIONS
 
-# New URLs are added here by hand, after thinking about what they can cause.
-RIGHTS = {
-    ("get", ""): "read",
-    ("get", "openapi.json"): "read",
-    ("get", "environments"): "read",
-    ("get", "launchers"): "read",  # runs sinfo
-    ("post", "environments/{name}/warm"): "write",  # the same ones, never a path
-    ("get", "devices"): "read",
-    ("get", "prepared"): "read",
-    ("get", "groups"): "read",
-    ("post", "groups"): "execute",
-    ("get", "groups/{group}"): "read",
-    ("delete", "groups/{group}"): "execute",
-    ("post", "groups/{group}/owners"): "execute",
-    ("post", "groups/{group}/interrupt"): "execute",
-    ("post", "groups/{group}/restart"): "execute",
-    ("post", "groups/{group}/replace"): "execute",
-    ("post", "groups/{group}/reform"): "execute",
-    ("post", "groups/{group}/ranks/{rank}/kill"): "execute",
-    ("post", "groups/{group}/ranks/{rank}/complete"): "execute",  # asking for attributes runs code
-    ("post", "groups/{group}/ranks/{rank}/comms"): "execute",  # a callback of a widget runs
-    ("post", "groups/{group}/debug"): "execute",
-    ("post", "groups/{group}/ranks/{rank}/inspect"): "execute",  # so does asking for their documentation
-    ("post", "groups/{group}/empty-cache"): "execute",
-    ("get", "groups/{group}/memory"): "read",
-    ("get", "groups/{group}/samples"): "read",
-    ("get", "groups/{group}/history"): "read",
-    ("get", "groups/{group}/variables"): "read",  # by types alone, runs no code of cells
-    ("post", "groups/{group}/compare"): "execute",  # takes the time of ranks
-    ("get", "groups/{group}/drift"): "read",  # from what the server knows; asks no rank
-    ("get", "groups/{group}/stacks"): "read",  # asks the side threads, runs no code of cells
-    ("post", "groups/{group}/executions"): "execute",
-    ("get", "groups/{group}/executions"): "read",
-    ("get", "groups/{group}/executions/{execution}"): "read",
-    ("delete", "groups/{group}/executions/{execution}"): "execute",
-    ("post", "groups/{group}/executions/{execution}/input"): "execute",
-    ("post", "groups/{group}/executions/{execution}/extend"): "execute",
-    ("get", "groups/{group}/executions/{execution}/curves"): "read",
-    ("get", "groups/{group}/executions/{execution}/curves/download"): "read",
-    ("get", "groups/{group}/executions/{execution}/trace"): "read",
-    ("post", "groups/{group}/script"): "read",  # writes no file, and runs nothing
-    ("get", "groups/{group}/ranks/{rank}/log"): "read",
-    ("get", "groups/{group}/ranks/{rank}/log/download"): "read",
-    ("get", "channel"): "read",
-}
+EXECUTE = [operation for operation in OPERATIONS if operation.right == "execute"]
+PLACES = {"group": "x", "rank": "0", "execution_id": "e-1", "name": "python3"}
 
 
-def test_every_address_takes_the_right_for_what_it_can_cause():
-    declared = {
-        (verb, route.path): operation.action
-        for route in ROUTES
-        for verb, operation in operations_of(route.handler).items()
+def test_what_changes_something_needs_the_right_to_execute_or_a_reason_why_not():
+    changing = [operation for operation in OPERATIONS if operation.verb != "get"]
+    assert {operation.name for operation in changing if operation.right != "execute"} == {
+        operation.name for operation in OPERATIONS if operation.why_not_execute
     }
-    assert declared == RIGHTS
-    assert {route.handler.auth_resource for route in ROUTES} == {"jupyter_dist"}
+    with pytest.raises(ValueError, match="or a reason why not"):
+        dataclasses.replace(BY_NAME["interrupt"], right="read")
+    dataclasses.replace(BY_NAME["interrupt"], right="write", why_not_execute="It is a test.")
+
+
+async def test_the_authorizer_is_asked_for_the_right_of_each_operation(jp_serverapp, jp_fetch):
+    asked = []
+
+    class Asked(Authorizer):
+        def is_authorized(self, handler, user, action, resource):
+            asked.append((action, resource))
+            return False
+
+    jp_serverapp.web_app.settings["authorizer"] = Asked(parent=jp_serverapp)
+    for operation in OPERATIONS:
+        if operation.name != "channel":
+            path = operation.path.format(**PLACES)
+            with pytest.raises(HTTPClientError) as raised:
+                await jp_fetch(
+                    "jupyter-dist", f"api/{path}", method=operation.verb.upper(), allow_nonstandard_methods=True
+                )
+            assert (raised.value.code, asked.pop()) == (403, (operation.right, "jupyter_dist")), operation.name
 
 
 class NoExecute(Authorizer):
@@ -93,16 +69,9 @@ async def test_who_may_not_execute_starts_no_program_of_his_choice(jp_serverapp,
         assert (status, error["code"]) == (400, "bad_environment")
     body = {"python": str(program)}
     assert (await refused("groups", method="POST", json=body))[0] == 403
-    codes = []
-    for verb, path in RIGHTS:
-        asked = path.format(name=quote(str(program), safe=""), group="x", rank="0", execution="e-1")
-        if path != "channel":
-            try:
-                await jp_fetch("jupyter-dist", "api", asked, method=verb.upper(), allow_nonstandard_methods=True)
-            except HTTPClientError as err:
-                codes.append(err.code)
-    assert codes
-    assert max(codes) < 500
+    for operation in EXECUTE:
+        asked = operation.path.format(**{**PLACES, "name": quote(str(program), safe="")})
+        assert (await refused(asked, method=operation.verb.upper(), allow_nonstandard_methods=True))[0] == 403
     assert not (program.parent / "ran").exists()
 
 

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.http.openapi import operations_of
-from jupyter_dist.server.http.routes import ROUTES
-from jupyter_dist.server.http.schemas import MAX_EXECUTE_BYTES, MAX_START_BYTES, body_schema
+from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.operations.of_server import MAX_START_BYTES
+from jupyter_dist.protocol.requests import MAX_CODE_BODY_BYTES
+from jupyter_dist.server.http.schemas import body_schema
 from jupyter_dist.server.http.strictjson import MAX_VALUES, SMALL_BYTES, parse_json
 
 STARTS = [
@@ -80,7 +81,7 @@ async def test_methods_that_an_address_does_not_take(jp_serverapp, refused):
 
 
 async def test_a_body_that_is_too_large_is_refused(jp_serverapp, refused):
-    limits = {"groups/x/interrupt": SMALL_BYTES, "groups": MAX_START_BYTES, "groups/x/executions": MAX_EXECUTE_BYTES}
+    limits = {"groups/x/interrupt": SMALL_BYTES, "groups": MAX_START_BYTES, "groups/x/executions": MAX_CODE_BODY_BYTES}
     for path, size in limits.items():
         status, error = await refused(path, method="POST", body=b" " * (size + 1))
         assert (status, error["code"]) == (413, "too_large")
@@ -185,12 +186,9 @@ def unbounded(schema, path):
 
 def test_all_that_we_are_sent_is_bounded():
     found = []
-    for route in ROUTES:
-        for verb, declared in operations_of(route.handler).items():
-            where = f"{verb} {route.path}"
-            found += unbounded(body_schema(declared.body), where) if declared.body is not None else []
-            for name, schema in declared.query.items():
-                found += unbounded(schema, f"{where}?{name}")
+    for operation in OPERATIONS:
+        for model in (operation.body, operation.query):
+            found += unbounded(body_schema(model), operation.name) if model is not None else []
     assert found == []
     assert list(unbounded({"type": ["object", "null"]}, "x")) == ["x: an object", "x.*: anything"]
 
@@ -200,7 +198,7 @@ async def test_query_arguments_are_checked(jp_serverapp, refused):
         ("groups/x", "wait", ["long", "nan", "inf", "-inf", "1e999", "1e2", "-1", "301", "", "1_0", "٣", " 1", "0x1"]),
         ("groups/x", "not_state", ["x" * 100]),
         ("groups/x/executions/e-1", "wait", ["nan", "Infinity"]),
-        ("groups/x/ranks/0/log", "tail", ["0", "1.5", "99999999999", "nan", "True"]),
+        ("groups/x/ranks/0/log", "tail_bytes", ["0", "1.5", "99999999999", "nan", "True"]),
         ("groups/x/ranks/0/log", "before", ["0", "9" * 17, "9" * 9999]),
     ]:
         for value in values:

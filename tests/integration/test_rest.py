@@ -121,7 +121,7 @@ async def test_restart_forgets_variables_and_keeps_the_log(api):
     assert kinds[:3] == ["begin", "stream", "end"]
     assert "note" in kinds
     assert log["records"][-1]["seq"] == log["seq"]
-    earlier = await api.ask("GET", "groups/g/ranks/1/log", before=log["records"][1]["seq"], tail=10)
+    earlier = await api.ask("GET", "groups/g/ranks/1/log", before=log["records"][1]["seq"], tail_bytes=10)
     assert [record["kind"] for record in earlier["records"]] == ["begin"]
     assert not earlier["more"]
 

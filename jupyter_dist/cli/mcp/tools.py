@@ -192,7 +192,7 @@ async def logs(client: AsyncClient, arguments: Arguments, max_chars: int) -> str
     """Return the last records of a rank's log, or those before a record."""
     group = await client.attach(arguments.get("group"))
     rank = arguments.get("rank", 0)
-    params = {"tail": max_chars, "before": arguments.get("before")}
+    params = {"tail_bytes": max_chars, "before": arguments.get("before")}
     found = await client.api.ask("GET", "groups", group.id, "ranks", str(rank), "log", params=params)
     text = log_text(found["records"])
     older = f"logs(rank={rank}, before={found['first']}) shows what is before." if found["more"] else ""

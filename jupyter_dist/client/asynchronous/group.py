@@ -311,7 +311,7 @@ class AsyncGroup:
 
     async def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
-        answer: machine.History = await self._ask("GET", "history", params={"n": number})
+        answer: machine.History = await self._ask("GET", "history", params={"number": number})
         return answer["cells"]
 
     async def interrupt(self, ranks: str = "all") -> models.Interrupted:
@@ -385,7 +385,7 @@ class AsyncGroup:
 
     async def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
         """Return the last records of a rank's log (docs/api.md, LogRecord)."""
-        page = await self._ask("GET", "ranks", str(rank), "log", params={"tail": tail_bytes})
+        page = await self._ask("GET", "ranks", str(rank), "log", params={"tail_bytes": tail_bytes})
         records: list[models.LogRecord] = page["records"]
         return records
 

@@ -9,11 +9,12 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.profiles import MAX_RANK_TRACE_BYTES, TRACES
+from jupyter_dist.protocol.profiles import MAX_RANK_TRACE_BYTES, PROFILE_MIME, TRACES
 
 READ_BYTES = 1 << 18
 MAX_TRACE_BYTES = 1 << 30  # of all ranks together, as text
@@ -85,3 +86,13 @@ def _lines(path: Path) -> Iterator[bytes]:
                     return
     except (OSError, zlib.error):
         return
+
+
+def clock_shifts(items: Iterable[models.ViewItem]) -> dict[int, float]:
+    """Return the differences between the clocks of ranks, in microseconds, from the profile in a cell's outputs."""
+    for item in reversed(list(items)):
+        output = item.get("output")
+        if output is not None and output["output_type"] == "display_data" and PROFILE_MIME in output["data"]:
+            rows = output["data"][PROFILE_MIME]["ranks"]
+            return {int(row["rank"]): float(row["shift_seconds"]) * 1e6 for row in rows}
+    return {}

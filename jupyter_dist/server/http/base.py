@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tornado import web
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.groups.group import ManagedGroup
-from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.protocol.operations import Operation
 
 from .strictjson import SMALL_BYTES, parse_json
 
@@ -118,19 +117,12 @@ class Hosted(web.RequestHandler):
         """Return a URL below our prefix."""
         return "/".join((self.base_url.rstrip("/"), "jupyter-dist", "api", *parts))
 
-    async def run_cell(self, group: ManagedGroup, body: dict[str, Any], key: str | None) -> models.Execution:
-        """Queue the cell of a RunRequest for the user of this request. Raises JupyterDistError."""
-        fields = {**body, "owner": self.current_user.username}
-        return await group.execute(fields.pop("code"), fields.pop("ranks", "all"), key, **fields)
-
 
 @web.stream_request_body
 class DistHandler(DiscreetMixin, Hosted):
     """Base of all REST handlers."""
 
-    query: dict[str, Any]
-    body: dict[str, Any]
-    key: str | None  # the client's idempotency key, if the request can be retried
+    operations: Mapping[str, Operation] = {}  # by verb
 
     def initialize(self, **arguments: Any) -> None:
         """Called by tornado for each request."""
@@ -139,15 +131,10 @@ class DistHandler(DiscreetMixin, Hosted):
         self._received = 0
 
     @property
-    def manager(self) -> GroupManager:
-        """Return the group manager of this server."""
-        return self.service.manager
-
-    @property
     def max_body_bytes(self) -> int:
         """Return the limit on the body of this request."""
-        declared = getattr(getattr(self, (self.request.method or "").lower(), None), "operation", None)
-        return declared.body_bytes if declared is not None and declared.body is not None else SMALL_BYTES
+        declared = self.operations.get((self.request.method or "").lower())
+        return declared.max_body_bytes if declared is not None and declared.body is not None else SMALL_BYTES
 
     @property
     def _track_activity(self) -> bool:
@@ -173,10 +160,6 @@ class DistHandler(DiscreetMixin, Hosted):
         if not data.strip():
             return {}
         return parse_json(data)
-
-    def group(self, id_or_name: str) -> ManagedGroup:
-        """Return the group named in the path. Raises JupyterDistError `unknown_group`."""
-        return self.manager.get(id_or_name)
 
     def answer(self, content: Any, status: int = 200, location: str | None = None) -> None:
         """Send JSON."""

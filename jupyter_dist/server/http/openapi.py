@@ -1,21 +1,26 @@
-"""The OpenAPI 3.1 document, generated from the routes and the operations of their handlers."""
+"""The OpenAPI 3.1 document, made of the table of operations."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
+from jupyter_dist.protocol.operations import KEY_HEADER, KEY_PATTERN, OPERATIONS, PARAMETERS, Answer, Operation
+
 from .base import STATUS_OF_CODE
-from .operations import KEY_HEADER, KEY_PATTERN, PARAMETERS, Answer, Operation, Route
-from .schemas import body_schema, components, schema_of
+from .schemas import Schema, body_schema, components, schema_of
 
-VERBS = ("get", "post", "put", "patch", "delete")
+_TYPES = {str: "string", int: "integer"}
 
 
-def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dict[str, Any]:
+def build_openapi(server_url: str, version: str) -> dict[str, Any]:
     """Return the document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        item = paths.setdefault(f"/{operation.path}", {})
+        item[operation.verb] = _operation(operation)
+        if operation.parameters:
+            item["parameters"] = [_path_parameter(name) for name in operation.parameters]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -25,7 +30,7 @@ def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dic
             "license": {"name": "BSD-3-Clause"},
         },
         "servers": [{"url": server_url.rstrip("/") or "/"}],
-        "paths": {f"/{route.path}": _path_item(route) for route in routes},
+        "paths": paths,
         "components": {
             "schemas": components(),
             "securitySchemes": {
@@ -36,61 +41,45 @@ def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dic
     }
 
 
-def operations_of(handler: Any) -> dict[str, Operation]:
-    """Return the operations of a handler by verb."""
-    found = ((verb, getattr(getattr(handler, verb, None), "operation", None)) for verb in VERBS)
-    return {verb: declared for verb, declared in found if declared is not None}
+def _path_parameter(name: str) -> dict[str, Any]:
+    parameter = PARAMETERS[name]
+    schema: Schema = {"type": "string", "pattern": f"^{parameter.pattern}$"}
+    if parameter.type is int:
+        schema = {"type": "integer", "minimum": 0}
+    return {"name": name, "in": "path", "required": True, "description": parameter.description, "schema": schema}
 
 
-def _path_item(route: Route) -> dict[str, Any]:
-    item: dict[str, Any] = {
-        verb: _operation(verb, route.path, declared) for verb, declared in operations_of(route.handler).items()
-    }
-    names = re.findall(r"\{(\w+)\}", route.path)
-    if names:
-        item["parameters"] = [
-            {
-                "name": name,
-                "in": "path",
-                "required": True,
-                "description": PARAMETERS[name][1],
-                "schema": {"type": "string", "pattern": f"^{PARAMETERS[name][0]}$"},
-            }
-            for name in names
-        ]
-    return item
-
-
-def _operation(verb: str, path: str, declared: Operation) -> dict[str, Any]:
+def _operation(declared: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": _operation_id(verb, path),
-        "summary": declared.summary,
-        "x-action": declared.action,
-        "responses": {
-            **{str(status): _response(answer) for status, answer in declared.answers.items()},
-            **_errors(declared),
-        },
+        "operationId": declared.name,
+        "summary": declared.sentence.rstrip("."),
+        **({"description": declared.details} if declared.details else {}),
+        "x-right": declared.right,
+        "responses": {str(declared.answer.status): _response(declared.answer), **_errors(declared)},
     }
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in declared.query.items()
-    ]
-    if declared.is_keyed:
-        key = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
-        text = "Chosen by the client: a retry with the same key is not carried out twice."
-        parameters.append({"name": KEY_HEADER, "in": "header", "required": False, "description": text, "schema": key})
-    if parameters:
+    if declared.answer.field:
+        described["x-answer-field"] = declared.answer.field
+    if parameters := [*_query_parameters(declared), *_key_parameters(declared)]:
         described["parameters"] = parameters
     if declared.body is not None:
         schema = body_schema(declared.body)
         required = bool(schema["required"])
         content = {"application/json": {"schema": schema}}
-        described["requestBody"] = {"required": required, "content": content, "x-max-bytes": declared.body_bytes}
+        described["requestBody"] = {"required": required, "content": content, "x-max-bytes": declared.max_body_bytes}
     return described
 
 
-def _operation_id(verb: str, path: str) -> str:
-    words = re.findall(r"\w+", path) or ["root"]
-    return "_".join([verb, *words])
+def _query_parameters(declared: Operation) -> list[dict[str, Any]]:
+    fields = body_schema(declared.query)["properties"] if declared.query is not None else {}
+    return [{"name": name, "in": "query", "required": False, "schema": schema} for name, schema in fields.items()]
+
+
+def _key_parameters(declared: Operation) -> list[dict[str, Any]]:
+    if not declared.is_keyed:
+        return []
+    key = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
+    text = "Chosen by the client: a retry with the same key is not carried out twice."
+    return [{"name": KEY_HEADER, "in": "header", "required": False, "description": text, "schema": key}]
 
 
 def _response(answer: Answer) -> dict[str, Any]:
@@ -106,7 +95,7 @@ def _response(answer: Answer) -> dict[str, Any]:
 
 def _errors(declared: Operation) -> dict[str, Any]:
     codes = ["forbidden", *declared.errors]
-    if declared.body is not None or declared.query:
+    if declared.body is not None or declared.query is not None:
         codes.append("bad_request")
     if declared.body is not None and "too_large" not in codes:
         codes.append("too_large")

@@ -11,22 +11,14 @@ from typing_extensions import NotRequired, get_type_hints
 from jupyter_dist.protocol import curves, differences, machine, memory, messages, models, requests
 from jupyter_dist.protocol.field import Field
 
-# JSON writes some characters with more bytes than UTF-8.
-MAX_EXECUTE_BYTES = requests.MAX_CODE_BYTES + (4 << 20)
-MAX_START_BYTES = 4 * requests.MAX_ENVIRON_CHARS
-MAX_COMPLETE_BYTES = 2 * requests.MAX_COMPLETE_CHARS
-
 Schema = dict[str, Any]
 
-STRING: Schema = {"type": "string"}
-INTEGER: Schema = {"type": "integer"}
-NUMBER: Schema = {"type": "number"}
 ANY_OBJECT: Schema = {"type": "object"}
 
 _PLAIN: dict[Any, Schema] = {
-    str: STRING,
-    int: INTEGER,
-    float: NUMBER,
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
     bool: {"type": "boolean"},
     type(None): {"type": "null"},
     Any: {},
@@ -93,7 +85,7 @@ def _composed(origin: Any, inner: tuple[Any, ...]) -> Schema:
 
 @functools.cache
 def body_schema(model: Any) -> Schema:
-    """Return the schema of a request's body."""
+    """Return the schema of the body of a request, or of its query."""
     return object_schema(model, closed=True)
 
 

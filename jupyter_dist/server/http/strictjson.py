@@ -8,9 +8,10 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.operations.declaration import SMALL_BODY_BYTES
 
 # Requests are small, except for a cell's code: one long string among the fields of an object, or of objects in it.
-SMALL_BYTES = 64 << 10
+SMALL_BYTES = SMALL_BODY_BYTES
 MAX_VALUES = 2000
 MAX_DEPTH = 20
 MAX_FIELDS = 100  # for an object with long strings

@@ -1220,6 +1220,50 @@ export interface ICompareRequest {
 export interface IEmptyRequest {
 }
 
+/** How long to wait for a change of a group. */
+export interface IStatusQuery {
+  /** Seconds, 0 to 300. */
+  wait?: number;
+  /** Answer once the group has left this state. */
+  not_state?: string;
+}
+
+/** How long to wait for the end of an execution. */
+export interface IViewQuery {
+  /** Seconds, 0 to 300. */
+  wait?: number;
+}
+
+/** Which ranks to ask. */
+export interface IRanksQuery {
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
+/** Which samples to return. */
+export interface ISamplesQuery {
+  /** Seconds since the epoch: only later samples. */
+  since?: number;
+  /** Only the last seconds, by the server's clock. */
+  seconds?: number;
+  /** How many, 1 to 1200. */
+  limit?: number;
+}
+
+/** How many cells to return. */
+export interface IHistoryQuery {
+  /** How many cells. Together at most 4 MiB of code. */
+  number?: number;
+}
+
+/** Which part of a log to return. */
+export interface ILogQuery {
+  /** Bytes of records, up to 8388608. */
+  tail_bytes?: number;
+  /** Only records before this one. */
+  before?: number;
+}
+
 /** The first message. */
 export interface IHelloMessage {
   type: 'hello';

@@ -253,7 +253,7 @@ export async function getLog(
   settings: Settings,
   group: string,
   rank: number,
-  page: { tail?: number; before?: number }
+  page: { tail_bytes?: number; before?: number }
 ): Promise<ILogPage> {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(page)) {

@@ -123,7 +123,7 @@ export interface IService extends IDisposable {
   /** In what the tensors of a variable differ between ranks; takes up to some 20 seconds. */
   compare(group: string, name: string): Promise<IComparison>;
 
-  log(group: string, rank: number, page: { tail?: number; before?: number }): Promise<ILogPage>;
+  log(group: string, rank: number, page: { tail_bytes?: number; before?: number }): Promise<ILogPage>;
   /** The URL of a rank's full log; needs the browser's cookie. */
   logDownloadUrl(group: string, rank: number): string;
   /** A URL that the browser can download it from, with or without a cookie. */
@@ -316,7 +316,7 @@ export class DistService implements IService {
     return restapi.compare(this._settings, group, name);
   }
 
-  log(group: string, rank: number, page: { tail?: number; before?: number }): Promise<ILogPage> {
+  log(group: string, rank: number, page: { tail_bytes?: number; before?: number }): Promise<ILogPage> {
     return restapi.getLog(this._settings, group, rank, page);
   }
 

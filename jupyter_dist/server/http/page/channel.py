@@ -15,7 +15,7 @@ from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.messages import CommMessage, ServerMessage, SubmitMessage
 from jupyter_dist.server.http.base import DiscreetMixin, Hosted, error_of
-from jupyter_dist.server.http.operations import Answer, Operation, check_right, parse_body, parse_key
+from jupyter_dist.server.http.guard import check_right, parse_body, parse_key
 from jupyter_dist.server.http.strictjson import parse_json
 
 from .page import Page
@@ -56,11 +56,6 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         await self.service.adopted()
         await super().get(*args, **kwargs)
 
-    # `operation` is for REST; this declares it for the OpenAPI document.
-    get.operation = Operation(  # type: ignore[attr-defined]
-        "Open the WebSocket (docs/api.md, The WebSocket)", "read", {101: Answer("Switching protocols")}
-    )
-
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer a request that is no WebSocket's in one line: Jupyter Server would look for a page, and log that."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
@@ -70,7 +65,7 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         """Start sending to the page."""
         super().open(*args, **kwargs)
         try:
-            self._opened.enter_context(self.service.pages.one(self))
+            self._opened.enter_context(self.service.pages.counted(self))
         except JupyterDistError as err:
             self.close(TRY_AGAIN_LATER, f"{err}"[:MAX_REASON_BYTES])
             return
@@ -109,14 +104,14 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         message = parse_body(SubmitMessage, request)
         self.settings["api_last_activity"] = datetime.now(timezone.utc)  # an idle server may be ended
         path = self.url("groups", message["group"], "executions")
-        group = self.service.manager.get(message["group"])
-        return await self.run_cell(group, message["cell"], parse_key(message["key"], self, path))
+        key, owner = parse_key(message["key"], self, path), self.current_user.username
+        return await self.service.group(message["group"]).submit(**message["cell"], key=key, owner=owner)
 
     async def _send_comm(self, request: Request) -> models.CommTaken:
         """Pass on the message of a `comm`, as POST does. Raises JupyterDistError."""
         message = parse_body(CommMessage, request)
         self.settings["api_last_activity"] = datetime.now(timezone.utc)
-        group = self.service.manager.get(message["group"])
+        group = self.service.group(message["group"])
         return await group.send_comm(message["rank"], message["kind"], message["content"])
 
     def ping(self, data: str | bytes = b"") -> None:

@@ -1,1 +1,1 @@
-"""The REST handlers, one file per noun."""
+"""The handlers of REST: one for each path of the table of operations."""

@@ -62,7 +62,7 @@ export class LogFeed implements IDisposable {
     // The log is followed from the end of the page: a record that came before the page would not be sent again.
     this._unfollow();
     this._isTurning = true;
-    await this._page({ tail: PAGE_BYTES }, page => {
+    await this._page({ tail_bytes: PAGE_BYTES }, page => {
       this._log.load(page);
       this._isLoaded = true;
     });
@@ -90,7 +90,7 @@ export class LogFeed implements IDisposable {
     Signal.clearData(this);
   }
 
-  private async _page(which: { tail?: number; before?: number }, take: (page: ILogPage) => void): Promise<void> {
+  private async _page(which: { tail_bytes?: number; before?: number }, take: (page: ILogPage) => void): Promise<void> {
     if (this._isLoading || this._isDisposed) {
       return;
     }

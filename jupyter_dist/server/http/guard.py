@@ -1,4 +1,4 @@
-"""Declares the request and the answers of one verb of a route, for validation and for the OpenAPI document."""
+"""Guards the operations of REST: checks authentication, the right, the query and the body of a request."""
 
 from __future__ import annotations
 
@@ -6,109 +6,57 @@ import functools
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.operations import KEY_HEADER, KEY_PATTERN, PARAMETERS, Operation
 
 from .schemas import Schema, body_schema
-from .strictjson import SMALL_BYTES
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError  # type: ignore[import-untyped]
 
-Verb = Callable[..., Awaitable[None]]
-V = TypeVar("V", bound=Verb)
+CarryOut = Callable[[Any, Operation, "dict[str, Any]"], Awaitable[None]]
 
 # Numbers as Python and JavaScript write them: 0.19999865600038902, 5e-05.
 _NUMBER = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,24})?(e-[0-9]{1,2})?")
 
 LARGE_CHARS = 1 << 20  # a field with this limit holds content, so its value is not quoted in errors
-KEY_HEADER = "Idempotency-Key"
-KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
-
-# Allowed values of a {parameter}: our names and ids, never a slash.
-PARAMETERS = {
-    "group": (r"[A-Za-z0-9_.-]{1,60}", "A group's id or name."),
-    "execution": (r"[A-Za-z0-9_-]{1,80}", "An execution's id."),
-    "rank": (r"[0-9]{1,7}", "A rank."),
-    "name": (r"[^/]{1,300}", "An environment's name."),
-}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One successful answer of an operation."""
+def guarded(operation: Operation, carry_out: CarryOut) -> Callable[..., Awaitable[None] | None]:
+    """Return the method of a handler for an operation.
 
-    description: str
-    model: Any = None  # a type of protocol/models.py
-    content_type: str = "application/json"
-    headers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A verb of a route."""
-
-    summary: str
-    action: str  # for authorizers: read, write or execute
-    answers: Mapping[int, Answer]
-    body: Any = None  # a type of protocol/requests.py
-    query: Mapping[str, Schema] = field(default_factory=dict)
-    body_bytes: int = SMALL_BYTES
-    is_keyed: bool = False  # supports the header Idempotency-Key: a retry is not carried out twice
-    errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides those that every operation has
-
-
-@dataclass(frozen=True)
-class Route:
-    """A path below the prefix, with {parameters}, and its handler."""
-
-    path: str
-    handler: Any
-    arguments: Mapping[str, Any] = field(default_factory=dict)  # for the handler's `initialize`
-
-    def pattern(self) -> str:
-        """Return the regular expression for the router."""
-        return re.sub(
-            r"\{(\w+)\}",
-            lambda match: f"({PARAMETERS[match[1]][0]})",
-            re.escape(self.path).replace(r"\{", "{").replace(r"\}", "}"),
-        )
-
-
-def operation(declared: Operation) -> Callable[[V], V]:
-    """Guard a handler's verb: check authentication, authorization, query and body.
-
-    The method is then called with the path arguments; `self.query` and `self.body` are set.
+    It calls `carry_out` with the handler, the operation, and the arguments by name: the parameters of the path, the
+    fields of query and body with their defaults, and `key` if the operation is keyed.
     """
 
-    def decorate(method: V) -> V:
-        @functools.wraps(method)
-        async def checked(self: Any, *path: str) -> None:
-            await check_right(self, declared.action)
-            # Only after authentication, because it takes seconds if a group's agent does not respond.
-            await self.service.adopted()
-            self.query = parse_query(declared.query, self.request.query_arguments)
-            self.body = parse_body(declared.body, self.read_json()) if declared.body is not None else {}
-            self.key = parse_key(self.request.headers.get(KEY_HEADER), self) if declared.is_keyed else None
-            await method(self, *path)
+    async def checked(handler: Any, *path: str) -> None:
+        await check_right(handler, operation.right)
+        # Only after authentication, because it takes seconds if a group's agent does not respond.
+        await handler.service.adopted()
+        arguments: dict[str, Any] = {
+            name: PARAMETERS[name].type(text) for name, text in zip(operation.parameters, path, strict=True)
+        }
+        if operation.query is not None:
+            arguments |= parse_query(operation.query, handler.request.query_arguments)
+        if operation.body is not None:
+            arguments |= parse_body(operation.body, handler.read_json())
+        if operation.is_keyed:
+            arguments["key"] = parse_key(handler.request.headers.get(KEY_HEADER), handler)
+        await carry_out(handler, operation, arguments)
 
-        guarded = web.authenticated(checked)
-        guarded.operation = declared  # type: ignore[attr-defined]
-        return cast(V, guarded)
-
-    return decorate
+    return web.authenticated(checked)
 
 
-async def check_right(handler: Any, action: str) -> None:
+async def check_right(handler: Any, right: str) -> None:
     """Ask the host's authorizer. Raises tornado's HTTPError 403."""
     user = handler.current_user
-    answer = user is not None and handler.authorizer.is_authorized(handler, user, action, handler.auth_resource)
+    answer = user is not None and handler.authorizer.is_authorized(handler, user, right, handler.auth_resource)
     if not (await answer if inspect.isawaitable(answer) else answer):
-        raise web.HTTPError(403, f"User is not authorized to {action} on resource: {handler.auth_resource}.")
+        raise web.HTTPError(403, f"User is not authorized to {right} on resource: {handler.auth_resource}.")
 
 
 def parse_key(key: str | None, handler: Any, path: str | None = None) -> str | None:
@@ -123,24 +71,30 @@ def parse_key(key: str | None, handler: Any, path: str | None = None) -> str | N
 
 
 def parse_body(model: Any, body: Any) -> dict[str, Any]:
-    """Return the body, a type of protocol/requests.py. Raises JupyterDistError `bad_request` that names the field."""
+    """Return the fields of a body, a type of protocol/requests.py, with their defaults.
+
+    Raises:
+        JupyterDistError: `bad_request`, naming the field.
+    """
     schema = body_schema(model)
     if not isinstance(body, dict):
         raise bad_request(f"The body is {_type_name(body)}.", "Send a JSON object.")
     error = next(_validator()(schema).iter_errors(body), None)  # the first error only: finding all takes time
     if error is not None:
         raise _bad_field(error, schema)
-    return body
+    return {**_defaults(model), **body}
 
 
-def parse_query(schemas: Mapping[str, Schema], arguments: Mapping[str, list[bytes]]) -> dict[str, Any]:
-    """Return the known query arguments, numbers as numbers. Unknown ones are ignored (`token`, `_xsrf`, cache busters).
+def parse_query(model: Any, arguments: Mapping[str, list[bytes]]) -> dict[str, Any]:
+    """Return the query arguments with their defaults, numbers as numbers.
+
+    Unknown arguments are ignored (`token`, `_xsrf`, cache busters).
 
     Raises:
         JupyterDistError: `bad_request`, naming the argument.
     """
-    found: dict[str, Any] = {}
-    for name, schema in schemas.items():
+    found = dict(_defaults(model))
+    for name, schema in body_schema(model)["properties"].items():
         if name not in arguments:
             continue
         text = arguments[name][-1].decode("utf-8", "replace")
@@ -149,6 +103,12 @@ def parse_query(schemas: Mapping[str, Schema], arguments: Mapping[str, list[byte
             raise bad_request(f"'{name}' cannot be '{text[:60]}'.", schema.get("description", ""))
         found[name] = value
     return found
+
+
+@functools.cache
+def _defaults(model: Any) -> dict[str, Any]:
+    fields = body_schema(model)["properties"]
+    return {name: field["default"] for name, field in fields.items() if "default" in field}
 
 
 @functools.cache

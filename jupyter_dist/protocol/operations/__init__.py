@@ -1,0 +1,39 @@
+"""All operations of the API: the router, the rights, docs/openapi.json, the clients and commands are made of them.
+
+An operation is declared once, here. How a client's method is derived from it:
+
+* It is a method of a group if the path begins with ``groups/{group}``, else of a client (`Operation.is_of_group`),
+  and is called `Operation.name`; its docstring is `Operation.sentence`, then `Operation.details`.
+* Its arguments are the other parameters of the path (`Operation.arguments`, with their types in `PARAMETERS`), the
+  fields of the body, and the fields of the query. Their types are those of the TypedDict's fields; `Field.description`
+  says what each means, and `Field.keywords["default"]` is the default of one that may be left out. Without such a
+  default it is None, and an argument that is None is not sent. A type within the body or the query that has no
+  fields adds no arguments.
+* It returns the answer, of type `Answer.model`; or, if `Answer.field` is set, only that field of the answer.
+  If `Operation.is_file`, it returns the file's bytes.
+* It waits `Operation.answer_seconds` for the answer, and sends an `Idempotency-Key` if `Operation.is_keyed`, so that
+  a request whose answer was lost can be repeated.
+"""
+
+from .declaration import KEY_HEADER, KEY_PATTERN, PARAMETERS, Answer, Operation, Parameter, Right, Verb, path_pattern
+from .of_execution import EXECUTION_OPERATIONS
+from .of_group import GROUP_OPERATIONS
+from .of_rank import RANK_OPERATIONS
+from .of_server import SERVER_OPERATIONS
+
+OPERATIONS = (*SERVER_OPERATIONS, *GROUP_OPERATIONS, *RANK_OPERATIONS, *EXECUTION_OPERATIONS)
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+__all__ = [
+    "BY_NAME",
+    "KEY_HEADER",
+    "KEY_PATTERN",
+    "OPERATIONS",
+    "PARAMETERS",
+    "Answer",
+    "Operation",
+    "Parameter",
+    "Right",
+    "Verb",
+    "path_pattern",
+]

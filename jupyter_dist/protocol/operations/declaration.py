@@ -1,0 +1,96 @@
+"""How an operation of the API is declared: its address, the right that it needs, what it takes and answers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Verb = Literal["get", "post", "delete"]
+Right = Literal["read", "write", "execute"]
+
+SMALL_BODY_BYTES = 64 << 10
+
+KEY_HEADER = "Idempotency-Key"
+KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A {parameter} of a path: names and ids of ours, never with a slash."""
+
+    pattern: str
+    description: str
+    type: type = str  # of the clients' argument
+
+
+PARAMETERS = {
+    "group": Parameter(r"[A-Za-z0-9_.-]{1,60}", "A group's id or name."),
+    "execution_id": Parameter(r"[A-Za-z0-9_-]{1,80}", "An execution's id."),
+    "rank": Parameter(r"[0-9]{1,7}", "A rank.", int),
+    "name": Parameter(r"[^/]{1,300}", "An environment's name."),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an operation answers when it succeeds."""
+
+    description: str
+    model: Any = None  # a type of protocol
+    status: int = 200
+    field: str = ""  # the field of the model that clients' methods return; by default they return all of it
+    content_type: str = "application/json"
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One thing that a client can ask for: a verb of a path."""
+
+    name: str  # of the method in clients, of the method that carries it out, and `operationId`
+    verb: Verb
+    path: str  # below the prefix, with {parameters}
+    right: Right  # for authorizers
+    sentence: str  # what it does, as docstrings begin
+    details: str = ""  # the rest of the docstring
+    answer: Answer
+    body: Any = None  # a type of protocol/requests.py
+    query: Any = None  # a type of protocol/queries.py
+    max_body_bytes: int = SMALL_BODY_BYTES
+    is_keyed: bool = False  # takes the header Idempotency-Key: a retry is not carried out twice
+    errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides those that every operation has
+    is_capped: bool = False  # counts as a download: a user may have only so many at a time
+    answer_seconds: float | None = None  # how long a client waits for the answer; by default as for most
+    why_not_execute: str = ""  # why what is no GET needs less than the right to execute
+
+    def __post_init__(self) -> None:
+        """Check the right: with little thought, an operation that changes something would be open to readers."""
+        if self.verb != "get" and self.right != "execute" and not self.why_not_execute:
+            raise ValueError(f"{self.name}: a {self.verb} needs the right to execute, or a reason why not")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Return the names of the path's parameters, in order."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+    @property
+    def is_of_group(self) -> bool:
+        """Whether it is a method of a group; the others are methods of a client."""
+        return self.parameters[:1] == ("group",)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the answer is a file, which is made while it is sent."""
+        return "Content-Disposition" in self.answer.headers
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Return the names of the path's parameters that clients' methods take: all but the group."""
+        return tuple(name for name in self.parameters if name != "group")
+
+
+def path_pattern(path: str) -> str:
+    """Return the regular expression of a path, with a group for each parameter."""
+    escaped = re.escape(path).replace(r"\{", "{").replace(r"\}", "}")
+    return re.sub(r"\{(\w+)\}", lambda match: f"({PARAMETERS[match[1]].pattern})", escaped)

@@ -1,0 +1,120 @@
+"""Operations on the executions of a group: running a cell, its outputs, and its end."""
+
+from __future__ import annotations
+
+from jupyter_dist.protocol import curves, models, queries, requests
+
+from .declaration import Answer, Operation
+
+CURVES_SECONDS = 60.0  # reading a long log takes seconds
+MAX_CURVE_NUMBERS = 50_000  # the event loop makes JSON of so many in a few hundredths of a second
+
+_READING = ("unknown_group", "unknown_execution", "agent_unreachable", "timed_out")
+
+EXECUTION_OPERATIONS = (
+    Operation(
+        name="executions",
+        verb="get",
+        path="groups/{group}/executions",
+        right="read",
+        sentence="Return the executions of the group, newest last.",
+        answer=Answer(
+            "Executions, newest last, with the first line of their code, without outputs",
+            models.Executions,
+            field="executions",
+        ),
+        errors=("unknown_group",),
+    ),
+    Operation(
+        name="submit",
+        verb="post",
+        path="groups/{group}/executions",
+        right="execute",
+        sentence="Queue a cell on ranks, and return its execution.",
+        body=requests.RunRequest,
+        max_body_bytes=requests.MAX_CODE_BODY_BYTES,
+        is_keyed=True,
+        answer=Answer("The execution, queued or running", models.Execution, 202, headers=("Location",)),
+        errors=(
+            *("unknown_group", "bad_ranks", "group_not_ready", "rank_dead", "node_unreachable", "incompatible"),
+            *("key_reused", "needs_all_ranks", "too_large", "agent_unreachable", "timed_out"),
+        ),
+    ),
+    Operation(
+        name="view",
+        verb="get",
+        path="groups/{group}/executions/{execution_id}",
+        right="read",
+        sentence="Return an execution and its folded outputs, at once or after it has ended.",
+        query=queries.ViewQuery,
+        answer=Answer("The execution and its folded outputs", models.View),
+        errors=_READING,
+    ),
+    Operation(
+        name="cancel",
+        verb="delete",
+        path="groups/{group}/executions/{execution_id}",
+        right="execute",
+        sentence="Cancel a queued execution, interrupt a running one.",
+        answer=Answer(
+            "It is cancelled if it was queued, or being interrupted if it was running", models.Execution, 202
+        ),
+        errors=(*_READING, "group_not_ready"),
+    ),
+    Operation(
+        name="answer_input",
+        verb="post",
+        path="groups/{group}/executions/{execution_id}/input",
+        right="execute",
+        sentence="Answer the question of an execution's ranks; the first answer to a question counts.",
+        body=requests.InputRequest,
+        answer=Answer("The ranks that took the answer; the first answer to a question counts", models.InputAnswered),
+        errors=(*_READING, "group_not_ready", "bad_ranks", "not_asking", "rank_dead", "incompatible"),
+    ),
+    Operation(
+        name="extend",
+        verb="post",
+        path="groups/{group}/executions/{execution_id}/extend",
+        right="execute",
+        sentence="Run a running cell, as it was submitted, on more ranks; those that have it already are skipped.",
+        body=requests.RanksRequest,
+        answer=Answer("The execution, with these ranks", models.Execution, 202),
+        errors=(*_READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead", "incompatible"),
+    ),
+    Operation(
+        name="curves",
+        verb="get",
+        path="groups/{group}/executions/{execution_id}/curves",
+        right="read",
+        sentence="Return the curves of an execution: numbers with a name that recur in the output of its ranks.",
+        details="All lines so far are read, also those that the view leaves out.",
+        answer=Answer(f"The curves; at most {MAX_CURVE_NUMBERS} numbers", curves.Curves),
+        errors=(*_READING, "too_many"),
+        is_capped=True,
+        answer_seconds=CURVES_SECONDS,
+    ),
+    Operation(
+        name="curves_file",
+        verb="get",
+        path="groups/{group}/executions/{execution_id}/curves/download",
+        right="read",
+        sentence="Download the curves of an execution as comma-separated values.",
+        answer=Answer("curve,step,rank,value", content_type="text/csv", headers=("Content-Disposition",)),
+        errors=(*_READING, "too_many"),
+        is_capped=True,
+        answer_seconds=CURVES_SECONDS,
+    ),
+    Operation(
+        name="trace_file",
+        verb="get",
+        path="groups/{group}/executions/{execution_id}/trace",
+        right="read",
+        sentence="Download the trace of a profiled cell.",
+        answer=Answer(
+            "A Chrome trace of all its ranks, each a process, for Perfetto and chrome://tracing",
+            headers=("Content-Disposition",),
+        ),
+        errors=(*_READING, "not_found", "too_many"),
+        is_capped=True,
+    ),
+)

@@ -1,0 +1,199 @@
+"""Operations on a group as a whole: its state, its end, and what is known of its ranks."""
+
+from __future__ import annotations
+
+from jupyter_dist.protocol import differences, machine, models, queries, requests
+
+from .declaration import Answer, Operation
+
+COMPARE_SECONDS = 120.0  # the server stops earlier
+
+# What any question to ranks may be answered with.
+ASKING = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
+
+
+def _renewal(name: str, sentence: str, answer: str, details: str = "", *more_errors: str) -> Operation:
+    return Operation(
+        name=name,
+        verb="post",
+        path=f"groups/{{group}}/{name}",
+        right="execute",
+        sentence=sentence,
+        details=details,
+        body=requests.EmptyRequest,
+        is_keyed=True,
+        answer=Answer(answer, models.Group, 202),
+        errors=(*ASKING, *more_errors),
+    )
+
+
+GROUP_OPERATIONS = (
+    Operation(
+        name="status",
+        verb="get",
+        path="groups/{group}",
+        right="read",
+        sentence="Return the state of the group, at once or after it has left a state.",
+        query=queries.StatusQuery,
+        answer=Answer("The group", models.Group),
+        errors=("unknown_group",),
+    ),
+    Operation(
+        name="shutdown",
+        verb="delete",
+        path="groups/{group}",
+        right="execute",
+        sentence="End the group; return a sentence about each process that had to be killed.",
+        answer=Answer("The group has ended; lists what had to be killed", models.Shutdown, field="killed"),
+        errors=("unknown_group", "timed_out"),
+    ),
+    Operation(
+        name="own",
+        verb="post",
+        path="groups/{group}/owners",
+        right="execute",
+        sentence="Let a group that ends with processes live as long as another one, too.",
+        body=requests.OwnerRequest,
+        is_keyed=True,
+        answer=Answer("The group; one that outlives all processes is not changed", models.Group),
+        errors=ASKING,
+    ),
+    Operation(
+        name="interrupt",
+        verb="post",
+        path="groups/{group}/interrupt",
+        right="execute",
+        sentence="Interrupt running cells; the ranks keep their variables.",
+        body=requests.RanksRequest,
+        answer=Answer("The ranks that were running a cell", models.Interrupted, 202),
+        errors=(*ASKING, "bad_ranks"),
+    ),
+    _renewal(
+        "restart",
+        "Restart all ranks in new processes; cells wait for them.",
+        "The group; its ranks are restarting",
+        "",
+        "name_taken",
+    ),
+    _renewal(
+        "replace",
+        "Start new processes for dead ranks; the others keep their variables.",
+        "The group; the new ranks are starting",
+    ),
+    _renewal(
+        "reform",
+        "Re-create the process group in the same processes, which keep all variables.",
+        "The group; its ranks are joining again",
+    ),
+    Operation(
+        name="debug",
+        verb="post",
+        path="groups/{group}/debug",
+        right="execute",
+        sentence="Send a request to the debuggers of ranks, and return their replies.",
+        details="The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank.",
+        body=requests.DebugRequest,
+        max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
+        answer=Answer("Their replies, in the format of Jupyter's debug_reply", models.DebugReplies, field="replies"),
+        errors=(*ASKING, "bad_ranks", "rank_dead", "incompatible"),
+    ),
+    Operation(
+        name="empty_cache",
+        verb="post",
+        path="groups/{group}/empty-cache",
+        right="execute",
+        sentence="Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank.",
+        body=requests.RanksRequest,
+        answer=Answer("Freed bytes by rank", models.FreedBytes, field="freed_bytes"),
+        errors=(*ASKING, "bad_ranks"),
+    ),
+    Operation(
+        name="last_samples",
+        verb="get",
+        path="groups/{group}/memory",
+        right="read",
+        sentence="Return the last minutes of memory samples, newest last.",
+        details="Samples are only taken while a client follows the memory.",
+        answer=Answer("Samples, newest last", machine.Samples, field="samples"),
+        errors=("unknown_group",),
+    ),
+    Operation(
+        name="samples",
+        verb="get",
+        path="groups/{group}/samples",
+        right="read",
+        sentence="Return a page of the last hour's memory samples, with what ranks were seen to wait in.",
+        details="Samples are only taken while a client follows the memory.",
+        query=queries.SamplesQuery,
+        answer=Answer("Columns, oldest first", machine.PastSamples),
+        errors=("unknown_group",),
+    ),
+    Operation(
+        name="stacks",
+        verb="get",
+        path="groups/{group}/stacks",
+        right="read",  # asks the side threads, runs no code of cells
+        sentence="Return the Python stacks of all ranks, equal ones once.",
+        details="Ranks that do not answer within 2 s are `unknown`.",
+        answer=Answer(
+            "The stacks of the main threads; ranks with equal ones share an entry", models.Stacks, field="stacks"
+        ),
+        errors=(*ASKING, "incompatible"),
+    ),
+    Operation(
+        name="variables",
+        verb="get",
+        path="groups/{group}/variables",
+        right="read",  # by types alone, runs no code of cells
+        sentence="Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.",
+        query=queries.RanksQuery,
+        answer=Answer("The variables that cells made, equal ones once", differences.Variables),
+        errors=(*ASKING, "bad_ranks", "incompatible"),
+    ),
+    Operation(
+        name="compare",
+        verb="post",
+        path="groups/{group}/compare",
+        right="execute",  # takes the time of ranks
+        sentence="Return what of a variable differs on which ranks, and by how much; and what could not be compared.",
+        details=(
+            "Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all."
+        ),
+        body=requests.CompareRequest,
+        answer=Answer("What differs, and what was not compared", differences.Comparison),
+        errors=(*ASKING, "bad_ranks", "incompatible", "not_found", "rank_dead"),
+        answer_seconds=COMPARE_SECONDS,
+    ),
+    Operation(
+        name="drift",
+        verb="get",
+        path="groups/{group}/drift",
+        right="read",  # from what the server knows; asks no rank
+        sentence="Return which version of which cell ran on which ranks since the last restart, and who has missed it.",
+        answer=Answer("The cells since the last restart", differences.Drift),
+        errors=("unknown_group", "group_not_ready", "incompatible", "agent_unreachable"),
+    ),
+    Operation(
+        name="history",
+        verb="get",
+        path="groups/{group}/history",
+        right="read",
+        sentence="Return the last cells that ran on this group, whoever ran them, oldest first, with their code.",
+        details="Cells that a program ran silently, and calls, which are no code of users, are left out.",
+        query=queries.HistoryQuery,
+        answer=Answer("The last cells that ran, with their code, oldest first", machine.History, field="cells"),
+        errors=("unknown_group", "agent_unreachable", "timed_out"),
+    ),
+    Operation(
+        name="script",
+        verb="post",
+        path="groups/{group}/script",
+        right="read",
+        why_not_execute="It is a POST because the notebook's cells are sent; it writes no file and runs nothing.",
+        sentence="Return the cells of a notebook that ran on ranks as a script for torchrun.",
+        body=requests.ScriptRequest,
+        max_body_bytes=requests.MAX_CODE_BODY_BYTES,
+        answer=Answer("The script", models.Script),
+        errors=("unknown_group", "not_found", "too_large", "agent_unreachable", "timed_out"),
+    ),
+)

@@ -1,0 +1,53 @@
+"""Answers a request by the method of GroupOperations or ServerOperations that has the operation's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_dist.protocol.operations import Operation
+from jupyter_dist.server.groups.operations import FileAnswer
+from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.guard import guarded
+from jupyter_dist.server.http.openapi import build_openapi
+
+from .files import FileHandler
+
+
+def rest_handler(operations: list[Operation]) -> type[DistHandler]:
+    """Return the handler class of a path, with a method for each operation."""
+    base = FileHandler if any(operation.is_file for operation in operations) else DistHandler
+    name = "".join(part.title() for part in operations[0].name.split("_"))
+    members: dict[str, Any] = {"__doc__": operations[0].sentence, "operations": {one.verb: one for one in operations}}
+    for operation in operations:
+        members[operation.verb] = guarded(operation, SPECIAL.get(operation.name, answer))
+    return type(f"{name}Handler", (base,), members)
+
+
+async def answer(handler: DistHandler, operation: Operation, arguments: dict[str, Any]) -> None:
+    """Carry an operation out, and send what it returns."""
+    path = operation.path
+    if operation.is_of_group:
+        target: Any = handler.service.group(arguments.pop("group"))
+        path = path.replace("{group}", target.id)
+    else:
+        target = handler.service.operations
+    with handler.service.downloads.counted(handler, operation.is_capped):
+        answered = await getattr(target, operation.name)(**arguments)
+        if isinstance(answered, FileAnswer):
+            assert isinstance(handler, FileHandler)
+            await handler.stream(operation.answer.content_type, answered)
+            return
+    location = handler.url(path, answered["id"]) if "Location" in operation.answer.headers else None
+    handler.answer(answered, operation.answer.status, location)
+
+
+async def _submit(handler: DistHandler, operation: Operation, arguments: dict[str, Any]) -> None:
+    await answer(handler, operation, {**arguments, "owner": handler.current_user.username})
+
+
+async def _openapi(handler: DistHandler, *_: Any) -> None:
+    handler.answer(build_openapi(handler.url(), handler.service.version))
+
+
+# Operations that need more of the request than their arguments.
+SPECIAL = {"submit": _submit, "openapi": _openapi}

@@ -1,0 +1,57 @@
+"""What clients may ask of a server: one method for each operation that is not of a group, by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_dist.protocol import machine, models
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+
+from .environments.environments import default_environment
+from .groups.manager import GroupManager
+from .groups.resolve import WantedGroup
+
+API_VERSION = 1
+
+
+class ServerOperations:
+    """The operations of one server."""
+
+    def __init__(self, manager: GroupManager, version: str) -> None:
+        self._manager = manager
+        self._version = version
+
+    async def versions(self) -> models.Versions:
+        """Return the versions."""
+        return {"jupyter_dist": self._version, "protocol": PROTOCOL_VERSION, "api": API_VERSION}
+
+    async def environments(self) -> models.Environments:
+        """Return all environments, probed."""
+        environments = await self._manager.environments.all()
+        shown = [environment.to_dict() for environment in environments]
+        return {"environments": shown, "default": default_environment(environments).name}
+
+    async def warm(self, name: str) -> models.Nothing:
+        """Make sure that an agent is waiting in an environment."""
+        await self._manager.warm(name)
+        return {}
+
+    async def devices(self) -> machine.Devices:
+        """Return the devices and the host, and how they are used."""
+        return await self._manager.devices.read(self._manager.rank_of_pid)
+
+    async def launchers(self) -> machine.Launchers:
+        """Return all launchers, with whether each can be used here."""
+        return {"launchers": await self._manager.launchers.shown()}
+
+    async def prepared(self) -> machine.Prepared:
+        """Return forkservers and waiting agents."""
+        return {"processes": await self._manager.prepared()}
+
+    async def groups(self) -> models.Groups:
+        """Return all groups, oldest first."""
+        return {"groups": [group.model() for group in self._manager.all()]}
+
+    async def start(self, key: str | None = None, **wanted: Any) -> models.Group:
+        """Start a group with the fields of StartRequest."""
+        return (await self._manager.start(WantedGroup(**wanted), key)).model()
