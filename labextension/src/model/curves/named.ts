@@ -2,7 +2,7 @@
  * Finds the numbers of a line that have a name, as in "step 23 loss 0.087". Pure.
  * The Python counterpart is jupyter_dist/numbers/curves.py; both run tests/vectors/curves.json.
  */
-import { isDecimal, IToken, tokenize } from '../numbers/tokens';
+import { isDecimal, IToken, tokenize } from '../numbers/numbertokens';
 
 /** One number of a line. */
 export interface INamed {

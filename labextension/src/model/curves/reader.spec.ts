@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ISavedItem } from '../../services/protocol';
 import { CurveReader } from './reader';
 import { MAX_POINTS } from './series';
-import { csvOf, tableOf } from './table';
+import { csvOf, tableOf } from './curvetable';
 
 const NEVER = Infinity;
 

@@ -4,7 +4,7 @@
  */
 import type { IStream } from '@jupyterlab/nbformat';
 import type { ISavedItem } from '../../services/protocol';
-import { streamText } from '../executions/view';
+import { streamText } from '../executions/executionview';
 import { expandRanks } from '../format/ranks';
 import { namedNumbers } from './named';
 import { Curve } from './series';

@@ -15,7 +15,7 @@ import {
 import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
 import { translation } from '../../services/translation';
 import type { IDistExecutions, IDistService, IFollowedChange, IFollowedExecution, IFollower } from '../../tokens';
-import { ViewModel } from './view';
+import { ViewModel } from './executionview';
 import { OwnExecutions } from './ownexecutions';
 
 /** How often a view is requested again before giving up. */

@@ -6,7 +6,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import type { IExecution, IGroup, IMemorySample, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import type { Clock } from '../format/clock';
-import { MemoryModel } from './memory';
+import { MemoryModel } from './memorymodel';
 
 /** How often the memory of a group that runs nothing is drawn: a frame a second costs a page that nobody touches 1 % of a core. */
 const IDLE_SECONDS = 5;

@@ -5,7 +5,7 @@
  */
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
-import { getNotebookTarget } from './target';
+import { getNotebookTarget } from '../targets/target';
 
 export function keepKernelless({ context }: NotebookPanel): void {
   saveNoEmptyName(context.model);

@@ -16,12 +16,12 @@ import type {
   INotebookFile,
   IRefusedCell
 } from '../../tokens';
-import { Authors } from './authors';
-import { IUnanswered, RankCellExecutor } from '../cells/cellexecutor';
-import { CellOutput, openBundle, savedBundle } from '../cells/celloutput';
-import { CellRuns, codeCells, findCell } from '../cells/cellruns';
-import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/reattach';
-import { resolveTarget } from './target';
+import { Authors } from '../cells/output/authors';
+import { IUnanswered, RankCellExecutor } from '../cells/executor/cellexecutor';
+import { CellOutput, openBundle, savedBundle } from '../cells/output/celloutput';
+import { CellRuns, codeCells, findCell } from '../cells/output/cellruns';
+import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/output/reattach';
+import { resolveTarget } from '../targets/target';
 import { Views } from './views';
 
 /** How often to retry a group that could not report the state of a cell. */

@@ -10,7 +10,7 @@ import type { ExecutionState, IExecution, IGroup, IRunRequest, Topic } from '../
 import { ROAD_PROTOCOL } from '../../services/protocol';
 import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { codeCells } from '../cells/cellruns';
+import { codeCells } from '../cells/output/cellruns';
 import { ExecutionsModel } from '../executions/executions';
 import { NotebooksModel } from './notebooks';
 

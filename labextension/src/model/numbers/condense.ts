@@ -4,10 +4,10 @@
  */
 import type { IStream } from '@jupyterlab/nbformat';
 import type { ISavedItem } from '../../services/protocol';
-import { streamText } from '../executions/view';
+import { streamText } from '../executions/executionview';
 import { expandRanks, formatRanks } from '../format/ranks';
 import { ISpread, IWritten, spreadOf } from './spread';
-import { isDecimal, IToken, ITokens, tokenize } from './tokens';
+import { isDecimal, IToken, ITokens, tokenize } from './numbertokens';
 
 /** Text, or what ranks wrote in its place. */
 export type Part = string | ISpread;

@@ -1,5 +1,5 @@
 /** Sums up the numbers that ranks wrote at one place of a line. Pure. */
-import { isDecimal, IToken } from './tokens';
+import { isDecimal, IToken } from './numbertokens';
 
 export interface IValue {
   rank: number;

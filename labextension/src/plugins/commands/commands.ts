@@ -8,7 +8,7 @@ import type { ReadonlyJSONObject, ReadonlyPartialJSONObject } from '@lumino/core
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/errornote';
+import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from './groupchoice';
 import { GroupCommands } from './groupcommands';
 

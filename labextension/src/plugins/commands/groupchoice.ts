@@ -2,7 +2,7 @@
 import { InputDialog } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { getNotebookTarget } from '../../model/notebooks/target';
+import { getNotebookTarget } from '../../model/targets/target';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 

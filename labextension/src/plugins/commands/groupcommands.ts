@@ -4,8 +4,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/errornote';
-import { stateWord } from '../../widgets/statewords';
+import { notifyError } from '../../widgets/base/errornote';
+import { stateWord } from '../../widgets/states/statewords';
 
 const SHORT_MS = 4000;
 

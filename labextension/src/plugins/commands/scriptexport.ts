@@ -7,7 +7,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IGroup, IScript, IScriptRequest } from '../../services/protocol';
 import type { IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/errornote';
+import { notifyError } from '../../widgets/base/errornote';
 
 const SHORT_MS = 4000;
 

@@ -7,12 +7,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Widget } from '@lumino/widgets';
 import { parseRanks } from '../../model/format/ranks';
-import { getNotebookTarget, resolveTarget } from '../../model/notebooks/target';
+import { getNotebookTarget, resolveTarget } from '../../model/targets/target';
 import type { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups } from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';
-import { notifyError } from '../../widgets/errornote';
+import { notifyError } from '../../widgets/base/errornote';
 import type { GroupChoice } from '../commands/groupchoice';
 
 export class SelectionRunner {

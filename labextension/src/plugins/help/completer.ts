@@ -1,7 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { RankCompleter } from '../../model/notebooks/rankcompleter';
+import { RankCompleter } from '../../model/targets/rankcompleter';
 import { IDistGroups, IDistService } from '../../tokens';
 
 /** Completes cells with the names of the ranks that they run on. */

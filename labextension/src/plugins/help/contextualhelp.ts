@@ -6,8 +6,8 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import type { IInspector } from '@jupyterlab/inspector';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Widget } from '@lumino/widgets';
-import { hasPlace } from '../../model/notebooks/cellplace';
-import { getNotebookTarget } from '../../model/notebooks/target';
+import { hasPlace } from '../../model/targets/cellplace';
+import { getNotebookTarget } from '../../model/targets/target';
 import { loaded } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';

@@ -2,7 +2,7 @@
 import type { CodeCell } from '@jupyterlab/cells';
 import type { IInspectionRequest, InspectionHandler } from '@jupyterlab/inspector';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { IPlace, placeOf } from '../../model/notebooks/cellplace';
+import { IPlace, placeOf } from '../../model/targets/cellplace';
 import type { IDistGroups, IDistService } from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';
 import { inspectingKernel } from './rankanswer';

@@ -7,7 +7,7 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Kernel } from '@jupyterlab/services';
 import { ITooltipManager } from '@jupyterlab/tooltip';
-import { IPlace, placeOf } from '../../model/notebooks/cellplace';
+import { IPlace, placeOf } from '../../model/targets/cellplace';
 import { IDistGroups, IDistService } from '../../tokens';
 import { inspect, inspectingKernel } from './rankanswer';
 

@@ -1,6 +1,6 @@
 /** What JupyterLab asks a kernel about the name at a cursor, answered by a rank. */
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
-import type { IPlace } from '../../model/notebooks/cellplace';
+import type { IPlace } from '../../model/targets/cellplace';
 import type { IDistService } from '../../tokens';
 
 type Content = KernelMessage.IInspectRequestMsg['content'];

@@ -5,9 +5,9 @@ import { IAnswer, isOffered, IOutcome, IStep, runSteps, stepsOf } from '../../mo
 import { formatRanks, lowestRank } from '../../model/format/ranks';
 import type { IDrift, IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
-import { CatchUpDialog } from '../../widgets/drift/dialog';
-import { cellName } from '../../widgets/drift/words';
-import { rankSetLabel } from '../../widgets/rankoutput/itemrow';
+import { CatchUpDialog } from '../../widgets/drift/driftdialog';
+import { cellName } from '../../widgets/drift/driftwords';
+import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 
 const SHORT_MS = 8000;
 /** What takes less is not worth a notification while it runs; JupyterLab loses changes of one that has just begun. */

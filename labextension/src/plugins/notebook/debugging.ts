@@ -11,7 +11,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { DebugConnection, IDebugConnectionOptions } from '../../model/debugging/debugconnection';
 import { parseRanks } from '../../model/format/ranks';
 import { takesCells } from '../../model/groups/groups';
-import { getNotebookTarget } from '../../model/notebooks/target';
+import { getNotebookTarget } from '../../model/targets/target';
 import { loaded } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 import type { RankRow } from '../../widgets/debugging/rankrow';

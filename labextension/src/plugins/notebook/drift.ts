@@ -4,7 +4,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { loaded } from '../../services/errors';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/errornote';
+import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
 import type { CatchUp } from './catchup';
 

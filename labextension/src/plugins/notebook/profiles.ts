@@ -2,8 +2,8 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { FINAL_STATES, PROFILE_MIME } from '../../services/protocol';
 import { IDistOutputActions, IDistService, IRanksOutput } from '../../tokens';
-import { notifyError } from '../../widgets/errornote';
-import { saveUrl } from '../../widgets/savefile';
+import { notifyError } from '../../widgets/base/errornote';
+import { saveUrl } from '../../widgets/base/savefile';
 
 /** The trace of a cell that ran under torch's profiler: a button above its output. */
 export const profilesPlugin: JupyterFrontEndPlugin<void> = {

@@ -10,7 +10,7 @@ import { WidgetSpaces } from '../../model/comms/spaces';
 import { Contributions } from '../../model/contributions';
 import { MissedCells } from '../../model/drift/missed';
 import { WaitingModel } from '../../model/executions/waiting';
-import { PART_MIME } from '../../model/executions/portable';
+import { PART_MIME } from '../../model/outputs/portable';
 import { RANKS_MIME } from '../../services/protocol';
 import {
   CommandIDs,
@@ -20,8 +20,8 @@ import {
   IDistService,
   IOutputAction
 } from '../../tokens';
-import type { IDriftNoteOptions } from '../../widgets/rankoutput/header/driftnote';
-import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
+import type { IDriftNoteOptions } from '../../widgets/rankoutput/notes/driftnote';
+import { notesOf } from '../../widgets/rankoutput/notes/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';

@@ -8,7 +8,7 @@ import { Contributions, guarded } from '../../model/contributions';
 import type { IGroup } from '../../services/protocol';
 import { nameFor } from '../../model/groups/wanted';
 import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard, IDistStarter } from '../../tokens';
-import { mayTakeFocus } from '../../widgets/focus';
+import { mayTakeFocus } from '../../widgets/base/focus';
 import { CellBadges } from '../../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../../widgets/rankpicker/rankchoice';

@@ -6,20 +6,20 @@ import { INotebookModel, INotebookTracker, NotebookActions, NotebookPanel } from
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
-import { findCell } from '../../model/cells/cellruns';
-import { GroupStarter } from '../../model/groups/starter';
+import { findCell } from '../../model/cells/output/cellruns';
+import { GroupStarter } from '../../model/notebooks/groupstarter';
 import type { IReadWanted } from '../../model/groups/wanted';
 import { nameFor } from '../../model/groups/wanted';
-import { getNotebookTarget, METADATA_KEY, resolveTarget, setNotebookTarget } from '../../model/notebooks/target';
+import { getNotebookTarget, METADATA_KEY, resolveTarget, setNotebookTarget } from '../../model/targets/target';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
-import { notifyError } from '../../widgets/errornote';
-import { mayTakeFocus } from '../../widgets/focus';
-import { ReplaceButton } from '../../widgets/rankoutput/header/replacebutton';
-import { ranksIcon } from '../../widgets/icons';
-import { CellOffer } from '../../widgets/celloffer';
-import { startNote } from '../../widgets/startnote';
-import { startDetails, startLabel } from '../../widgets/startwords';
+import { notifyError } from '../../widgets/base/errornote';
+import { mayTakeFocus } from '../../widgets/base/focus';
+import { ReplaceButton } from '../../widgets/rankoutput/notes/replacebutton';
+import { ranksIcon } from '../../widgets/base/icons';
+import { CellOffer } from '../../widgets/starting/celloffer';
+import { startNote } from '../../widgets/starting/startnote';
+import { startDetails, startLabel } from '../../widgets/starting/startwords';
 
 export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
   id: 'jupyter-dist:starter',

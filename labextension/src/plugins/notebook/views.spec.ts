@@ -6,7 +6,7 @@ import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { IDistExecutions, IDistGroups, IDistNotebooks, IDistStarter } from '../../tokens';
-import { rankKernelPlugin } from './rankkernel';
+import { rankKernelPlugin } from '../cells/rankkernelplugin';
 import { cellOffersPlugin } from './startgroups';
 
 const app = { serviceManager: { contents: { localPath: (path: string) => path } } } as unknown as JupyterFrontEnd;

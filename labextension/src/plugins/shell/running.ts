@@ -4,8 +4,8 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
-import { ranksIcon } from '../../widgets/icons';
-import { groupSummary } from '../../widgets/statewords';
+import { ranksIcon } from '../../widgets/base/icons';
+import { groupSummary } from '../../widgets/states/statewords';
 
 /** The groups in the panel of running sessions. */
 export const runningPlugin: JupyterFrontEndPlugin<void> = {

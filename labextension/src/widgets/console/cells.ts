@@ -6,8 +6,8 @@ import { CodeCellModel, ICodeCellModel, RawCellModel } from '@jupyterlab/cells';
 import type { IRawCellModel } from '@jupyterlab/cells';
 import type { CodeConsole } from '@jupyterlab/console';
 import { INotebookModel, NotebookModel } from '@jupyterlab/notebook';
-import { setNotebookTarget } from '../../model/notebooks/target';
-import type { IRankTarget } from '../../model/notebooks/target';
+import { setNotebookTarget } from '../../model/targets/target';
+import type { IRankTarget } from '../../model/targets/target';
 import type { IWantedGroup } from '../../model/groups/wanted';
 
 export class ConsoleCells implements CodeConsole.IModelFactory {

@@ -2,10 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
-import { useSignal } from '../hooks';
+import { useSignal } from '../base/hooks';
 import type { TargetModel } from '../rankpicker/pickermodel';
-import { StateGlyph } from '../stateglyph';
-import { groupLight, stateWord } from '../statewords';
+import { StateGlyph } from '../states/stateglyph';
+import { groupLight, stateWord } from '../states/statewords';
 
 export class GroupLabel extends ReactWidget {
   constructor(

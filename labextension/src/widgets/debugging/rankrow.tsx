@@ -5,7 +5,7 @@ import { Signal } from '@lumino/signaling';
 import React from 'react';
 import type { DebugConnection } from '../../model/debugging/debugconnection';
 import type { IStop } from '../../model/debugging/rankstates';
-import { useSignal } from '../hooks';
+import { useSignal } from '../base/hooks';
 
 export class RankRow extends ReactWidget {
   constructor(

@@ -1,8 +1,8 @@
 /** The rank output panel with its toolbar, for the main area. */
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { Toolbar } from '@jupyterlab/ui-components';
-import { ranksIcon } from '../icons';
-import { ILogPanelOptions, LogPanel } from './panel';
+import { ranksIcon } from '../base/icons';
+import { ILogPanelOptions, LogPanel } from './logpanel';
 import { LogToolbar } from './toolbar';
 
 export { DEFAULT_LIMITS } from '../../model/log/log';

@@ -5,7 +5,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { ILogLimits, LogModel } from '../../model/log/log';
 import { LogFeed } from '../../model/log/logfeed';
 import type { IDistExecutions, IDistService } from '../../tokens';
-import { Spoken } from '../spoken';
+import { Spoken } from '../base/spoken';
 import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';
 import { LogSearch } from './search';

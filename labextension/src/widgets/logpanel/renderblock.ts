@@ -12,7 +12,7 @@ import type {
   LogBlock
 } from '../../model/log/logblocks';
 import { formatSeconds } from '../../model/format/quantities';
-import { stateWord } from '../statewords';
+import { stateWord } from '../states/statewords';
 
 /** What is needed to render a block. */
 export interface IBlockContext {

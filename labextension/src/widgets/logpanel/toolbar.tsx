@@ -4,11 +4,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';
 import type { IDownload } from '../../services/service';
-import { notifyError } from '../errornote';
-import { useSignal } from '../hooks';
-import { clearViewIcon } from '../icons';
-import { saveUrl } from '../savefile';
-import type { LogPanel } from './panel';
+import { notifyError } from '../base/errornote';
+import { useSignal } from '../base/hooks';
+import { clearViewIcon } from '../base/icons';
+import { saveUrl } from '../base/savefile';
+import type { LogPanel } from './logpanel';
 import type { RankLog } from './ranklog';
 
 /** The full log of a rank, as a file. */

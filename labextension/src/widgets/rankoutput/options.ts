@@ -5,8 +5,8 @@ import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
 import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tokens';
-import type { IDriftNoteOptions } from './header/driftnote';
-import type { IRankNote } from './header/ranknotes';
+import type { IDriftNoteOptions } from './notes/driftnote';
+import type { IRankNote } from './notes/ranknotes';
 
 export interface IRanksRendererOptions extends IDriftNoteOptions {
   rendermime: IRenderMimeRegistry;

@@ -8,8 +8,8 @@ import { FINAL_STATES } from '../../services/protocol';
 import { CurvesTab } from './curves/tab';
 import type { NumbersSwitch } from './header/numbersswitch';
 import type { TabId } from './header/tabbar';
-import { ItemList } from './itemlist';
-import type { IShown, IShownItem } from './shown';
+import { ItemList } from './items/itemlist';
+import type { IShown, IShownItem } from './items/shown';
 
 export interface IPanesOptions {
   trans: TranslationBundle;

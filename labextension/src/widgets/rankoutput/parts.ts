@@ -7,7 +7,7 @@ import { IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { findParts, hasParts, markOf, PART_MIME } from '../../model/executions/portable';
+import { findParts, hasParts, markOf, PART_MIME } from '../../model/outputs/portable';
 import type { IRanksBundle } from '../../services/protocol';
 
 /** On what is not shown, because the bundle shows it. */

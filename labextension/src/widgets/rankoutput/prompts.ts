@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, includesRank } from '../../model/format/ranks';
 import type { IInputPrompt, IInputRequest } from '../../services/protocol';
 import type { TabId } from './header/tabbar';
-import { rankSetLabel } from './itemrow';
+import { rankSetLabel } from './items/itemrow';
 
 export interface IPromptsOptions {
   trans: TranslationBundle;

@@ -5,9 +5,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { guarded } from '../../model/contributions';
-import { getCellTarget } from '../../model/notebooks/target';
+import { getCellTarget } from '../../model/targets/target';
 import type { ICellBadge, IDistCellBadges } from '../../tokens';
-import { rankSetLabel } from '../rankoutput/itemrow';
+import { rankSetLabel } from '../rankoutput/items/itemrow';
 
 interface IBadge {
   readonly text: string;

@@ -4,7 +4,7 @@ import React, { useMemo, useState } from 'react';
 import { expandRanks } from '../../model/format/ranks';
 import { findNodes } from '../../model/groups/nodes';
 import type { IGroup, INode } from '../../services/protocol';
-import { countStates, StateBar } from '../statebar';
+import { countStates, StateBar } from '../states/statebar';
 
 /** At most this many nodes are listed; others are found by their name. */
 const MAX_LISTED = 128;

@@ -13,7 +13,7 @@ import {
   setCellTarget,
   setNotebookTarget,
   Target
-} from '../../model/notebooks/target';
+} from '../../model/targets/target';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistStarter } from '../../tokens';
 

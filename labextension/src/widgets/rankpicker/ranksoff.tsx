@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { IErrorBody } from '../../services/protocol';
-import { explainError } from '../errornote';
+import { explainError } from '../base/errornote';
 import { moveInPicker } from './layout/toolbarkeys';
 
 export class RanksOffNotice extends ReactWidget {

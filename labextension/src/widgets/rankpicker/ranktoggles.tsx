@@ -2,9 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useRef, useState } from 'react';
 import type { IGroup, IRank } from '../../services/protocol';
-import { hueOf } from '../rankcolour';
-import { StateGlyph } from '../stateglyph';
-import { stateWord } from '../statewords';
+import { hueOf } from '../states/rankcolor';
+import { StateGlyph } from '../states/stateglyph';
+import { stateWord } from '../states/statewords';
 
 interface IRankTogglesProps {
   group: IGroup;

@@ -3,7 +3,7 @@ import { Widget } from '@lumino/widgets';
 import React, { useLayoutEffect, useRef } from 'react';
 import { guarded } from '../../model/contributions';
 import type { IContributions, ISidebarSection } from '../../tokens';
-import { useSignal } from '../hooks';
+import { useSignal } from '../base/hooks';
 import { Section } from './section';
 
 export function AddedSections({ sections }: { sections: IContributions<ISidebarSection> }): React.ReactElement {

@@ -1,11 +1,11 @@
 /** What the sidebar shows; loaded when it is shown for the first time. */
 import { addIcon, Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
-import { useSignal } from '../hooks';
+import { useSignal } from '../base/hooks';
 import { AddedSections } from './addedsections';
 import { useSidebar } from './context';
 import { DevicesSection } from './devices';
-import { GroupCard, IconButton } from './groupcard';
+import { GroupCard, IconButton } from './groups/groupcard';
 import { Section } from './section';
 import type { RanksSidebar } from './sidebar';
 import { StartForm } from './startform/startform';

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 import type { Clock } from '../../model/format/clock';
-import type { DevicesModel } from '../../model/groups/devices';
+import type { DevicesModel } from '../../model/groups/devicemonitor';
 import type { GroupMonitors } from '../../model/groups/monitor';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistSidebarSections } from '../../tokens';

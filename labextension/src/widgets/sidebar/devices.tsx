@@ -1,10 +1,10 @@
 /** The devices with their processes, and the host. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { holders, IHolder } from '../../model/groups/devices';
+import { holders, IHolder } from '../../model/groups/devicemonitor';
 import { formatBytes, formatPercent, fraction } from '../../model/format/quantities';
 import type { IDevice, IHost } from '../../services/protocol';
-import { useSignal } from '../hooks';
+import { useSignal } from '../base/hooks';
 import { useSidebar } from './context';
 import { Meter } from './charts/meter';
 

@@ -5,7 +5,7 @@ import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Clock } from '../../model/format/clock';
-import { DevicesModel } from '../../model/groups/devices';
+import { DevicesModel } from '../../model/groups/devicemonitor';
 import { GroupMonitors } from '../../model/groups/monitor';
 import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';

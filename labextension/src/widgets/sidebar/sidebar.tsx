@@ -4,11 +4,11 @@ import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import React, { lazy, Suspense } from 'react';
 import { DistError, loaded } from '../../services/errors';
-import type { FilledForm } from '../../model/groups/startform';
+import type { FilledForm } from '../../model/groups/startvalues';
 import type { IGroup, IStartRequest } from '../../services/protocol';
-import { ErrorNote, errorBody, notifyError } from '../errornote';
-import { useSignal } from '../hooks';
-import { ranksIcon } from '../icons';
+import { ErrorNote, errorBody, notifyError } from '../base/errornote';
+import { useSignal } from '../base/hooks';
+import { ranksIcon } from '../base/icons';
 import { DEFAULT_OPTIONS, ISidebarContext, ISidebarOptions, SidebarContext } from './context';
 import { OpenForm } from './startform/openform';
 

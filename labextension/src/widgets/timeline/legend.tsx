@@ -2,8 +2,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { TimelineModel } from '../../model/timeline/timeline';
-import type { ILine } from './scales';
-import { lineLabel } from './words';
+import type { ILine } from './lanes/scales';
+import { lineLabel } from './timelinewords';
 
 export interface ILegendProps {
   readonly model: TimelineModel;

@@ -3,9 +3,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useMemo } from 'react';
 import { formatBytes } from '../../model/format/quantities';
 import type { TimelineModel } from '../../model/timeline/timeline';
-import type { IPlace } from './hands';
-import type { ILine, IScales } from './scales';
-import { lineLabel, lineWords, placeWords } from './words';
+import type { IPlace } from './lanes/hands';
+import type { ILine, IScales } from './lanes/scales';
+import { lineLabel, lineWords, placeWords } from './timelinewords';
 
 interface IReadoutProps {
   readonly model: TimelineModel;

@@ -4,8 +4,8 @@ import { closeIcon } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 import type { ICompared } from '../../model/variables/variables';
 import type { INotCompared, ITensorDifference } from '../../services/protocol';
-import { ErrorNote } from '../errornote';
-import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './words';
+import { ErrorNote } from '../base/errornote';
+import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './variablewords';
 
 /** At first; of a model of thousands of tensors, all may differ. */
 const MAX_SHOWN = 50;

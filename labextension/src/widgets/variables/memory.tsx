@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { memo, useMemo } from 'react';
 import { heldAlike } from '../../model/variables/held';
 import type { IHeldMemory } from '../../services/protocol';
-import { freeWords, heldWords, otherWords } from './words';
+import { freeWords, heldWords, otherWords } from './variablewords';
 
 /** Sets of ranks that hold differently; more would leave no room for the table. */
 const MAX_SETS = 4;

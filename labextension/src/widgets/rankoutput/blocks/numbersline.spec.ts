@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../../../../tests/vectors/numbers.json';
 import { Condenser, IItem } from '../../../model/numbers/condense';
-import { streamText } from '../../../model/executions/view';
+import { streamText } from '../../../model/executions/executionview';
 import { NumbersLine } from './numbersline';
 
 const trans = nullTranslator.load('jupyter_dist');

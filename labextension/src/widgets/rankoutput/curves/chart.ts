@@ -4,8 +4,8 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { formatRanks } from '../../../model/format/ranks';
 import type { Curve } from '../../../model/curves/series';
-import { ITable, tableOf } from '../../../model/curves/table';
-import { rankColour } from '../../rankcolour';
+import { ITable, tableOf } from '../../../model/curves/curvetable';
+import { rankColour } from '../../states/rankcolor';
 
 const HEIGHT = 150;
 const FIGURES = 4;

@@ -3,8 +3,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { CurveReader } from '../../../model/curves/reader';
 import { loaded } from '../../../services/errors';
-import type { IShownItem } from '../shown';
-import type { CurvesView } from './view';
+import type { IShownItem } from '../items/shown';
+import type { CurvesView } from './curvesview';
 
 /** Time for reading lines per frame. */
 const READ_MS = 8;
@@ -66,7 +66,7 @@ export class CurvesTab {
 
   private async _load(pane: Widget): Promise<void> {
     try {
-      const { CurvesView } = await loaded(import(/* webpackChunkName: "curves" */ './view'));
+      const { CurvesView } = await loaded(import(/* webpackChunkName: "curves" */ './curvesview'));
       if (!this._isDisposed) {
         this._view = new CurvesView(pane.node, this._options.trans);
         this.update();

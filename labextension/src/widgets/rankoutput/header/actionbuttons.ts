@@ -1,7 +1,7 @@
 /** The buttons that other extensions add above the output of ranks. */
 import { guarded } from '../../../model/contributions';
 import type { IDistOutputActions, IOutputAction, IRanksOutput } from '../../../tokens';
-import type { IShown } from '../shown';
+import type { IShown } from '../items/shown';
 
 export class ActionButtons {
   constructor(private _actions: IDistOutputActions) {

@@ -1,7 +1,7 @@
 /** Condenses lines that differ in numbers only, and switches back to the exact text. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Condenser } from '../../../model/numbers/condense';
-import type { IShownItem } from '../shown';
+import type { IShownItem } from '../items/shown';
 
 export interface INumbersSwitchOptions {
   trans: TranslationBundle;

@@ -1,8 +1,8 @@
 /** In the tab of a rank: copy its output, or save it. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { loaded } from '../../../services/errors';
-import { notifyError } from '../../errornote';
-import type { IShownItem } from '../shown';
+import { notifyError } from '../../base/errornote';
+import type { IShownItem } from '../items/shown';
 
 /** How long a button says what it did. */
 const SAID_MS = 2000;
@@ -58,6 +58,6 @@ export class RankButtons {
 }
 
 /** Loaded when they are first used. */
-function parts(): Promise<typeof import('../rankfiles')> {
-  return loaded(import(/* webpackChunkName: "rankfiles" */ '../rankfiles'));
+function parts(): Promise<typeof import('../items/saverank')> {
+  return loaded(import(/* webpackChunkName: "rankfiles" */ '../items/saverank'));
 }

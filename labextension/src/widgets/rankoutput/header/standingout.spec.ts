@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { IShown, IShownItem } from '../shown';
+import type { IShown, IShownItem } from '../items/shown';
 import { MAX_STANDING_OUT, standingOut } from './standingout';
 
 const item = (ranks: string): IShownItem => ({ key: ranks, ranks }) as IShownItem;

@@ -1,7 +1,7 @@
 /** With too many ranks for a tab each: which of them have one. */
 import { countRanks, expandRanks, includesRank } from '../../../model/format/ranks';
 import type { ExecutionState } from '../../../services/protocol';
-import type { IShown } from '../shown';
+import type { IShown } from '../items/shown';
 
 /** At most this many ranks stand out. */
 export const MAX_STANDING_OUT = 12;

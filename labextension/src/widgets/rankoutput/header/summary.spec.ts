@@ -1,7 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
 import { Clock } from '../../../model/format/clock';
-import type { IShown, IShownRank } from '../shown';
+import type { IShown, IShownRank } from '../items/shown';
 import { rankTime, summarize } from './summary';
 
 const trans = nullTranslator.load('jupyter_dist');

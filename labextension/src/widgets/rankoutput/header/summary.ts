@@ -3,9 +3,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { groupedBy } from '../../../model/format/grouped';
 import { formatBytes, formatSeconds } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
-import { stateWord } from '../../statewords';
-import { rankSetLabel } from '../itemrow';
-import type { IShown, IShownRank } from '../shown';
+import { stateWord } from '../../states/statewords';
+import { rankSetLabel } from '../items/itemrow';
+import type { IShown, IShownRank } from '../items/shown';
 
 /** At most this many ranks are named in the summary. */
 const MAX_NAMED = 4;

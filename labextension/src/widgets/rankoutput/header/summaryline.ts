@@ -1,7 +1,7 @@
 /** The summary line of a rank output on the page; screen readers announce it when more than a time has changed. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Spoken } from '../../spoken';
-import type { IShown } from '../shown';
+import { Spoken } from '../../base/spoken';
+import type { IShown } from '../items/shown';
 import { memoryHint, summarize } from './summary';
 
 export class SummaryLine {

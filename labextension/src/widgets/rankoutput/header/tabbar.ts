@@ -1,10 +1,10 @@
 /** The tabs of a rank output: the folded output, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { includesRank } from '../../../model/format/ranks';
-import { hueOf } from '../../rankcolour';
-import { MANY_RANKS } from '../../rankfinder';
-import { stateWord } from '../../statewords';
-import type { IShown, IShownRank } from '../shown';
+import { hueOf } from '../../states/rankcolor';
+import { MANY_RANKS } from '../../states/rankfinder';
+import { stateWord } from '../../states/statewords';
+import type { IShown, IShownRank } from '../items/shown';
 import { standingOut } from './standingout';
 import { memoryWords, rankTime } from './summary';
 

@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes } from '../../../model/format/quantities';
-import { NUM_COLOURS, rankColour } from '../../rankcolour';
+import { NUM_COLOURS, rankColour } from '../../states/rankcolor';
 import { useSidebar } from '../context';
 
 const HEIGHT = 84;

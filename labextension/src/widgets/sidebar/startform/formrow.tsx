@@ -1,7 +1,7 @@
 /** A row of the form: label, field, and its problem below. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useId } from 'react';
-import { MAX_NODES, MAX_RANKS, StartProblem } from '../../../model/groups/startform';
+import { MAX_NODES, MAX_RANKS, StartProblem } from '../../../model/groups/startvalues';
 import { MAX_VARIABLES } from '../../../model/groups/wanted';
 import { useSidebar } from '../context';
 

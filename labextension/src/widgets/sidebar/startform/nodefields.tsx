@@ -1,7 +1,7 @@
 /** The fields of the form for a group on several nodes: what starts them, how many, and the options of that. */
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
-import { chosenLauncher, MAX_NODES } from '../../../model/groups/startform';
+import { chosenLauncher, MAX_NODES } from '../../../model/groups/startvalues';
 import type { ILauncherOption } from '../../../services/protocol';
 import { useSidebar } from '../context';
 import { NumberRow, Row } from './formrow';

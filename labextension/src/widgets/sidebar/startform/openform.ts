@@ -1,9 +1,9 @@
 /** A form for a new group, from when it is opened until it is closed: its elements are gone while the sidebar is hidden. */
 import { PromiseDelegate } from '@lumino/coreutils';
 import { ChangingModel } from '../../../model/changing';
-import type { FilledForm, IStartForm } from '../../../model/groups/startform';
+import type { FilledForm, IStartForm } from '../../../model/groups/startvalues';
 import type { IErrorBody, IGroup } from '../../../services/protocol';
-import { mayTakeFocus } from '../../focus';
+import { mayTakeFocus } from '../../base/focus';
 
 interface IOpenFormOptions {
   /** The notebook it was opened for; null: the current one. */

@@ -12,7 +12,7 @@ import {
   MAX_RANKS,
   offeredDevices,
   StartProblems
-} from '../../../model/groups/startform';
+} from '../../../model/groups/startvalues';
 import type { IEnvironment } from '../../../services/protocol';
 import { useSidebar } from '../context';
 import { NumberRow, Problem, Row } from './formrow';

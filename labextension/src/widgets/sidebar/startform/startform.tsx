@@ -10,10 +10,10 @@ import {
   IStartWorld,
   problems,
   startRequest
-} from '../../../model/groups/startform';
+} from '../../../model/groups/startvalues';
 import type { IEnvironment, IErrorBody, ILauncherStatus, IStartRequest } from '../../../services/protocol';
-import { ErrorNote, errorBody } from '../../errornote';
-import { useSignal } from '../../hooks';
+import { ErrorNote, errorBody } from '../../base/errornote';
+import { useSignal } from '../../base/hooks';
 import { ISidebarContext, useSidebar } from '../context';
 import type { OpenForm } from './openform';
 import {

@@ -1,0 +1,131 @@
+import { expect, it } from 'vitest';
+import type { IDevice, IEnvironment, IGroup, ILauncherStatus } from '../../services/protocol';
+import { freeName } from './groups';
+import {
+  backendsOf,
+  defaultForm,
+  filledForm,
+  IStartWorld,
+  knownAccelerators,
+  problems,
+  startRequest
+} from './startvalues';
+
+const python = { name: 'python3', problem: null, torch_version: '2.13.0', accelerators: [] } as unknown as IEnvironment;
+const built = (name: string, label: string) => ({ name, label, version: '1.0', backends: ['nccl', 'gloo'] });
+const cuda = { ...python, name: 'cuda', accelerators: [built('cuda', 'CUDA')] };
+const rocm = { ...python, name: 'rocm', accelerators: [built('rocm', 'ROCm')] };
+const bare = { ...python, name: 'bare', problem: 'It has no torch.' };
+const gpu = (index: number, accelerator = 'cuda') => ({ index, accelerator }) as IDevice;
+const train = { name: 'train', state: 'ready' } as IGroup;
+
+function world(changes: Partial<IStartWorld> = {}): IStartWorld {
+  return { environments: [python, cuda, rocm, bare], devices: [], groups: [train], launchers: [], ...changes };
+}
+
+it('begins with what works', () => {
+  const form = defaultForm(world({ environments: [bare, python] }), 'bare', 4);
+  expect(form).toMatchObject({ environment: 'python3', ranks: '4', name: 'group' });
+  expect(problems(form, world())).toEqual({});
+});
+
+it.each([
+  [{ name: 'train' }, { name: 'name-taken' }],
+  [{ name: '1 x' }, { name: 'name-invalid' }],
+  [{ name: '' }, {}],
+  [{ environment: 'bare' }, { environment: 'environment-unusable' }],
+  [{ environment: 'gone' }, { environment: 'environment-missing' }],
+  [{ ranks: '0' }, { ranks: 'ranks-invalid' }],
+  [{ ranks: '2.5' }, { ranks: 'ranks-invalid' }],
+  [{ ranks: '' }, { ranks: 'ranks-invalid' }],
+  [{ backend: 'nccl' }, { backend: 'backend-not-here' }],
+  [{ accelerator: 'cuda' }, { accelerator: 'devices-none-present' }]
+])('%j gives %j', (changes, expected) => {
+  const form = { ...defaultForm(world(), 'python3', 2), ...changes };
+  expect(problems(form, world())).toEqual(expected);
+});
+
+it('asks for devices where there are any', () => {
+  const here = world({ devices: [gpu(0), gpu(1)] });
+  const form = { ...defaultForm(here, 'cuda', 2), devices: [1, 0] };
+  expect(startRequest(form, here, 'a/b.ipynb')).toEqual({
+    name: 'group',
+    environment: 'cuda',
+    accelerator: 'auto',
+    backend: 'auto',
+    devices: [0, 1],
+    notebook: 'a/b.ipynb'
+  });
+  expect(problems({ ...form, devices: [] }, here)).toEqual({ devices: 'devices-none-ticked' });
+  expect(startRequest({ ...form, environment: 'python3' }, here, null)).toMatchObject({ num_ranks: 2 });
+});
+
+it('offers what the environment was built for, where a machine has devices of two kinds', () => {
+  const here = world({ devices: [gpu(0), gpu(1), gpu(0, 'rocm')] });
+  const form = defaultForm(here, 'rocm', 2);
+  expect(startRequest(form, here, null).devices).toEqual([0]);
+  expect(startRequest({ ...form, environment: 'cuda' }, here, null).devices).toEqual([0, 1]);
+  expect(knownAccelerators(here).map(({ label }) => label)).toEqual(['CUDA', 'ROCm']);
+  expect(backendsOf({ ...form, accelerator: 'cpu' }, here)).toEqual(['gloo']);
+  expect(problems({ ...form, backend: 'nccl' }, here)).toEqual({});
+});
+
+it('finds a free name', () => {
+  expect(freeName([train], 'train')).toBe('train-2');
+});
+
+const slurm = {
+  name: 'slurm',
+  usable: true,
+  options: [{ name: 'partition' }, { name: 'time_limit' }]
+} as ILauncherStatus;
+
+it('asks a launcher for nodes, with the options that were filled in', () => {
+  const here = world({ devices: [gpu(0), gpu(1)], launchers: [slurm] });
+  const onNodes = {
+    ...defaultForm(here, 'cuda', 4),
+    launcher: 'slurm',
+    options: { partition: ' gpu ', time_limit: '', other: 'x' }
+  };
+  expect(problems(onNodes, here)).toEqual({});
+  expect(startRequest(onNodes, here, null)).toEqual({
+    name: 'group',
+    environment: 'cuda',
+    accelerator: 'auto',
+    backend: 'auto',
+    launcher: 'slurm',
+    num_nodes: 2,
+    ranks_per_node: 4,
+    launcher_options: { partition: 'gpu' }
+  });
+  // The devices of this machine do not matter there.
+  expect(problems({ ...onNodes, accelerator: 'rocm' }, here)).toEqual({});
+  expect(problems({ ...onNodes, nodes: '0', ranks: '' }, here)).toEqual({
+    nodes: 'nodes-invalid',
+    ranks: 'ranks-invalid'
+  });
+  const down = world({ launchers: [{ ...slurm, usable: false }] });
+  expect(problems(onNodes, down)).toEqual({ launcher: 'launcher-unusable' });
+});
+
+it('starts a group on nodes again as its notebook wants it', () => {
+  const slurm = {
+    name: 'slurm',
+    usable: true,
+    options: [{ name: 'partition' }, { name: 'cpus_per_node' }]
+  } as ILauncherStatus;
+  const here = world({ launchers: [slurm] });
+  const nodes = {
+    launcher: 'slurm',
+    num_nodes: 3,
+    ranks_per_node: 4,
+    launcher_options: { partition: 'gpu', cpus_per_node: 2 }
+  };
+  const form = filledForm(defaultForm(here, null, 2), { name: 'big', accelerator: 'cpu', ...nodes });
+  expect(problems(form, here)).toEqual({});
+  expect(startRequest(form, here, null)).toMatchObject({
+    name: 'big',
+    ...nodes,
+    launcher_options: { partition: 'gpu', cpus_per_node: '2' }
+  });
+});

@@ -1,0 +1,93 @@
+/** What long cells show, loaded when the first one has ended: a notification, the tab's title, the browser's notice. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ILongCell } from '../../model/executions/longcells';
+import { formatSeconds } from '../../model/format/quantities';
+import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
+import { stateWord } from '../../widgets/states/statewords';
+import { showCell } from '../notebook/showcell';
+
+const AUTO_CLOSE_MS = 10_000;
+const MARK = '\u25CF ';
+
+export interface INoticesOptions {
+  app: JupyterFrontEnd;
+  tracker: INotebookTracker | null;
+  trans: TranslationBundle;
+  /** Whether the browser shows notifications. */
+  permission(): NotificationPermission;
+  /** Ask for the permission to notify in the browser. */
+  allow(): void;
+}
+
+export class Notices {
+  constructor(private readonly _options: INoticesOptions) {
+    window.addEventListener('focus', unmarkTitle);
+  }
+
+  say(cell: ILongCell): void {
+    const { trans } = this._options;
+    const text = this._textOf(cell);
+    const isGood = cell.hangs === null && cell.execution.state === 'ok';
+    const isAway = !document.hasFocus();
+    const actions = [
+      ...(cell.execution.notebook
+        ? [
+            {
+              label: trans.__('Show the cell'),
+              callback: () => void showCell(this._options.app, this._options.tracker, cell.execution)
+            }
+          ]
+        : []),
+      ...(this._options.permission() === 'default'
+        ? [{ label: trans.__('Notify in the browser, too'), callback: () => this._options.allow() }]
+        : [])
+    ];
+    // Who is away finds it when they are back.
+    const autoClose = isGood && !isAway ? AUTO_CLOSE_MS : false;
+    Notification.emit(text, isGood ? 'success' : cell.hangs === null ? 'error' : 'warning', { autoClose, actions });
+    if (isAway) {
+      markTitle();
+      this._sayInBrowser(cell, text);
+    }
+  }
+
+  private _sayInBrowser(cell: ILongCell, text: string): void {
+    if (this._options.permission() !== 'granted') {
+      return;
+    }
+    const notice = new window.Notification(text, { tag: `jupyter-dist-${cell.execution.id}` });
+    notice.onclick = () => {
+      window.focus();
+      void showCell(this._options.app, this._options.tracker, cell.execution);
+      notice.close();
+    };
+  }
+
+  private _textOf({ execution, hangs, seconds }: ILongCell): string {
+    const { trans } = this._options;
+    const { notebook, execution_count: count, state, ranks } = execution;
+    const cell = notebook
+      ? trans.__('Cell [%1] of %2', count ?? '*', notebook.split('/').pop()!)
+      : trans.__('A cell [%1]', count ?? '*');
+    const place = `${cell} (${rankSetLabel(trans, ranks)})`;
+    return hangs === null
+      ? trans.__('%1: %2 after %3', place, stateWord(trans, state), formatSeconds(seconds))
+      : trans.__('%1 cannot end: %2', place, hangs);
+  }
+}
+
+/** For who looks at another tab of the browser. */
+function markTitle(): void {
+  if (!document.title.startsWith(MARK)) {
+    document.title = MARK + document.title;
+  }
+}
+
+function unmarkTitle(): void {
+  if (document.title.startsWith(MARK)) {
+    document.title = document.title.slice(MARK.length);
+  }
+}

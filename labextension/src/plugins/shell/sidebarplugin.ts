@@ -1,0 +1,147 @@
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { Contributions } from '../../model/contributions';
+import { DevicesModel } from '../../model/groups/devicemonitor';
+import { readWanted } from '../../model/groups/wanted';
+import { GroupMonitors } from '../../model/groups/monitor';
+import { CommandIDs, IDistGroups, IDistService, IDistSidebarSections, ISidebarSection } from '../../tokens';
+import { ranksIcon } from '../../widgets/base/icons';
+import type { IGroupActions } from '../../widgets/sidebar/context';
+import { RanksSidebar } from '../../widgets/sidebar/sidebar';
+
+const ID = 'jupyter-dist:sidebar';
+
+/** The Ranks sidebar. */
+export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
+  id: ID,
+  description: 'The Ranks sidebar: devices, groups, ranks, and the form to start a group.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups],
+  provides: IDistSidebarSections,
+  optional: [
+    INotebookTracker,
+    ILayoutRestorer,
+    ISettingRegistry,
+    IThemeManager,
+    ICommandPalette,
+    ILauncher,
+    ITranslator
+  ],
+  activate: (
+    app: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    tracker: INotebookTracker | null,
+    restorer: ILayoutRestorer | null,
+    settings: ISettingRegistry | null,
+    themes: IThemeManager | null,
+    palette: ICommandPalette | null,
+    launcher: ILauncher | null,
+    translator: ITranslator | null
+  ): IDistSidebarSections => {
+    const sections = new Contributions<ISidebarSection>();
+    const { clock } = groups;
+    const sidebar: RanksSidebar = new RanksSidebar({
+      service,
+      groups,
+      devices: new DevicesModel(service),
+      monitors: new GroupMonitors(service, clock),
+      clock,
+      sections,
+      actions: actionsByCommands(app),
+      trans: (translator ?? nullTranslator).load('jupyter_dist'),
+      themeChanged: themes?.themeChanged ?? null,
+      notebook: () => sidebar.notebook ?? tracker?.currentWidget?.context.path ?? null
+    });
+    app.shell.add(sidebar, 'right', { rank: 350, type: 'Ranks' });
+    restorer?.add(sidebar, sidebar.id);
+    addCommands(app, sidebar, translator, palette, launcher);
+    void followSettings(sidebar, settings);
+    return sections;
+  }
+};
+
+const START_ARGS = {
+  type: 'object',
+  properties: {
+    notebook: { type: 'string' },
+    wanted: { type: 'object' },
+    isPalette: { type: 'boolean' },
+    keepsFocus: { type: 'boolean' }
+  }
+} as const;
+
+/** The actions of the buttons: run the commands. */
+function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
+  const run = (id: string, args: Record<string, string | number>) => void commands.execute(id, args);
+  return {
+    interrupt: (group, ranks = 'all') => run(CommandIDs.interrupt, { group: group.id, ranks }),
+    restart: group => run(CommandIDs.restart, { group: group.id }),
+    replace: group => run(CommandIDs.replace, { group: group.id }),
+    catchUp: group => run(CommandIDs.catchUp, { group: group.id }),
+    kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
+    reform: group => run(CommandIDs.reform, { group: group.id }),
+    shutdown: group => run(CommandIDs.shutdown, { group: group.id }),
+    emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
+    openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
+    openVariables: group => run(CommandIDs.openVariables, { group: group.id }),
+    openTimeline: group => run(CommandIDs.openTimeline, { group: group.id }),
+    openConsole: group => run(CommandIDs.openConsole, { group: group.id })
+  };
+}
+
+function addCommands(
+  app: JupyterFrontEnd,
+  sidebar: RanksSidebar,
+  translator: ITranslator | null,
+  palette: ICommandPalette | null,
+  launcher: ILauncher | null
+): void {
+  const trans = (translator ?? nullTranslator).load('jupyter_dist');
+  const category = trans.__('Ranks');
+  const describedBy = { args: { type: 'object', properties: {} } } as const;
+  app.commands.addCommand(CommandIDs.showSidebar, {
+    label: trans.__('Show Ranks'),
+    describedBy,
+    execute: () => app.shell.activateById(sidebar.id)
+  });
+  app.commands.addCommand(CommandIDs.startGroup, {
+    label: args => (args.isPalette ? trans.__('Start a Group of Ranks\u2026') : trans.__('Ranks')),
+    caption: trans.__('Start a group of torch.distributed ranks that runs notebook cells'),
+    icon: args => (args.isPalette ? undefined : ranksIcon),
+    describedBy: { args: START_ARGS },
+    execute: args => {
+      const from = args.keepsFocus ? null : document.activeElement;
+      app.shell.activateById(sidebar.id);
+      const notebook = typeof args.notebook === 'string' ? args.notebook : null;
+      const { name, ...wanted } = (args.wanted ?? {}) as { name?: unknown };
+      const filled = typeof name === 'string' ? { name, ...readWanted(wanted).wanted } : null;
+      const closed = sidebar.openForm(notebook, filled, from);
+      // The launcher ignores clicks while its command is running.
+      return notebook === null ? undefined : closed;
+    }
+  });
+  palette?.addItem({ command: CommandIDs.showSidebar, category });
+  palette?.addItem({ command: CommandIDs.startGroup, category, args: { isPalette: true } });
+  launcher?.add({ command: CommandIDs.startGroup, category: trans.__('Other'), rank: 20 });
+}
+
+async function followSettings(sidebar: RanksSidebar, registry: ISettingRegistry | null): Promise<void> {
+  try {
+    const settings = await registry?.load(ID);
+    const read = () => {
+      const { warm, ranks, charts } = settings!.composite;
+      sidebar.options = { warm: warm !== false, ranks: Number(ranks) || 2, charts: charts !== false };
+    };
+    if (settings) {
+      settings.changed.connect(read, sidebar);
+      read();
+    }
+  } catch (reason) {
+    console.warn('jupyter_dist: could not read the sidebar settings', reason);
+  }
+}

@@ -1,0 +1,40 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { CommandIDs, IDistGroups } from '../../tokens';
+import { RanksStatus } from '../../widgets/states/statusbar';
+import { GroupChoice } from '../commands/groupchoice';
+
+/** The group in the status bar. */
+export const statusPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:statusbar',
+  description: 'Shows the group of ranks and its state in the status bar.',
+  autoStart: true,
+  requires: [IDistGroups, IStatusBar],
+  optional: [INotebookTracker, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    groups: IDistGroups,
+    statusBar: IStatusBar,
+    tracker: INotebookTracker | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const choice = new GroupChoice(groups, tracker, trans);
+    const item = new RanksStatus({
+      groups,
+      trans,
+      choose: () => choice.foremost(),
+      open: () => void app.commands.execute(CommandIDs.showSidebar)
+    });
+    tracker?.currentChanged.connect(() => item.update(), item);
+    statusBar.registerStatusItem('jupyter-dist:statusbar', {
+      item,
+      align: 'left',
+      rank: 200,
+      isActive: () => groups.groups.length > 0,
+      activeStateChanged: groups.changed
+    });
+  }
+};

@@ -1,0 +1,57 @@
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { loaded } from '../../services/errors';
+import type { IExecution, IGroup } from '../../services/protocol';
+import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
+import type { TimelinePanel } from '../../widgets/timeline/timelinepanel';
+import { showCell } from '../notebook/showcell';
+import { addPanelCommand } from './openpanel';
+
+/** The panel with the timeline of ranks. */
+export const timelinePlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:timeline',
+  description: 'What ranks did and used in the last hour.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups],
+  optional: [INotebookTracker, ILayoutRestorer, ICommandPalette, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    notebooks: INotebookTracker | null,
+    restorer: ILayoutRestorer | null,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const create = async (group: IGroup): Promise<TimelinePanel> => {
+      const part = await loaded(import(/* webpackChunkName: "timeline" */ '../../widgets/timeline/timelinepanel'));
+      const openLog = (rank: number): void => void app.commands.execute(CommandIDs.openLog, { group: group.id, rank });
+      const openCell = async (rank: number, execution: IExecution): Promise<void> => {
+        // Code that is in no notebook is in the log.
+        if (!(await showCell(app, notebooks, execution).catch(() => false))) {
+          openLog(rank);
+        }
+      };
+      return new part.TimelinePanel({
+        service,
+        groups,
+        group,
+        trans,
+        openLog,
+        openCell: (...which) => void openCell(...which)
+      });
+    };
+    addPanelCommand(
+      { app, groups, notebooks, restorer, palette, trans },
+      {
+        command: CommandIDs.openTimeline,
+        label: trans.__('Show Timeline of Ranks'),
+        namespace: 'jupyter-dist-timeline',
+        create
+      }
+    );
+  }
+};

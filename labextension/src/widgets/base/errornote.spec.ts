@@ -1,0 +1,46 @@
+import { Notification } from '@jupyterlab/apputils';
+import React from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
+import { beforeEach, expect, it, vi } from 'vitest';
+import { DistError } from '../../services/errors';
+import { createHelpLink, ErrorNote, notifyError } from './errornote';
+
+const ERROR = { code: 'rank_dead', message: 'Rank 1 exited.', hint: 'Replace it.' };
+const ENTRY = 'https://jupyter-dist.readthedocs.io/en/latest/troubleshooting.html#rank_dead';
+
+// JupyterLab's manager is one for all files.
+beforeEach(() => Notification.dismiss());
+
+it('links an error to the entry of its code', () => {
+  const html = renderToStaticMarkup(React.createElement(ErrorNote, { error: ERROR }));
+  const note = document.createElement('div');
+  note.innerHTML = html;
+  expect(note.textContent).toBe('Rank 1 exited.Replace it. Help');
+  expect(note.querySelector('a')!.href).toBe(ENTRY);
+});
+
+it('draws the same link without React, reachable by keyboard', () => {
+  const link = createHelpLink(ERROR);
+  document.body.append(link);
+  link.focus();
+  expect(document.activeElement).toBe(link);
+  expect([link.href, link.target, link.rel]).toEqual([ENTRY, '_blank', 'noopener noreferrer']);
+  expect(link.getAttribute('aria-label')).toBe('Help for the error rank_dead');
+});
+
+it('keeps a forged code in the fragment', () => {
+  const { origin, pathname, hash } = new URL(createHelpLink({ ...ERROR, code: '"><a href=//x?#' }).href);
+  expect(`${origin}${pathname}`).toBe(ENTRY.split('#')[0]);
+  expect(decodeURIComponent(hash)).toBe('#"><a href=//x?#');
+});
+
+it('offers the entry in a notification, and none for what is not ours', () => {
+  const open = vi.spyOn(window, 'open').mockReturnValue(null);
+  notifyError(new DistError(ERROR));
+  notifyError(new Error('plain'));
+  const [plain, ours] = Notification.manager.notifications;
+  expect([plain.message, plain.options.actions ?? []]).toEqual(['plain', []]);
+  expect(ours.message).toBe('Rank 1 exited. Replace it.');
+  ours.options.actions![0].callback(new MouseEvent('click'));
+  expect(open).toHaveBeenCalledWith(ENTRY, '_blank', 'noopener');
+});

@@ -1,0 +1,66 @@
+/** An error of the product, as the page shows it: what is wrong, what to do, and where to read more. */
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import React from 'react';
+import { DistError, helpLink, openHelp } from '../../services/errors';
+import { translation } from '../../services/translation';
+import type { IErrorBody } from '../../services/protocol';
+
+export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
+  return (
+    <div className="jpd-Error" role="alert">
+      <p>{error.message}</p>
+      <p className="jpd-Error-hint">
+        {error.hint} <HelpLink error={error} />
+      </p>
+    </div>
+  );
+}
+
+function HelpLink({ error }: { error: IErrorBody }): React.ReactElement {
+  const { href, text, label } = helpLink(error);
+  return (
+    <a className="jpd-HelpLink" href={href} target="_blank" rel="noopener noreferrer" aria-label={label}>
+      {text}
+    </a>
+  );
+}
+
+/** The link, for widgets that draw without React. */
+export function createHelpLink(error: IErrorBody): HTMLAnchorElement {
+  const { href, text, label } = helpLink(error);
+  const link = document.createElement('a');
+  Object.assign(link, {
+    className: 'jpd-HelpLink',
+    href,
+    target: '_blank',
+    rel: 'noopener noreferrer',
+    textContent: text
+  });
+  link.setAttribute('aria-label', label);
+  // In a notebook's command mode Enter edits the cell; here it opens the link.
+  link.dataset.lmSuppressShortcuts = 'true';
+  return link;
+}
+
+/** Notify of what an action failed with; an error of ours has a button that opens its entry. */
+export function notifyError(reason: unknown, options: { autoClose?: false } = {}): void {
+  if (!(reason instanceof DistError)) {
+    Notification.error(reason instanceof Error ? reason.message : String(reason), options);
+    return;
+  }
+  const actions = [{ label: translation().__('Help'), callback: () => openHelp(reason) }];
+  Notification.error(`${reason.message} ${reason.hint}`.trim(), { ...options, actions });
+}
+
+/** The error to show for any failure. */
+export function errorBody(reason: unknown): IErrorBody {
+  if (reason instanceof DistError) {
+    return { code: reason.code, message: reason.message, hint: reason.hint };
+  }
+  return { code: 'internal', message: String(reason), hint: '' };
+}
+
+/** Show an error in a dialog. */
+export async function explainError(title: string, error: IErrorBody): Promise<void> {
+  await showDialog({ title, body: <ErrorNote error={error} />, buttons: [Dialog.okButton()] });
+}

@@ -1,0 +1,122 @@
+/** The card in a cell that says why it does not end: which ranks wait for which others, and what to do. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { expandRanks, formatRanks } from '../../../model/format/ranks';
+import type { IRankStack, IVerdict } from '../../../services/protocol';
+import { rankSetLabel } from '../items/itemrow';
+import { stateOfStack, StackList } from './stacklist';
+
+/** A longer list of ranks is counted in the title. */
+const MAX_NAMED = 16;
+
+export interface IVerdictCardOptions {
+  trans: TranslationBundle;
+  /** Interrupt the ranks that wait. */
+  interrupt(): void;
+  /** Run the cell, as it was submitted, on more ranks; resolves when that was tried. */
+  extend(ranks: string): Promise<void>;
+  /** Where all ranks are now. */
+  stacks(): Promise<IRankStack[]>;
+}
+
+export class VerdictCard {
+  constructor(options: IVerdictCardOptions) {
+    const { trans } = options;
+    this._trans = trans;
+    this.node.className = 'jpd-Verdict';
+    this.node.hidden = true;
+    // Read aloud as soon as it is there.
+    const text = document.createElement('div');
+    text.setAttribute('role', 'alert');
+    this._title.className = 'jpd-Verdict-title';
+    this._ranks.className = 'jpd-Verdict-ranks';
+    text.append(this._title, this._ranks);
+    this._stacks = new StackList(trans, options.stacks);
+    const interrupt = button('interrupt', trans.__('Interrupt these ranks'), () => options.interrupt());
+    interrupt.title = trans.__('End the cell on the ranks that wait; all variables are kept');
+    this._join = button('join', '', () => void this._extend(options));
+    const buttons = document.createElement('div');
+    buttons.className = 'jpd-Verdict-buttons';
+    buttons.append(this._join, interrupt, this._stacks.button);
+    this.node.append(text, buttons, this._stacks.node);
+  }
+
+  readonly node = document.createElement('div');
+
+  update(verdict: IVerdict | null): void {
+    const shape = JSON.stringify(verdict);
+    if (shape === this._shape) {
+      return;
+    }
+    this._shape = shape;
+    this.node.hidden = verdict === null;
+    if (!verdict) {
+      this._stacks.close();
+      return;
+    }
+    this.node.dataset.kind = verdict.kind;
+    this._title.textContent = this._titleOf(verdict);
+    this._ranks.replaceChildren(...[...verdict.waiting, ...verdict.needed].map(part => this._row(part)));
+    this._joining = verdict.could_join ?? '';
+    this._join.hidden = this._joining === '';
+    this._join.textContent = this._trans.__('Run on %1, too', rankSetLabel(this._trans, this._joining));
+    this._join.title = this._trans.__(
+      'Run the code that waits, as it was when it was started, on the ranks that it waits for'
+    );
+  }
+
+  dispose(): void {
+    this._stacks.close();
+  }
+
+  private async _extend({ extend }: IVerdictCardOptions): Promise<void> {
+    this._join.disabled = true;
+    await extend(this._joining);
+    this._join.disabled = false;
+  }
+
+  private _titleOf({ reason, waiting, needed }: IVerdict): string {
+    const trans = this._trans;
+    const label = (parts: IVerdict['waiting']): string => {
+      const ranks = parts.flatMap(part => expandRanks(part.ranks));
+      const named = formatRanks(ranks);
+      // The lines below name all of them.
+      return named.length > MAX_NAMED ? trans.__('%1 ranks', ranks.length) : rankSetLabel(trans, named);
+    };
+    const [mine, others] = [label(waiting), needed.length ? label(needed) : ''];
+    const titles: Record<IVerdict['reason'], string> = {
+      missing: trans.__('Cannot end: %1 called what %2 did not call and, being idle, will not', mine, others),
+      dead: trans.__('Cannot end: %1 called what %2 cannot call any more', mine, others),
+      order: trans.__('Cannot end: %1 wait for each other in different process groups', mine),
+      mismatch: trans.__('Cannot end: %1 wait for each other in calls that do not match', mine),
+      shapes: trans.__('Cannot end: the tensors of %1 differ in shape or dtype', mine),
+      busy: trans.__('Waiting: %1 called what %2 has not called yet', mine, others),
+      still: trans.__('Waiting: nothing has moved on %1', mine)
+    };
+    return titles[reason];
+  }
+
+  private _row({ ranks, state, place, call }: IVerdict['waiting'][number]): HTMLElement {
+    const row = document.createElement('li');
+    const name = document.createElement('b');
+    name.textContent = rankSetLabel(this._trans, ranks);
+    row.append(name, ` ${stateOfStack(this._trans, state, call)}${place ? ` \u00b7 ${place}` : ''}`);
+    return row;
+  }
+
+  private readonly _join: HTMLButtonElement;
+  private _joining = '';
+  private readonly _stacks: StackList;
+  private readonly _trans: TranslationBundle;
+  private readonly _title = document.createElement('div');
+  private readonly _ranks = document.createElement('ul');
+  private _shape = 'null';
+}
+
+function button(name: string, label: string, act: () => void): HTMLButtonElement {
+  const node = document.createElement('button');
+  node.type = 'button';
+  node.className = `jpd-Verdict-button jpd-Verdict-${name}`;
+  node.textContent = label;
+  node.addEventListener('click', act);
+  return node;
+}

@@ -1,0 +1,24 @@
+/** What the launcher of a group says of its nodes, and the command that is to be run where nodes are missing. */
+import React from 'react';
+import type { IGroup } from '../../../services/protocol';
+import { useSidebar } from '../context';
+
+export function AllocationNote({ group }: { group: IGroup }): React.ReactElement | null {
+  const { trans } = useSidebar();
+  const { allocation, join } = group;
+  if (!allocation && !join) {
+    return null;
+  }
+  return (
+    <div className="jpd-Allocation" data-state={allocation?.state} role="status">
+      {allocation && <p>{allocation.text}</p>}
+      {allocation?.warning && <p className="jpd-Allocation-warning">{allocation.warning}</p>}
+      {join && (
+        <>
+          <p>{trans.__('Run this on each machine that is missing:')}</p>
+          <code className="jpd-Allocation-command">{join}</code>
+        </>
+      )}
+    </div>
+  );
+}

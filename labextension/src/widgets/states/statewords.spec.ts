@@ -1,0 +1,40 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { expect, it } from 'vitest';
+import type { GroupState, IGroup, IRank, RankState } from '../../services/protocol';
+import { exitReason, groupLight, groupSummary } from './statewords';
+
+const trans = nullTranslator.load('jupyter_dist');
+
+function group(state: GroupState, ranks: RankState[]): IGroup {
+  return {
+    state,
+    world_size: ranks.length,
+    ranks: ranks.map((rankState, rank) => ({ rank, state: rankState }) as IRank)
+  } as IGroup;
+}
+
+it.each<[GroupState, RankState[], string, RankState]>([
+  ['starting', ['importing', 'starting'], '2 ranks, starting 3.4 s', 'starting'],
+  ['ready', ['idle', 'idle'], '2 ranks, idle', 'idle'],
+  ['ready', ['idle', 'busy', 'busy'], '3 ranks, 2 busy', 'busy'],
+  ['ready', ['unresponsive', 'busy'], '2 ranks, 1 busy, 1 not responding', 'unresponsive'],
+  ['degraded', ['dead', 'idle'], '2 ranks, 1 dead', 'dead'],
+  ['ready', ['idle', 'joining'], '2 ranks, 1 starting', 'joining'],
+  ['dead', ['dead'], '1 rank, dead', 'dead'],
+  ['unresponsive', ['unresponsive', 'dead'], '2 ranks, not responding', 'unresponsive'],
+  ['incompatible', [], '0 ranks, started by another version', 'unresponsive'],
+  ['lost', ['idle'], '1 rank, lost', 'dead']
+])('%s %j is "%s", light %s', (state, ranks, words, light) => {
+  expect(groupSummary(trans, group(state, ranks), 3.4)).toBe(words);
+  expect(groupLight(group(state, ranks))).toBe(light);
+});
+
+it('is green only when every rank has answered', () => {
+  for (const state of ['starting', 'importing', 'joining', 'busy', 'unresponsive', 'dead'] as const) {
+    expect(groupLight(group('ready', ['idle', state]))).not.toBe('idle');
+  }
+});
+
+it('has words for an end without a reason', () => {
+  expect(exitReason(trans, { exit: null, message: null } as IRank)).toBe('It exited for an unknown reason.');
+});

@@ -1,0 +1,109 @@
+/** The texts for states, shared by the sidebar, the status bar and the panels. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatSeconds } from '../../model/format/quantities';
+import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../../services/protocol';
+
+export function stateWord(trans: TranslationBundle, state: RankState | GroupState | ExecutionState): string {
+  const words: Record<RankState | GroupState | ExecutionState, string> = {
+    starting: trans.__('starting'),
+    importing: trans.__('importing'),
+    joining: trans.__('joining'),
+    idle: trans.__('idle'),
+    busy: trans.__('busy'),
+    unresponsive: trans.__('not responding'),
+    ready: trans.__('ready'),
+    degraded: trans.__('degraded'),
+    restarting: trans.__('restarting'),
+    ending: trans.__('shutting down'),
+    queued: trans.__('queued'),
+    running: trans.__('running'),
+    ok: trans.__('ok'),
+    error: trans.__('error'),
+    interrupted: trans.__('interrupted'),
+    aborted: trans.__('aborted'),
+    dead: trans.__('dead'),
+    incompatible: trans.__('started by another version'),
+    lost: trans.__('lost')
+  };
+  // A newer server may have more states than this page knows.
+  return words[state] ?? state;
+}
+
+/** Whether the state is temporary: it is shown with its duration. */
+export function isPassing(state: RankState): boolean {
+  return state !== 'idle' && state !== 'dead';
+}
+
+function isComing(state: RankState): boolean {
+  return state === 'starting' || state === 'importing' || state === 'joining';
+}
+
+/** Whether no interrupt ends what it runs, so that killing it is offered. */
+export function cannotBeInterrupted({ state, ignores_interrupt }: IRank): boolean {
+  return state === 'unresponsive' || ignores_interrupt === true;
+}
+
+/** "4 ranks, 2 busy", "8 ranks, starting 3.4 s". */
+export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart: number): string {
+  const size = trans._n('%1 rank', '%1 ranks', group.world_size, group.world_size);
+  if (group.state === 'starting' || group.state === 'restarting') {
+    return trans.__('%1, %2 %3', size, stateWord(trans, group.state), formatSeconds(sinceStart));
+  }
+  if (group.state !== 'ready' && group.state !== 'degraded') {
+    return trans.__('%1, %2', size, stateWord(trans, group.state));
+  }
+  const parts = [size];
+  const busy = count(group.ranks, 'busy');
+  const silent = count(group.ranks, 'unresponsive');
+  const dead = count(group.ranks, 'dead');
+  if (busy > 0) {
+    parts.push(trans.__('%1 busy', busy));
+  }
+  if (silent > 0) {
+    parts.push(trans._n('%1 not responding', '%1 not responding', silent, silent));
+  }
+  if (dead > 0) {
+    parts.push(trans.__('%1 dead', dead));
+  }
+  const coming = group.ranks.filter(rank => isComing(rank.state)).length;
+  if (coming > 0) {
+    parts.push(trans.__('%1 starting', coming));
+  }
+  if (parts.length === 1) {
+    parts.push(trans.__('idle'));
+  }
+  return parts.join(', ');
+}
+
+/** The most important state in a group, for its light. */
+export function groupLight(group: IGroup): RankState {
+  const light: Partial<Record<GroupState, RankState>> = {
+    starting: 'starting',
+    restarting: 'starting',
+    ending: 'unresponsive',
+    unresponsive: 'unresponsive',
+    incompatible: 'unresponsive',
+    dead: 'dead',
+    lost: 'dead'
+  };
+  const fixed = light[group.state];
+  if (fixed) {
+    return fixed;
+  }
+  for (const state of ['dead', 'unresponsive', 'busy', 'joining'] as const) {
+    if (group.ranks.some(rank => rank.state === state)) {
+      return state;
+    }
+  }
+  // Ready, but green only if every rank has answered.
+  return group.ranks.every(rank => rank.state === 'idle') ? 'idle' : 'starting';
+}
+
+/** Why a rank ended. */
+export function exitReason(trans: TranslationBundle, rank: IRank): string {
+  return rank.exit?.reason ?? rank.message ?? trans.__('It exited for an unknown reason.');
+}
+
+function count(ranks: readonly IRank[], state: RankState): number {
+  return ranks.filter(rank => rank.state === state).length;
+}

@@ -1,0 +1,55 @@
+/** The panel with the variables of a group's ranks, for the main area. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React from 'react';
+import { VariablesModel } from '../../model/variables/variables';
+import type { IGroup } from '../../services/protocol';
+import type { IDistGroups, IDistService } from '../../tokens';
+import { GroupPanel } from '../base/grouppanel';
+import { VariablesView } from './variablesview';
+
+export interface IVariablesOptions {
+  readonly service: IDistService;
+  readonly groups: IDistGroups;
+  readonly group: IGroup;
+  readonly trans: TranslationBundle;
+}
+
+export class VariablesPanel extends GroupPanel<VariablesModel> {
+  constructor({ service, groups, group, trans }: IVariablesOptions) {
+    super(new VariablesModel(service, groups, group.id), 'variables', trans.__('Variables: %1', group.name));
+    this._trans = trans;
+    this._name = group.name;
+    this.addClass('jpd-Variables');
+    this.node.addEventListener('keydown', this, true);
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this.node.removeEventListener('keydown', this, true);
+      super.dispose();
+    }
+  }
+
+  handleEvent(event: KeyboardEvent): void {
+    const { ctrlKey, metaKey, key } = event;
+    if ((ctrlKey || metaKey) && key === 'f') {
+      event.preventDefault();
+      event.stopPropagation();
+      this.focus();
+    }
+  }
+
+  protected render(): React.ReactElement {
+    return <VariablesView model={this.model} name={this._name} trans={this._trans} onReady={this.onReady} />;
+  }
+
+  protected takeFocus(): boolean {
+    const input = this.node.querySelector('input');
+    input?.focus();
+    input?.select();
+    return input !== null;
+  }
+
+  private readonly _name: string;
+  private readonly _trans: TranslationBundle;
+}
