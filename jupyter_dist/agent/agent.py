@@ -32,7 +32,7 @@ from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import HEAD_VARIABLE, GroupSpec
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
 

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from jupyter_dist.system import codecopy
+from jupyter_dist.system.files import codecopy
 
 
 def main(argument: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_core.paths import jupyter_data_dir
 
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.terminal import for_terminal
 
 CONTINUATION = "... "

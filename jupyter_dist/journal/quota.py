@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from jupyter_dist.system import disk
+from jupyter_dist.system.files import disk
 
 MIB, GIB = 1 << 20, 1 << 30
 # A group always keeps its latest output, even if other groups use up the quota.

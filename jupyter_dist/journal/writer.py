@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .blocks import BlockWriter, index_path

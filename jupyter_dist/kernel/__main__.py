@@ -8,8 +8,8 @@ import contextlib
 import os
 import sys
 
+from jupyter_dist.kernel.execution.outputs import CellStdout
 from jupyter_dist.kernel.kernel import RanksKernel
-from jupyter_dist.kernel.outputs import CellStdout
 
 
 def main() -> None:

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from jupyter_dist.kernel.execution.cells import CellRun, complain
+from jupyter_dist.kernel.execution.lines import KernelMagics
+from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.protocol import models
 from jupyter_dist.system.limits import within
 from jupyter_dist.version import __version__
 
-from .cells import CellRun, complain
 from .knowing import Knowing
-from .lines import KernelMagics
-from .session import KernelSession
 from .usage import Usage, local_pids
 from .wire import Request, Wire
 

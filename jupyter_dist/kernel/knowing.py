@@ -7,10 +7,9 @@ from fnmatch import fnmatch
 from typing import Any
 
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.kernel.execution.lines import KernelMagics
+from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.magics.completion import Place, first_rank, place_of
-
-from .lines import KernelMagics
-from .session import KernelSession
 
 PREFIX = "distributed"  # AutoMode's: where cells run that do not choose
 MAX_HISTORY = 1000

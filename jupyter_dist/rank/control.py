@@ -13,6 +13,7 @@ from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.cells.comms import Comms
 from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
+from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.guard.own import json, os, time, traceback
@@ -21,7 +22,6 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.readable import check_readable
 from jupyter_dist.transport.frames import Header, pack
 
-from .cells import completion, inspection, life, whereabouts
 from .collectives import counters, flight, waiting
 from .collectives.process_group import Revived
 from .collectives.records import Entry

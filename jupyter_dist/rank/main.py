@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.rank.cells.calls import Calls
+from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.comms import Comms
 from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
 from jupyter_dist.rank.cells.interrupt import Interrupter

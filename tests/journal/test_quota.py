@@ -8,7 +8,7 @@ from jupyter_dist.journal import quota as quota_module
 from jupyter_dist.journal.quota import GIB, MIB, Quota
 from jupyter_dist.journal.reader import JournalCursor, segments
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.system import disk
+from jupyter_dist.system.files import disk
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from waits import PATIENCE, until
 
 from jupyter_dist.client import Group
-from jupyter_dist.kernel.cells import CellRun
-from jupyter_dist.kernel.lines import KernelMagics
-from jupyter_dist.kernel.session import KernelSession
+from jupyter_dist.kernel.execution.cells import CellRun
+from jupyter_dist.kernel.execution.lines import KernelMagics
+from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.magics.automode import AutoMode
 
 STUBBORN = """

@@ -14,7 +14,7 @@ from ownserver import has_ended
 from waits import PATIENCE, PATIENCE_WITH_A_START, read_until, running, until
 
 from jupyter_dist.client.bundles.bundle import RANKS_MIME, without_ansi
-from jupyter_dist.kernel.outputs import joined
+from jupyter_dist.kernel.execution.outputs import joined
 
 from .conftest import ranks_kernel
 

@@ -147,7 +147,7 @@ def test_objects_travel_to_ranks_that_do_not_see_the_files_of_the_client(group):
         other.write_text("a file of the user that no call names")
         peek = f"""
 import gc
-from jupyter_dist.rank.cells.farfiles import FarFiles
+from jupyter_dist.rank.cells.clients.farfiles import FarFiles
 (far,) = [each for each in gc.get_objects() if type(each) is FarFiles]
 with far.here({str(other)!r}) as copy:
     print(open(copy).read())

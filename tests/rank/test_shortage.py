@@ -5,8 +5,8 @@ import os
 import pytest
 import torch
 
-from jupyter_dist.rank.cells import neighbours
-from jupyter_dist.rank.cells.shortage import asked_bytes, find_shortage, lines_of
+from jupyter_dist.rank.cells.errors import neighbours
+from jupyter_dist.rank.cells.errors.shortage import asked_bytes, find_shortage, lines_of
 from jupyter_dist.rank.cells.variables.holders import Held, Holder
 from jupyter_dist.rank.cells.variables.storages import Holding
 from jupyter_dist.system import processes

@@ -16,7 +16,7 @@ from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.slurm.launcher import _check_place
 from jupyter_dist.server.spawner.code import PackageCode
 from jupyter_dist.server.spawner.directories import groups_directory, make_private
-from jupyter_dist.system.private import open_above
+from jupyter_dist.system.files.private import open_above
 
 UNKNOWN_GROUP = 543_210
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to change the group of a directory")

@@ -28,7 +28,7 @@ GROUP_POSITIONS = {
 }
 # The constructors of wrapped models, and which argument is their process group.
 WRAPPERS = {"DistributedDataParallel": 6, "FullyShardedDataParallel": 1}
-# What ranks may have under a name: its kind (rank/cells/kinds.py), and the methods that all ranks must call. A `ddp`
+# What ranks may have under a name: its kind (kinds.py of ranks), and the methods that all ranks must call. A `ddp`
 # has no buffers, so that its forward alone needs no other rank.
 METHODS = {
     "model": frozenset({"__call__", "forward"}),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import read_process
 
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
+from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, Shown, explain_failure
 from jupyter_dist.rank.collectives import failures, unhang
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
 from jupyter_dist.rank.ipython import tracebacks
-
-from .reasons import RE_CREATE, PeerNews, Shown, explain_failure
 
 DEFERRED_RETRY_SECONDS = 0.02  # the signal arrived in our own code, which returns at once
 UNNOTICED_RETRY_SECONDS = 0.5
@@ -54,7 +53,7 @@ class Execution:
     execution_count: int
     silent: bool
     code: str
-    call: dict[str, Any] | None = None  # what to do instead of running the code (see calls.py)
+    call: dict[str, Any] | None = None  # what to do instead of running the code (see clients/calls.py)
     allow_stdin: bool = False  # whether its client answers what it asks (see stdin.py)
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)

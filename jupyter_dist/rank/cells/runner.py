@@ -13,6 +13,9 @@ from typing import Any
 from IPython.core.interactiveshell import ExecutionResult
 
 from jupyter_dist.protocol.specs import CALLBACK_ID
+from jupyter_dist.rank.cells.clients.calls import Calls
+from jupyter_dist.rank.cells.introspection import life
+from jupyter_dist.rank.cells.introspection.kinds import kinds_of
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
@@ -25,12 +28,9 @@ from jupyter_dist.rank.output.outbox import Outbox, write_all
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
-from . import life
-from .calls import Calls
 from .context import run_in
 from .debugging.debuggers import Debuggers
 from .interrupt import Execution, Interrupter
-from .kinds import kinds_of
 from .shell import RankShell
 from .stdin import Stdin
 
@@ -85,7 +85,7 @@ class Runner:
         self._loop.call_soon_threadsafe(self._next)
 
     def comes_by_itself(self, is_idle: bool) -> str | None:
-        """Return what may act on this rank without the code of its cell (life.py)."""
+        """Return what may act on this rank without the code of its cell (introspection/life.py)."""
         return life.comes_by_itself(self._loop, self._task, is_idle)
 
     def emit(self, msg_type: str, content: dict[str, Any]) -> None:

@@ -21,6 +21,8 @@ from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
+from jupyter_dist.rank.cells.clients import scripts
+from jupyter_dist.rank.cells.errors import cppframes, shortage
 from jupyter_dist.rank.collectives import lostdevice
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
@@ -29,7 +31,6 @@ from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
 from jupyter_dist.rank.memory import Memory
 from jupyter_dist.rank.output.outbox import Outbox
 
-from . import cppframes, scripts, shortage
 from .interrupt import Interrupter
 from .torchlogs import TorchLogs
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from jupyter_dist.protocol import accelerators
-from jupyter_dist.system import codecopy
+from jupyter_dist.system.files import codecopy
 from jupyter_dist.system.inherited import inherited, is_of_a_session
 from jupyter_dist.system.memory import is_short, own_bytes
 from jupyter_dist.system.processes import adopt_orphans, peer_uid, show_as

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 
 SCRIPT_NAME = "node.sh"
 ENGINE_LOG = "engine.log"

@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 
 from .directories import claim
 

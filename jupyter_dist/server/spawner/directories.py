@@ -22,8 +22,8 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
-from jupyter_dist.system.places import group_places
-from jupyter_dist.system.private import make_folder, open_above
+from jupyter_dist.system.files.places import group_places
+from jupyter_dist.system.files.private import make_folder, open_above
 from jupyter_dist.system.processes import read_process
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.

@@ -19,7 +19,7 @@ from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import HEAD_VARIABLE
-from jupyter_dist.system import disk
+from jupyter_dist.system.files import disk
 from jupyter_dist.system.inherited import without_credentials
 
 from .code import PackageCode

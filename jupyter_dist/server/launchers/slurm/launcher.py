@@ -24,7 +24,7 @@ from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, Said, ToolError, run, start_detached
 from jupyter_dist.server.traits import Seconds
-from jupyter_dist.system.private import open_above
+from jupyter_dist.system.files.private import open_above
 
 from .job import SlurmJob
 from .options import OPTIONS, job_arguments, refused_in_a_step, step_arguments

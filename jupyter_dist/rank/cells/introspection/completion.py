@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import provisionalcompleter, rectify_completions
 
+from jupyter_dist.rank.cells.shell import RankShell
+
 from .inspection import kind_of, signature_of, static_attribute, static_value
-from .shell import RankShell
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import Completion

@@ -18,7 +18,7 @@ from jupyter_dist.rank.collectives import unhang, waiting
 from jupyter_dist.rank.guard.own import asyncio, os, signal, threading
 
 _PATHS = sysconfig.get_paths()
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_PACKAGE = os.path.dirname(os.path.abspath(sys.modules["jupyter_dist"].__file__ or "")) + os.sep
 _LIBRARIES = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _DISTRIBUTED = os.path.join(unhang.TORCH, "distributed") + os.sep  # checkpoints are saved in threads there
 _POOL = os.path.join("concurrent", "futures", "thread.py")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.utils.tokenutil import token_at_cursor
 
-from .shell import RankShell
+from jupyter_dist.rank.cells.shell import RankShell
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import Inspection

@@ -18,7 +18,7 @@ from jupyter_dist.client import Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
 from jupyter_dist.magics.session import Session
-from jupyter_dist.system.private import make_folder
+from jupyter_dist.system.files.private import make_folder
 
 from .outputs import PlainOutputs
 

@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from jupyter_dist.rank.cells.variables import holders
+from jupyter_dist.rank.cells.variables.holders import Held, Holder, Together
+from jupyter_dist.rank.cells.variables.storages import Storage
 from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError, without_functions
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import safe_message
@@ -18,9 +21,6 @@ from jupyter_dist.rank.memory import Memory
 
 from . import neighbours
 from .sizes import bytes_of, size_text
-from .variables import holders
-from .variables.holders import Held, Holder, Together
-from .variables.storages import Storage
 
 MAX_LINES = 8
 MAX_SHARED = 6  # names in a line that frees what they share

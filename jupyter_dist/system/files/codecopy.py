@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BOOT = os.path.join(FOLDER, "jupyter_dist", "agent", "boot.py")
 
 

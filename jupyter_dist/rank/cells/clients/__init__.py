@@ -1,0 +1,1 @@
+"""Calls of clients on a rank: variables, functions, scripts, and files from other machines."""
