@@ -114,12 +114,12 @@ ui-tests/node_modules: ui-tests/package-lock.json
 	cd ui-tests && npm ci --silent --no-audit --no-fund
 	touch $@
 
-generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol
+generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol; the blocking client
 	$(BIN)/python .ci/generate.py
 
 lint: .venv/ready  ## Style, types, import rules, spelling
-	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
-	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
+	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_client.py docs/conf.py docs/_ext
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_client.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house

@@ -1,8 +1,9 @@
-"""Make docs/openapi.json and the types of the extension from jupyter_dist/protocol. Run by `make generate`."""
+"""Make docs/openapi.json, the types of the extension and the blocking client. Run by `make generate`."""
 
 from __future__ import annotations
 
 import json
+import sys
 import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
@@ -24,6 +25,9 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.schemas import fields_of, types_in
 from jupyter_dist.server.operations import API_VERSION
+
+sys.path.append(str(Path(__file__).parent))
+from generate_client import WRAPPED, blocking_source
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,6 +57,7 @@ def files() -> dict[Path, str]:
     return {
         ROOT / "docs" / "openapi.json": json.dumps(document, indent=1) + "\n",
         ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),
+        WRAPPED: blocking_source({}),
     }
 
 

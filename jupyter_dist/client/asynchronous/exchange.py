@@ -39,6 +39,11 @@ class Exchanger:
         return parse_ranks(ranks, self.model["world_size"], len(self.model.get("nodes") or ()) or 1)
 
 
+def trusts_ranks(group: models.Group, trust_nodes: bool) -> bool:
+    """Whether values of the ranks may run code here: always on this machine, where ranks run as this user."""
+    return trust_nodes or not group.get("nodes")
+
+
 async def push(group: Exchanger, values: Mapping[str, Any], ranks: str) -> None:
     """Set variables on ranks; all ranks share one copy."""
     _check_names(values)

@@ -67,11 +67,6 @@ class AsyncGroup:
         return int(self.model["world_size"])
 
     @property
-    def trusts_ranks(self) -> bool:
-        """Whether values of the ranks may run code here: always on this machine, where ranks run as this user."""
-        return self.trust_nodes or not self.model.get("nodes")
-
-    @property
     def num_nodes(self) -> int:
         """Return the number of machines that its ranks are on."""
         return len(self.model.get("nodes") or ()) or 1
@@ -84,13 +79,19 @@ class AsyncGroup:
         self.model = await self._ask("GET")
         return self.model
 
-    async def ready(self, not_state: str = "starting", show: Callable[[str], None] | None = None) -> AsyncGroup:
-        """Wait until it has left that state. Raises JupyterDistError if it is not ready then.
+    async def ready(self, show: Callable[[str], None] | None = None) -> AsyncGroup:
+        """Wait until its ranks are ready.
 
         Args:
-            not_state: the state.
-            show: called with what a launcher says while its engine finds nodes, each time it says something else.
+            show: Called with what a launcher reports while its engine finds nodes, each time this changes.
+
+        Raises:
+            JupyterDistError: the start failed, or the group is gone or cannot be reached.
         """
+        return await self._left("starting", show)
+
+    async def _left(self, not_state: str, show: Callable[[str], None] | None = None) -> AsyncGroup:
+        """Wait until the group has left a state, and check that it is in use then."""
         seconds, shown = POLL_SECONDS if show is None else SHOW_SECONDS, None
         while (state := self.model["state"]) in (not_state, "unresponsive"):
             allocation = self.model.get("allocation")
@@ -181,7 +182,7 @@ class AsyncGroup:
         call = await asyncio.to_thread(Call, self.model, function, args, kwargs)
         try:
             result = call.checked(await self.run(call.note, ranks, call=call.request))
-            return await asyncio.to_thread(call.values, result.ranks, self.trusts_ranks)
+            return await asyncio.to_thread(call.values, result.ranks, self._trusts_ranks())
         finally:
             call.close()
 
@@ -322,7 +323,7 @@ class AsyncGroup:
     async def restart(self, *, wait: bool = True) -> AsyncGroup:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
         self.model = await self._once("restart")
-        return await self.ready("restarting") if wait else self
+        return await self._left("restarting") if wait else self
 
     async def replace(self) -> AsyncGroup:
         """Start new processes for dead ranks; the others keep theirs. Returns when they have joined.
@@ -331,7 +332,7 @@ class AsyncGroup:
             JupyterDistError: `start_failed`, if ranks are dead after that.
         """
         self.model = await self._once("replace")
-        await self.ready("restarting")
+        await self._left("restarting")
         if self.model["state"] == "degraded":
             hint = self.model["note"] or "A rank has died again: see its log."
             raise JupyterDistError("start_failed", f"Not all dead ranks of group '{self.name}' were replaced.", hint)
@@ -409,8 +410,11 @@ class AsyncGroup:
                 await feed.wait()
                 yield feed.taken()
 
+    def _trusts_ranks(self) -> bool:
+        return exchange.trusts_ranks(self.model, self.trust_nodes)
+
     def _exchanger(self) -> exchange.Exchanger:
-        return exchange.Exchanger(self.model, self.client.segments, self.trusts_ranks, self._run_call)
+        return exchange.Exchanger(self.model, self.client.segments, self._trusts_ranks(), self._run_call)
 
     async def _run_call(self, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None) -> None:
         """Let ranks carry out a call of this client, such as a pull; the group's log shows the note."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
+from jupyter_dist.client.asynchronous.execution import AsyncExecution
 from jupyter_dist.client.displays.interrupts import held_interrupts
 from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import InputAnswered, InputPrompt
+from jupyter_dist.protocol.models import InputPrompt
 from jupyter_dist.protocol.ranks import format_ranks
 
 from .asking import Ask
+from .wrapped import BlockingExecution
 
 if TYPE_CHECKING:
     from .group import Group
@@ -26,8 +27,11 @@ STOP_SECONDS = 2.0  # after an interrupt, how long to wait without a message
 Show = Callable[[Result], None]
 
 
-class Execution:
-    """A submitted cell, similar to a future."""
+class Execution(BlockingExecution):
+    """A submitted cell, similar to a future.
+
+    Ctrl-C during `result()` ends only the wait; during `wait()` it interrupts the ranks.
+    """
 
     def __init__(self, execution: AsyncExecution, was_interrupted: bool, group: Group, ask: Ask | None = None) -> None:
         self.group = group
@@ -39,42 +43,9 @@ class Execution:
         self._loop = group.client._loop
 
     @property
-    def id(self) -> str:
-        """Return the id of the execution."""
-        return self._execution.id
-
-    @property
     def model(self) -> models.Execution:
         """Return its last known state (docs/api.md, Execution)."""
         return self._execution.model
-
-    def done(self) -> bool:
-        """Whether the execution has ended."""
-        return self._loop.run(self._execution.done())
-
-    def peek(self) -> Result:
-        """Return the result so far."""
-        return self._loop.run(self._execution.peek())
-
-    def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait until it ends; Ctrl-C only ends the wait. Raises TimedOutError."""
-        return self._loop.run(self._execution.result(timeout_seconds))
-
-    def stream(self, gap_seconds: float = GAP_SECONDS) -> Iterator[Result]:
-        """Yield the result so far, at most once per `gap_seconds`; the last one is `done`."""
-        return self._loop.iterate(self._execution.stream(gap_seconds))
-
-    def extend(self, ranks: str = "all") -> None:
-        """Run the cell on more ranks while it runs; see AsyncExecution.extend."""
-        self._loop.run(self._execution.extend(ranks))
-
-    def cancel(self) -> None:
-        """Remove it from the queue, or interrupt it; the ranks keep their variables."""
-        self._loop.run(self._execution.cancel())
-
-    def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> InputAnswered:
-        """Answer what its ranks ask for; see AsyncExecution.answer."""
-        return self._loop.run(self._execution.answer(text, ranks, seq))
 
     def wait(self, stream: bool | Show = False) -> Result:
         """Wait until it ends and show its output; Ctrl-C interrupts the ranks, and is raised when they have stopped.

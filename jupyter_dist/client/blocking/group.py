@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.client.asynchronous.arguments import check_names
 from jupyter_dist.client.asynchronous.client import AsyncClient
+from jupyter_dist.client.asynchronous.exchange import trusts_ranks
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.asynchronous.launching import Call
 from jupyter_dist.client.displays.live import show_live
-from jupyter_dist.client.results.comparing import Comparison, Variables
-from jupyter_dist.client.results.curves import Curves
-from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Step
+from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
 from jupyter_dist.client.results.result import RankError, Result
-from jupyter_dist.client.results.samples import Samples
-from jupyter_dist.protocol import machine, models
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.requests import RunOptions, StartOptions
 
 from .asking import Ask, asker
 from .execution import Execution, Show
 from .loop import LoopThread
+from .wrapped import BlockingGroup
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -106,7 +105,7 @@ class Client:
         return f"<Client of {self.url}{', private' if self.is_private else ''}>"
 
 
-class Group:
+class Group(BlockingGroup):
     """One group; `model` is its last known state (docs/api.md, Group)."""
 
     def __init__(self, group: AsyncGroup, client: Client) -> None:
@@ -142,26 +141,6 @@ class Group:
         return self._group.model
 
     @property
-    def id(self) -> str:
-        """Return its id, which is never reused."""
-        return self._group.id
-
-    @property
-    def name(self) -> str:
-        """Return the name that its user gave it."""
-        return self._group.name
-
-    @property
-    def world_size(self) -> int:
-        """Return the number of ranks."""
-        return self._group.world_size
-
-    @property
-    def num_nodes(self) -> int:
-        """Return the number of machines that its ranks are on."""
-        return self._group.num_nodes
-
-    @property
     def trust_nodes(self) -> bool:
         """Whether values that `pull`, `gather` and `launch` return from other machines may run code here; False.
 
@@ -173,14 +152,6 @@ class Group:
     @trust_nodes.setter
     def trust_nodes(self, trusted: bool) -> None:
         self._group.trust_nodes = trusted
-
-    def ready(self, show: Callable[[str], None] | None = None) -> Group:
-        """Wait until its ranks are ready; raises JupyterDistError if its start failed.
-
-        `show` is called with what a launcher says while its engine finds nodes.
-        """
-        self._loop.run(self._group.ready(show=show))
-        return self
 
     def run(
         self,
@@ -235,10 +206,6 @@ class Group:
             self.save_trace(result, trace)
         return result
 
-    def save_trace(self, result: Result, path: str) -> None:
-        """Write the merged trace of a profiled cell into a file; see AsyncGroup.save_trace."""
-        self._loop.run(self._group.save_trace(result, path))
-
     def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> Execution:
         """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers what its ranks ask."""
         execution = self.begin(code, ranks, ask=False, **options)
@@ -259,30 +226,6 @@ class Group:
             options.setdefault("allow_stdin", True)
         return Execution(*self._loop.run_through(self._group.submit(code, ranks, **options)), self, answers)
 
-    def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
-        """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
-        self._loop.run(self._group.push(values, ranks))
-
-    def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
-        """Set variable `name` to the first part on the first rank, the second part on the second rank, and so on."""
-        self._loop.run(self._group.scatter(name, parts, ranks))
-
-    def broadcast(self, name: str, src: int = 0, ranks: str = "all") -> None:
-        """Set variable `name` to its value on rank `src`, without passing through this process."""
-        self._loop.run(self._group.broadcast(name, src, ranks))
-
-    def pull(self, name: str, rank: int = 0, *, timeout_seconds: float | None = None) -> Any:
-        """Return the value of a variable or any other expression on one rank.
-
-        Raises:
-            TimedOutError: the rank runs cells for longer; it does not evaluate the expression after that.
-        """
-        return self._loop.run(self._group.pull(name, rank, timeout_seconds=timeout_seconds))
-
-    def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
-        """Return the values of a variable or any other expression, by rank."""
-        return self._loop.run(self._group.gather(name, ranks))
-
     def launch(self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any) -> dict[int, Any]:
         """Call a function on ranks and show their output; return its results by rank.
 
@@ -292,57 +235,7 @@ class Group:
         with Call(self.model, function, args, kwargs) as call:
             execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
-            return call.values(result.ranks, self._group.trusts_ranks)
-
-    def status(self) -> models.Group:
-        """Fetch the Group of docs/api.md."""
-        return self._loop.run(self._group.status())
-
-    def memory(self) -> machine.MemorySample:
-        """Return a new MemorySample of docs/api.md."""
-        return self._loop.run(self._group.memory())
-
-    def samples(self, seconds: float = 3600.0) -> Samples:
-        """See AsyncGroup.samples."""
-        return self._loop.run(self._group.samples(seconds))
-
-    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
-        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
-
-        Raises:
-            JupyterDistError: if the rank cannot answer at once.
-        """
-        return self._loop.run(self._group.complete(code, cursor_pos, rank))
-
-    def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> models.Inspection:
-        """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
-
-        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
-
-        Raises:
-            JupyterDistError: if the rank cannot answer at once.
-        """
-        return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
-
-    def variables(self, ranks: str = "all") -> Variables:
-        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked."""
-        return self._loop.run(self._group.variables(ranks))
-
-    def compare(self, name: str, ranks: str = "all") -> Comparison:
-        """Return what of a variable differs on which ranks, and by how much; see AsyncGroup.compare."""
-        return self._loop.run(self._group.compare(name, ranks))
-
-    def curves(self, execution_id: str | None = None) -> Curves:
-        """Return the curves of an execution, by default of the last cell that began; see AsyncGroup.curves."""
-        return self._loop.run(self._group.curves(execution_id))
-
-    def curves_csv(self, execution_id: str | None = None) -> str:
-        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
-        return self._loop.run(self._group.curves_csv(execution_id))
-
-    def drift(self) -> Drift:
-        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
-        return self._loop.run(self._group.drift())
+            return call.values(result.ranks, trusts_ranks(self.model, self.trust_nodes))
 
     def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; see AsyncGroup.catch_up."""
@@ -356,66 +249,6 @@ class Group:
             except JupyterDistError as err:
                 found.refused(step, err)
         return found
-
-    def history(self, number: int = 500) -> list[machine.HistoryCell]:
-        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
-        return self._loop.run(self._group.history(number))
-
-    def interrupt(self, ranks: str = "all") -> models.Interrupted:
-        """Interrupt running cells; the ranks keep their variables."""
-        return self._loop.run(self._group.interrupt(ranks))
-
-    def restart(self, *, wait: bool = True) -> Group:
-        """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
-        self._loop.run(self._group.restart(wait=wait))
-        return self
-
-    def replace(self) -> Group:
-        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined."""
-        self._loop.run(self._group.replace())
-        return self
-
-    def kill(self, rank: int) -> Group:
-        """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
-        self._loop.run(self._group.kill(rank))
-        return self
-
-    def reform(self) -> Group:
-        """Re-create the process group in the same processes, which keep all variables; returns when all have joined.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if a cell is running, a rank is dead, or ranks could not join.
-        """
-        self._loop.run(self._group.reform())
-        return self
-
-    def stacks(self) -> list[models.RankStack]:
-        """Return the Python stacks of all ranks, equal ones once (docs/api.md, RankStack)."""
-        return self._loop.run(self._group.stacks())
-
-    def empty_cache(self, ranks: str = "all") -> dict[int, int]:
-        """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
-        return self._loop.run(self._group.empty_cache(ranks))
-
-    def own(self, grace_seconds: float = 0.0) -> None:
-        """See AsyncGroup.own."""
-        self._loop.run(self._group.own(grace_seconds))
-
-    def shutdown(self) -> list[str]:
-        """End the group; return a sentence about each process that had to be killed."""
-        return self._loop.run(self._group.shutdown())
-
-    def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
-        """Return the last records of a rank's log (docs/api.md, LogRecord)."""
-        return self._loop.run(self._group.logs(rank, tail_bytes))
-
-    def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
-        """Return the cells of a notebook that ran on ranks as a script for torchrun; see AsyncGroup.script."""
-        return self._loop.run(self._group.script(notebook, cells))
-
-    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[models.LogRecord]]:
-        """Yield the last records of a rank's log, then new ones, without end."""
-        return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
 
     def __repr__(self) -> str:
         return f"<Group '{self.name}': {self.world_size} ranks, {self.model['state']}>"

@@ -1,0 +1,154 @@
+"""Make the plain methods of the blocking client from the asynchronous one, with their signatures and docstrings.
+
+`make generate` writes them to jupyter_dist/client/blocking/wrapped.py. A method that the blocking class defines itself
+is left out: it does more than wait, such as asking the user for input.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
+PACKAGE = "jupyter_dist.client.asynchronous"
+WRAPPED = CLIENT / "blocking" / "wrapped.py"
+
+# The asynchronous class, the blocking one, and the attribute that holds the former.
+CLASSES = (("AsyncGroup", "Group", "_group"), ("AsyncExecution", "Execution", "_execution"))
+LEFT_OUT = {"stream"}  # of groups: `run(stream=...)` is the blocking way
+
+FUTURE = "from __future__ import annotations"
+HEAD = '''"""Plain methods of the blocking client. Made by `make generate` from client/asynchronous: edit that."""
+
+from __future__ import annotations
+
+from jupyter_dist.client.blocking.loop import LoopThread
+'''
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def blocking_source(generated: dict[Path, str]) -> str:
+    """Return the text of wrapped.py; `generated` has newer texts of files that are made in the same run."""
+    modules = {path: ast.parse(generated.get(path, "") or path.read_text()) for path in sources(generated)}
+    classes = {node.name: node for tree in modules.values() for node in tree.body if isinstance(node, ast.ClassDef)}
+    own = {
+        node.name: {each.name for each in node.body if isinstance(each, Function)}
+        for path in (CLIENT / "blocking").glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and path != WRAPPED
+    }
+    parts = [HEAD, *imports(modules)]
+    for name, blocking, attribute in CLASSES:
+        left_out = own[blocking] | (LEFT_OUT if blocking == "Group" else set())
+        parts += class_source(list(methods(classes, name)), name, blocking, attribute, left_out)
+    return formatted("\n".join(parts))
+
+
+def sources(generated: dict[Path, str]) -> list[Path]:
+    """Return the files of the asynchronous client."""
+    folder = CLIENT / "asynchronous"
+    return sorted({*folder.glob("*.py"), *(path for path in generated if path.parent == folder)})
+
+
+def methods(classes: dict[str, ast.ClassDef], name: str) -> Iterator[Function]:
+    """Yield the methods of a class, and those that it inherits from another class of the asynchronous client."""
+    found = classes[name]
+    names = {each.name for each in found.body if isinstance(each, Function)}
+    yield from (each for each in found.body if isinstance(each, Function))
+    for base in found.bases:
+        if isinstance(base, ast.Name) and base.id in classes:
+            yield from (each for each in methods(classes, base.id) if each.name not in names)
+
+
+def imports(modules: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield all imports of the asynchronous client, and its own names: ruff removes those that are not used."""
+    typing = ["from typing_extensions import Self"]
+    for path, tree in modules.items():
+        for node in tree.body:
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                typing += [
+                    ast.unparse(each) for each in node.body if not (isinstance(each, ast.ImportFrom) and each.level)
+                ]
+            elif isinstance(node, ast.ImportFrom | ast.Import) and ast.unparse(node) != FUTURE:
+                yield import_source(node)
+        own = [target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+        own += [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+        yield from (f"from {PACKAGE}.{path.stem} import {name}" for name in own)
+    yield from ("from typing import TYPE_CHECKING", "if TYPE_CHECKING:", *(f"    {line}" for line in typing))
+
+
+def import_source(node: ast.stmt) -> str:
+    """Return an import, with a relative module as an absolute one."""
+    if isinstance(node, ast.ImportFrom) and node.level:
+        node = ast.ImportFrom(f"{PACKAGE}.{node.module}" if node.module else PACKAGE, node.names, 0)
+    return ast.unparse(node)
+
+
+def class_source(found: list[Function], name: str, blocking: str, attribute: str, left_out: set[str]) -> Iterator[str]:
+    """Yield the lines of the class that the blocking class extends."""
+    yield f"class Blocking{blocking}:"
+    yield f'    """Plain methods of {blocking}: each waits for the method of {name} with its name."""'
+    yield f"    {attribute}: {name}\n    _loop: LoopThread"
+    for method in found:
+        if not method.name.startswith("_") and method.name not in left_out and not is_setter(method):
+            yield from method_source(method, name, attribute)
+
+
+def is_setter(method: Function) -> bool:
+    """Whether a method is the setter of a property."""
+    return any(isinstance(each, ast.Attribute) for each in method.decorator_list)
+
+
+def method_source(method: Function, name: str, attribute: str) -> Iterator[str]:
+    """Yield the lines of a blocking method."""
+    assert method.returns is not None, method.name
+    returns = ast.unparse(method.returns)
+    call = f"self.{attribute}.{method.name}"
+    doc = docstring(method)
+    if method.decorator_list:
+        assert ast.unparse(method.decorator_list[0]) == "property", method.name
+        yield f"    @property\n    def {method.name}(self) -> {returns}:\n        {doc}\n        return {call}"
+        return
+    call += f"({', '.join(passed(method.args))})"
+    if returns.startswith("AsyncIterator["):
+        returns, body = returns.removeprefix("Async"), f"return self._loop.iterate({call})"
+    elif returns == name:
+        returns, body = "Self", f"self._loop.run({call})\n        return self"
+    else:
+        body = f"return self._loop.run({call})"
+    body = body.removeprefix("return ") if returns == "None" else body
+    yield f"    def {method.name}({ast.unparse(method.args)}) -> {returns}:\n        {doc}\n        {body}"
+
+
+def docstring(method: Function) -> str:
+    """Return the docstring of a method as source."""
+    text = ast.get_docstring(method)
+    assert text, f"{method.name} has no docstring"
+    assert "\\" not in text, method.name
+    end = "\n" if "\n" in text else ""
+    return textwrap.indent(f'"""{text}{end}"""', " " * 8).strip()
+
+
+def passed(arguments: ast.arguments) -> Iterator[str]:
+    """Yield the arguments of the call of the asynchronous method."""
+    yield from (each.arg for each in arguments.args[1:])
+    if arguments.vararg is not None:
+        yield f"*{arguments.vararg.arg}"
+    yield from (f"{each.arg}={each.arg}" for each in arguments.kwonlyargs)
+    if arguments.kwarg is not None:
+        yield f"**{arguments.kwarg.arg}"
+
+
+def formatted(source: str) -> str:
+    """Return the source with sorted imports, without unused ones, formatted by ruff."""
+    name = ["--stdin-filename", str(WRAPPED)]
+    ruff = [sys.executable, "-m", "ruff"]
+    fix = [*ruff, "check", "--fix", "--quiet", "--exit-zero", *name, "-", "--select"]
+    for command in ([*fix, "F401,F811"], [*fix, "I"], [*ruff, "format", "--quiet", *name, "-"]):
+        source = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+    return source

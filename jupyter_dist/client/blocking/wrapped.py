@@ -1,0 +1,290 @@
+"""Plain methods of the blocking client. Made by `make generate` from client/asynchronous: edit that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
+from jupyter_dist.client.asynchronous.group import AsyncGroup
+from jupyter_dist.client.blocking.loop import LoopThread
+from jupyter_dist.client.results.comparing import Comparison, Variables
+from jupyter_dist.client.results.curves import Curves
+from jupyter_dist.client.results.drift import Drift
+from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.results.samples import Samples
+from jupyter_dist.protocol import machine, models
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class BlockingGroup:
+    """Plain methods of Group: each waits for the method of AsyncGroup with its name."""
+
+    _group: AsyncGroup
+    _loop: LoopThread
+
+    @property
+    def id(self) -> str:
+        """Return its id, which is never reused."""
+        return self._group.id
+
+    @property
+    def name(self) -> str:
+        """Return the name that its user gave it."""
+        return self._group.name
+
+    @property
+    def world_size(self) -> int:
+        """Return the number of ranks."""
+        return self._group.world_size
+
+    @property
+    def num_nodes(self) -> int:
+        """Return the number of machines that its ranks are on."""
+        return self._group.num_nodes
+
+    def status(self) -> models.Group:
+        """Fetch the Group of docs/api.md."""
+        return self._loop.run(self._group.status())
+
+    def ready(self, show: Callable[[str], None] | None = None) -> Self:
+        """Wait until its ranks are ready.
+
+        Args:
+            show: Called with what a launcher reports while its engine finds nodes, each time this changes.
+
+        Raises:
+            JupyterDistError: the start failed, or the group is gone or cannot be reached.
+        """
+        self._loop.run(self._group.ready(show))
+        return self
+
+    def save_trace(self, result: Result, path: str) -> None:
+        """Write the merged trace of a profiled cell into a file: a Chrome trace, with a process for each rank.
+
+        Raises:
+            JupyterDistError: `not_found`, if the cell was not profiled, or its trace is no longer kept.
+        """
+        self._loop.run(self._group.save_trace(result, path))
+
+    def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
+        """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
+        self._loop.run(self._group.push(values, ranks))
+
+    def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
+        """Set variable `name` to the first part on the first rank, the second part on the second rank, and so on."""
+        self._loop.run(self._group.scatter(name, parts, ranks))
+
+    def broadcast(self, name: str, src: int = 0, ranks: str = "all") -> None:
+        """Set variable `name` to its value on rank `src`, without passing through this process."""
+        self._loop.run(self._group.broadcast(name, src, ranks))
+
+    def pull(self, name: str, rank: int = 0, *, timeout_seconds: float | None = None) -> Any:
+        """Return the value of a variable or any other expression on one rank.
+
+        Raises:
+            TimedOutError: the rank runs cells for longer; it does not evaluate the expression after that.
+        """
+        return self._loop.run(self._group.pull(name, rank, timeout_seconds=timeout_seconds))
+
+    def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
+        """Return the values of a variable or any other expression, by rank."""
+        return self._loop.run(self._group.gather(name, ranks))
+
+    def memory(self) -> machine.MemorySample:
+        """Return a new MemorySample of docs/api.md.
+
+        Raises:
+            TimedOutError: the group's agent does not answer.
+        """
+        return self._loop.run(self._group.memory())
+
+    def samples(self, seconds: float = 3600.0) -> Samples:
+        """Return the memory and processor of ranks in the last seconds, an hour at most.
+
+        Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
+        """
+        return self._loop.run(self._group.samples(seconds))
+
+    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
+        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        return self._loop.run(self._group.complete(code, cursor_pos, rank))
+
+    def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> models.Inspection:
+        """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+
+        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
+
+    def variables(self, ranks: str = "all") -> Variables:
+        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked."""
+        return self._loop.run(self._group.variables(ranks))
+
+    def compare(self, name: str, ranks: str = "all") -> Comparison:
+        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
+
+        Args:
+            name: A variable of the ranks, or a part of it: `model`, `model.layer.weight`, `states[0]["lr"]`. Nothing
+                is computed: properties and calls other than `state_dict()` have no name.
+            ranks: A rank expression.
+
+        Raises:
+            JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it would have to be computed.
+        """
+        return self._loop.run(self._group.compare(name, ranks))
+
+    def curves(self, execution_id: str | None = None) -> Curves:
+        """Return the curves of an execution: from all that its ranks printed so far, also what its result leaves out.
+
+        Args:
+            execution_id: By default that of the last cell that began.
+
+        Raises:
+            JupyterDistError: `unknown_execution`, also if no cell has begun.
+        """
+        return self._loop.run(self._group.curves(execution_id))
+
+    def curves_csv(self, execution_id: str | None = None) -> str:
+        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
+        return self._loop.run(self._group.curves_csv(execution_id))
+
+    def drift(self) -> Drift:
+        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        return self._loop.run(self._group.drift())
+
+    def history(self, number: int = 500) -> list[machine.HistoryCell]:
+        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
+        return self._loop.run(self._group.history(number))
+
+    def interrupt(self, ranks: str = "all") -> models.Interrupted:
+        """Interrupt running cells; the ranks keep their variables."""
+        return self._loop.run(self._group.interrupt(ranks))
+
+    def restart(self, *, wait: bool = True) -> Self:
+        """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
+        self._loop.run(self._group.restart(wait=wait))
+        return self
+
+    def replace(self) -> Self:
+        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined.
+
+        Raises:
+            JupyterDistError: `start_failed`, if ranks are dead after that.
+        """
+        self._loop.run(self._group.replace())
+        return self
+
+    def kill(self, rank: int) -> Self:
+        """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
+        self._loop.run(self._group.kill(rank))
+        return self
+
+    def reform(self) -> Self:
+        """Re-create the process group in the same processes, which keep all variables; returns when all have joined.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if a cell is running, a rank is dead, or ranks could not join.
+        """
+        self._loop.run(self._group.reform())
+        return self
+
+    def stacks(self) -> list[models.RankStack]:
+        """Return the Python stacks of all ranks, equal ones once (docs/api.md, RankStack)."""
+        return self._loop.run(self._group.stacks())
+
+    def empty_cache(self, ranks: str = "all") -> dict[int, int]:
+        """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
+        return self._loop.run(self._group.empty_cache(ranks))
+
+    def own(self, grace_seconds: float = 0.0) -> None:
+        """Have a group that ends with processes live as long as this one, too; other groups are not changed."""
+        self._loop.run(self._group.own(grace_seconds))
+
+    def shutdown(self) -> list[str]:
+        """End the group; return a sentence about each process that had to be killed."""
+        return self._loop.run(self._group.shutdown())
+
+    def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
+        """Return the last records of a rank's log (docs/api.md, LogRecord)."""
+        return self._loop.run(self._group.logs(rank, tail_bytes))
+
+    def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
+        """Return the cells of a notebook that ran on ranks as a script for torchrun.
+
+        `cells` are the notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments.
+        """
+        return self._loop.run(self._group.script(notebook, cells))
+
+    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[models.LogRecord]]:
+        """Yield the last records of a rank's log, then new ones, without end."""
+        return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
+
+
+class BlockingExecution:
+    """Plain methods of Execution: each waits for the method of AsyncExecution with its name."""
+
+    _execution: AsyncExecution
+    _loop: LoopThread
+
+    @property
+    def id(self) -> str:
+        """Return the id of the execution."""
+        return self._execution.id
+
+    def peek(self, wait_seconds: float = 0) -> Result:
+        """Return the result so far, or the final one if it ends within that time."""
+        return self._loop.run(self._execution.peek(wait_seconds))
+
+    def done(self) -> bool:
+        """Whether the execution has ended."""
+        return self._loop.run(self._execution.done())
+
+    def result(self, timeout_seconds: float | None = None) -> Result:
+        """Wait until it ends and return the result.
+
+        Raises:
+            TimedOutError: it is still running; wait again, or cancel it. It is a TimeoutError, too.
+            JupyterDistError: `server_gone`, if the server does not answer; `cancelled`, if the client is closed.
+        """
+        return self._loop.run(self._execution.result(timeout_seconds))
+
+    def stream(self, gap_seconds: float = GAP_SECONDS) -> Iterator[Result]:
+        """Yield the result so far, at most once per `gap_seconds`; the last one is `done`.
+
+        If nothing new arrives for that time, the same result is yielded again, as complete for now.
+        """
+        return self._loop.iterate(self._execution.stream(gap_seconds))
+
+    def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> models.InputAnswered:
+        """Answer what its ranks ask for (`Result.asking`). Submit the cell with `allow_stdin=True`, so that it may ask.
+
+        Args:
+            text: A line; None is the end of input: the rank's code gets an EOFError.
+            ranks: A rank expression; by default all ranks that ask, if they ask the same.
+            seq: That of the question: a question that comes later is not answered.
+
+        Raises:
+            JupyterDistError: `not_asking`, if it has been answered; `rank_dead`, ...
+        """
+        return self._loop.run(self._execution.answer(text, ranks, seq))
+
+    def extend(self, ranks: str = "all") -> None:
+        """Run the cell, as it was submitted, on more ranks while it runs: those that a collective in it waits for.
+
+        Ranks that have it already are skipped. `verdict["could_join"]` of a cell that cannot end names such ranks.
+        """
+        self._loop.run(self._execution.extend(ranks))
+
+    def cancel(self) -> None:
+        """Remove it from the queue, or interrupt it; the ranks keep their variables."""
+        self._loop.run(self._execution.cancel())
