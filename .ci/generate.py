@@ -18,7 +18,6 @@ from jupyter_dist.protocol import (
     profiles,
     queries,
     requests,
-    specs,
     states,
 )
 from jupyter_dist.protocol.field import Field
@@ -76,10 +75,6 @@ def typescript() -> str:
     )
     parts.append(
         f"/** The MIME type of the profile of a cell. */\nexport const PROFILE_MIME = '{profiles.PROFILE_MIME}';\n"
-    )
-    parts.append(
-        "/** The first protocol of groups whose ranks can ask for input. */\n"
-        f"export const ROAD_PROTOCOL = {specs.ROAD_PROTOCOL};\n"
     )
     modules = (models, machine, memory, differences, curves, profiles, requests, queries, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]

@@ -137,15 +137,13 @@ class Client:
         self.received_bytes = 0
         self._http = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
-    def open_channel(self, *, changes: bool = True) -> None:
-        """Connect, and take the first messages; then what changes of groups, as our pages do, or each time all."""
+    def open_channel(self) -> None:
+        """Connect and follow all groups, as our pages do."""
         url = f"ws://127.0.0.1:{self._server.port}{API}/channel"
         headers = [f"Authorization: token {self._server.token}"]
         self._channel = websocket.create_connection(url, header=headers, timeout=60)
-        self.receive(lambda message: message["type"] == "groups")
-        if changes:
-            self.subscribe("groups")
-            self.receive(lambda message: message["type"] == "changes")
+        self.subscribe("groups")
+        self.receive(lambda message: message["type"] == "changes")
 
     def close(self) -> None:
         """Close both. Idempotent."""

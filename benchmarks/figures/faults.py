@@ -69,7 +69,7 @@ def _ask_rival(options: Options, death: Table) -> None:
 class _Page(Client):
     def __init__(self, server: Server) -> None:
         super().__init__(server)
-        self.open_channel(changes=False)
+        self.open_channel()
         self._group = self.start_group(RANKS)["id"]
         self.wait_ready(self._group)
 
@@ -79,7 +79,7 @@ class _Page(Client):
         victim = self._ranks()[1]
         began = time.perf_counter()
         os.kill(victim["pid"], signal.SIGKILL)
-        self.receive(lambda message: message["type"] == "groups" and self._is_dead(message, victim["rank"]))
+        self.receive(lambda message: message["type"] == "changes" and self._is_dead(message, victim["rank"]))
         seconds = time.perf_counter() - began
         if execution:
             self.must("POST", f"/groups/{self._group}/interrupt", {"ranks": "all"})
@@ -98,7 +98,7 @@ class _Page(Client):
         began = time.perf_counter()
         os.kill(agent, signal.SIGSTOP)
         try:
-            self.receive(lambda message: message["type"] == "groups" and self._state_in(message) == "unresponsive")
+            self.receive(lambda message: message["type"] == "changes" and self._state_in(message) == "unresponsive")
             return time.perf_counter() - began
         finally:
             os.kill(agent, signal.SIGCONT)
@@ -136,8 +136,9 @@ class _Page(Client):
         return ranks
 
     def _state_in(self, message: Json) -> str:
-        return next((str(group["state"]) for group in message["groups"] if group["id"] == self._group), "")
+        changes = [change["fields"] for change in message["changes"] if change["id"] == self._group]
+        return next((str(fields["state"]) for fields in changes if "state" in fields), "")
 
     def _is_dead(self, message: Json, rank: int) -> bool:
-        ranks = [group["ranks"][rank] for group in message["groups"] if group["id"] == self._group]
-        return any(rank["state"] == "dead" and rank["exit"] for rank in ranks)
+        changed = [one for change in message["changes"] if change["id"] == self._group for one in change["ranks"]]
+        return any(one["rank"] == rank and one["state"] == "dead" and one["exit"] for one in changed)

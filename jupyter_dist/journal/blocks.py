@@ -1,7 +1,7 @@
 """The index of a segment: where each block of about 64 KiB begins, and which ranks have records in it.
 
 A hint, and only that: readers check each place that it names, and read the whole segment where one is wrong or where
-there is no index (a damaged file, bytes that a rank wrote into the journal, a journal of version 0.1).
+there is no index (a damaged file, bytes that a rank wrote into the journal).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Variables(TypedDict):
     silent: Annotated[RankSet, Field("Those that are dead, starting, or did not answer.")]
     left_out: Annotated[int, Field("How many names a rank has that are not listed.")]
     variables: list[Variable]
-    memory: NotRequired[Annotated[list[HeldMemory], Field("By rank; none of groups that an older version started.")]]
+    memory: Annotated[list[HeldMemory], Field("By rank.")]
 
 
 class TensorDifference(TypedDict):

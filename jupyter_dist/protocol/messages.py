@@ -10,7 +10,6 @@ from .models import (
     ErrorBody,
     Execution,
     Group,
-    Groups,
     LogRecord,
     Rank,
     ViewChange,
@@ -29,18 +28,6 @@ class HelloMessage(TypedDict):
 
     type: Literal["hello"]
     server: Annotated[str, Field("The id of this server process.")]
-    accepts: NotRequired[
-        Annotated[
-            list[Literal["submit", "groups", "comm"]],
-            Field("What it accepts besides the topics of version 0.1: messages of these types, these topics."),
-        ]
-    ]
-
-
-class GroupsMessage(Groups):
-    """All groups: after connecting, and whenever one has changed."""
-
-    type: Literal["groups"]
 
 
 class GroupChange(TypedDict):
@@ -52,7 +39,7 @@ class GroupChange(TypedDict):
 
 
 class ChangesMessage(TypedDict):
-    """The changes of all groups, for those who have subscribed to `groups`."""
+    """The changes of all groups."""
 
     type: Literal["changes"]
     seq: Annotated[int, Field("Counts these messages; the first, 1, has all groups whole.")]
@@ -176,7 +163,7 @@ TopicMessage = (
     | DevicesMessage
     | ErrorMessage
 )
-ServerMessage = HelloMessage | GroupsMessage | SubmittedMessage | TopicMessage
+ServerMessage = HelloMessage | SubmittedMessage | TopicMessage
 
 # -- from a page ----------------------------------------------------------------------------------------
 
@@ -184,7 +171,7 @@ Id = Annotated[str, Field(maxLength=MAX_ID)]
 
 
 class GroupsTopic(TypedDict):
-    """All groups: from then on their changes, and no longer all of them at each change."""
+    """All groups: first whole, then their changes."""
 
     topic: Literal["groups"]
 
@@ -233,10 +220,7 @@ class ClientMessage(TypedDict):
     """A message of a page that follows or stops following a topic, with the fields of the topic."""
 
     type: Literal["subscribe", "unsubscribe"]
-    topic: Annotated[
-        Literal["execution", "log", "comms", "memory", "devices", "groups"],
-        Field("`groups` is followed from the start, whole; who subscribes to it is sent its changes."),
-    ]
+    topic: Literal["groups", "execution", "log", "comms", "memory", "devices"]
     group: NotRequired[Id]
     execution: NotRequired[Id]
     rank: NotRequired[int]

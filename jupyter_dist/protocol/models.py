@@ -345,7 +345,13 @@ class Completion(TypedDict):
     cursor_start: int
     cursor_end: int
     types: NotRequired[
-        Annotated[list[str], Field("Of each match: function, class, module, instance, property, keyword; or empty.")]
+        Annotated[
+            list[str],
+            Field(
+                "Of each match: function, class, module, instance, property, keyword; or empty. Left out while the "
+                "rank runs a cell."
+            ),
+        ]
     ]
     signatures: NotRequired[Annotated[list[str], Field("Of each match that is a function or class; or empty.")]]
 

@@ -238,14 +238,14 @@ class RunOptions(TypedDict):
             bool,
             Field(
                 "Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` "
-                "raises an error at once. From protocol 4."
+                "raises an error at once."
             ),
         ]
     ]
     call: NotRequired[
         Annotated[
             RankCall,
-            Field("What to do instead of running `code`, which describes it then. From protocol 3."),
+            Field("What to do instead of running `code`, which describes it then."),
         ]
     ]
     empty_cache: NotRequired[

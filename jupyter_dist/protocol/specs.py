@@ -8,12 +8,9 @@ from typing import Any, TypeVar
 
 from .errors import bad_request
 
-# The protocol that agents of this version speak, and the oldest that servers of this version support.
-PROTOCOL_VERSION = 6  # journals have records of many ranks (journal/wide.py)
+# The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.
+PROTOCOL_VERSION = 1
 OLDEST_PROTOCOL_VERSION = 1
-CALL_PROTOCOL = 3  # the first whose agents take a call (requests.RankCall) instead of code
-ROAD_PROTOCOL = 4  # the first whose agents pass messages between clients and the code on ranks (road.py)
-COMM_PROTOCOL = 5  # the first whose ranks have comms: widgets are live
 LOCAL = "local"  # the launcher of groups that run where the server runs
 HEAD_VARIABLE = "JUPYTER_DIST_HEAD"  # "1": the ranks of this agent will be on nodes
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
@@ -23,6 +20,11 @@ EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the chann
 S = TypeVar("S", bound="Spec")
 
 
+def is_compatible(protocol: object) -> bool:
+    """Whether this version understands the protocol of a group that another version may have started."""
+    return type(protocol) is int and OLDEST_PROTOCOL_VERSION <= protocol <= PROTOCOL_VERSION
+
+
 @dataclass(frozen=True)
 class Spec:
     """A frozen message with strict conversion from and to JSON."""
@@ -30,15 +32,6 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe dict."""
         return dataclasses.asdict(self)
-
-    def sparse(self) -> dict[str, Any]:
-        """Return a JSON-safe dict without default values, because older versions refuse unknown fields."""
-        return {
-            field.name: value
-            for field, value in zip(dataclasses.fields(self), self.to_dict().values(), strict=True)
-            if field.default is dataclasses.MISSING or value != field.default
-            if field.default_factory is dataclasses.MISSING or value != field.default_factory()
-        }
 
     @classmethod
     def from_dict(cls: type[S], data: dict[str, Any]) -> S:

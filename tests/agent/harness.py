@@ -124,8 +124,7 @@ class AgentClient:
     def request(self, t: str, payload: bytes = b"", timeout: float = PATIENCE, **fields) -> tuple[dict, bytes]:
         number = next(self.ids)
         header = {"t": t, "id": number}
-        plain = t == "hello" or self.protocol == 1
-        message = ({**header, **fields}, payload) if plain else pack(header, fields, payload)
+        message = ({**header, **fields}, payload) if t == "hello" else pack(header, fields, payload)
         if t == "follow":
             self.seq = fields["since"]
         self.sock.sendall(encode_frame(*message))
@@ -197,7 +196,7 @@ class AgentClient:
             "lease_seconds": LEASE_SECONDS,
             **fields,
         }
-        self.request("start", spec=GroupSpec(**spec).sparse())
+        self.request("start", spec=GroupSpec(**spec).to_dict())
         self.request("follow", since=0)
         if wait:
             self.wait_group("ready")
@@ -208,7 +207,7 @@ class AgentClient:
     def submit(self, code: str, ranks, **fields) -> str:
         execution_id = f"e-{uuid.uuid4().hex[:8]}"
         spec = ExecutionSpec(execution_id=execution_id, ranks=list(ranks), **fields)
-        header, _ = self.request("execute", code.encode(), execution=spec.sparse())
+        header, _ = self.request("execute", code.encode(), execution=spec.to_dict())
         self.executions.setdefault(execution_id, header["execution"])
         return execution_id
 

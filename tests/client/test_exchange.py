@@ -381,14 +381,3 @@ def test_what_ranks_do_for_a_client_can_be_interrupted(group):
             wait()
         stop.join(PATIENCE)
     assert group.run("rank").ok
-
-
-def test_a_group_of_an_older_version_is_named(group):
-    group.model["protocol"] = 2
-    try:
-        for attempt in (lambda: group.push({"x": 1}), lambda: group.pull("x"), lambda: group.launch(os.getpid)):
-            with pytest.raises(JupyterDistError, match="started by an older version") as raised:
-                attempt()
-            assert raised.value.code == "incompatible"
-    finally:
-        group.status()

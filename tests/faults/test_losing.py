@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import tarfile
 import time
 from pathlib import Path
 
@@ -15,13 +14,7 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
-from jupyter_dist.protocol.specs import (
-    CALL_PROTOCOL,
-    COMM_PROTOCOL,
-    OLDEST_PROTOCOL_VERSION,
-    PROTOCOL_VERSION,
-    ROAD_PROTOCOL,
-)
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from jupyter_dist.server.spawner.directories import groups_directory
 
 from .server import JupyterServer
@@ -182,79 +175,48 @@ def test_an_agent_that_is_stopped_is_shown_as_such_and_is_never_taken_for_dead(p
     assert not folder.exists()
 
 
-def test_a_group_of_another_protocol_is_named_and_can_be_shut_down(place):
-    package = place.home / "other" / "jupyter_dist"
+def other_version(place, protocol):
+    """A copy of the package as a version with another protocol would be; return the program of its agents."""
+    package = place.home / f"protocol-{protocol}" / "jupyter_dist"
     shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
     specs = package / "protocol" / "specs.py"
-    specs.write_text(specs.read_text().replace(f"PROTOCOL_VERSION = {PROTOCOL_VERSION}", "PROTOCOL_VERSION = 99", 1))
-    (package / "_version.py").write_text('__version__ = "99.1"\n')
-    process = place.agent(2, package / "agent" / "boot.py")
-    client = process.client()
-    client.start(1, wait=False, protocol=99, name="g", group_id="g-00000002")
-    client.close()
+    ours, theirs = f"\nPROTOCOL_VERSION = {PROTOCOL_VERSION}\n", f"\nPROTOCOL_VERSION = {protocol}\n"
+    assert specs.read_text().count(ours) == 1
+    specs.write_text(specs.read_text().replace(ours, theirs))
+    (package / "_version.py").write_text(f'__version__ = "{protocol}.9"\n')
+    return package / "agent" / "boot.py"
+
+
+def test_groups_of_an_older_and_a_newer_protocol_are_named_keep_all_and_can_be_shut_down(place):
+    protocols = (PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1)
+    agents = [place.agent(protocol, other_version(place, protocol)) for protocol in protocols]
+    for protocol, agent in zip(protocols, agents, strict=True):
+        client = agent.client()
+        client.start(1, protocol=protocol, name=f"g{protocol}", group_id=f"g-{protocol:08x}")
+        client.run("kept = 7\nprint('before')", [0], timeout=PATIENCE)
+        client.close()
 
     server = place.serve()
-    group = server.ask("GET", "groups/g")
-    assert (group["state"], group["protocol"], group["error"]["code"]) == ("incompatible", 99, "incompatible")
-    assert "jupyter_dist 99.1 (protocol 99)" in group["error"]["message"]
-    assert server.refused("POST", "groups/g/executions", {"code": "1"})[1]["code"] == "incompatible"
-    assert server.refused("POST", "groups", {"name": "g"})[1]["code"] == "name_taken"
-    assert process.process.poll() is None
-    server.ask("DELETE", "groups/g")
-    assert process.process.wait(PATIENCE) == 0
+    for protocol in protocols:
+        group = server.ask("GET", f"groups/g{protocol}")
+        assert (group["state"], group["protocol"]) == ("incompatible", protocol)
+        assert group["error"]["code"] == "incompatible"
+        assert f"jupyter_dist {protocol}.9 (protocol {protocol})" in group["error"]["message"]
+        code, error = server.refused("POST", f"groups/g{protocol}/executions", {"code": "kept = 8"})
+        assert (code, error["code"]) == (409, "incompatible")
+        assert server.refused("POST", "groups", {"name": f"g{protocol}"})[1]["code"] == "name_taken"
+
+    for protocol, agent in zip(protocols, agents, strict=True):
+        client = agent.client()  # a server of its version comes back
+        client.protocol = protocol
+        client.hello()
+        client.request("follow", since=client.group["seq"])
+        again = client.run("print(kept)", [0], timeout=PATIENCE)
+        assert client.text(0, again["id"]) == "7\n"
+        client.close()
+        server.ask("DELETE", f"groups/g{protocol}")
+        assert agent.process.wait(PATIENCE) == 0
     assert server.ask("GET", "groups") == {"groups": []}
-
-
-@pytest.mark.parametrize("protocol", range(OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION))
-def test_a_group_that_an_earlier_version_started_is_adopted(place, protocol):
-    """The code that groups run, of the last commit with that protocol (tests/README.md says how to add one)."""
-    with tarfile.open(Path(__file__).parent / "earlier" / f"protocol-{protocol}.tar.xz") as files:
-        files.extractall(place.home / "before", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-    process = place.agent(3, place.home / "before" / "jupyter_dist" / "agent" / "boot.py")
-    client = process.client()
-    client.start(1, protocol=protocol, name="g", group_id="g-00000003")
-    before = client.run("kept = 7\nprint('before')", [0], timeout=PATIENCE)
-    client.close()
-
-    server = place.serve()
-    group = server.ask("GET", "groups/g")
-    assert (group["state"], group["protocol"]) == ("ready", protocol)
-    assert server.view("g", before["id"])["execution"]["code"] == "kept = 7\nprint('before')"
-    assert server.run("g", "kept")["items"][0]["output"]["data"]["text/plain"] == "7"
-    if protocol < CALL_PROTOCOL:
-        status, refused = server.refused("POST", "groups/g/executions", {"code": "# push", "call": {"do": "set"}})
-        assert (status, refused["code"]) == (409, "incompatible")
-    newer: list[tuple] = []
-    if protocol < COMM_PROTOCOL:
-        newer += [
-            ("POST", "groups/g/ranks/0/comms", {"kind": "comm_msg", "content": "{}"}),
-            ("POST", "groups/g/debug", {"message": {"type": "request", "command": "debugInfo"}}),
-        ]
-    if protocol < ROAD_PROTOCOL:
-        asking = server.ask("POST", "groups/g/executions", {"code": "input()", "allow_stdin": True})
-        assert "no stdin" in server.view("g", asking["id"])["items"][0]["output"]["evalue"]
-        one = f"groups/g/executions/{asking['id']}"
-        newer += [
-            ("POST", f"{one}/input", {"text": "x"}),
-            ("POST", f"{one}/extend", {"ranks": "0"}),
-            ("POST", "groups/g/ranks/0/inspect", {"code": "x"}),
-            ("GET", "groups/g/stacks", None),
-        ]
-    for method, path, body in newer:
-        status, refused = server.refused(method, path, body)
-        assert (status, refused["code"]) == (409, "incompatible"), path
-    if protocol < COMM_PROTOCOL:
-        channel = server.channel()  # a page that shows widgets says this sentence
-        channel.send({"type": "subscribe", "topic": "comms", "group": "g"})
-        error = channel.next_of("error")["error"]
-        assert error["code"] == "incompatible"
-        assert "cannot show widgets" in error["message"]
-        channel.close()
-    server.ask("POST", "groups/g/restart")
-    until(lambda: state_of(server) == "ready")
-    assert server.run("g", "'kept' in globals()")["items"][0]["output"]["data"]["text/plain"] == "False"
-    server.ask("DELETE", "groups/g")
-    assert process.process.wait(PATIENCE) == 0
 
 
 def test_a_package_that_is_upgraded_under_a_group_changes_nothing_in_it(place):

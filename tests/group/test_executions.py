@@ -7,7 +7,8 @@ from jupyter_dist.server.mirror.executions import MAX_KEPT, Executions
 
 
 def status(number, state="ok", **fields):
-    return {"id": f"e-{number}", "state": state, "ranks": "0", "statuses": [], "execution_count": number, **fields}
+    known = {"id": f"e-{number}", "state": state, "ranks": "0", "statuses": [], "execution_count": number}
+    return {**known, "line": "1", "begin_seq": None, "end_seq": None, **fields}
 
 
 def test_a_cell_that_runs_for_long_is_kept_while_thousands_of_others_end():

@@ -74,7 +74,15 @@ def lost_group(folder: Path) -> FollowedGroup:
     group = ManagedGroup(GroupDirectory(folder), "s-1", lambda topic: None)
     group.status.take_remains({"spec": SPEC})
     group.mark_lost("")
-    execution = {"id": "e-good", "state": "ok", "ranks": "0-2", "begin_seq": 1, "statuses": []}
+    execution = {
+        "id": "e-good",
+        "state": "ok",
+        "ranks": "0-2",
+        "statuses": [],
+        "line": "1",
+        "begin_seq": 1,
+        "end_seq": None,
+    }
     group.executions.update(execution)
     return group
 

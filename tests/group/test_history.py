@@ -18,7 +18,7 @@ from jupyter_dist.transport.frames import FrameDecoder
 
 SPEC = {"world_size": 1, "name": "g", "accelerator": "cpu", "backend": "gloo", "devices": [], "cwd": "/"}
 MAX_BYTES = 100_000
-RUNNING = {"id": "e", "state": "running", "ranks": "0", "begin_seq": 1, "end_seq": None, "statuses": []}
+RUNNING = {"id": "e", "state": "running", "ranks": "0", "line": "1", "begin_seq": 1, "end_seq": None, "statuses": []}
 RUNNING |= {"started_at": 1.0, "silent": False, "execution_count": 1, "notebook": "n.ipynb", "cell_id": "c"}
 
 
@@ -86,7 +86,7 @@ def test_views_are_read_a_few_at_a_time(tmp_path, monkeypatch):
 
 def test_a_view_of_a_cell_that_never_began_is_empty(tmp_path):
     group = lost_group(tmp_path, 3)
-    group.executions.update({"id": "q", "state": "aborted", "ranks": "0", "begin_seq": None, "statuses": []})
+    group.executions.update({**RUNNING, "id": "q", "state": "aborted", "begin_seq": None})
     assert asyncio.run(group.view("q")).snapshot().items == ()
 
 

@@ -1,8 +1,5 @@
 """What the server does for groups of thousands of ranks grows with the ranks, not with their square."""
 
-import asyncio
-
-from jupyter_dist.server.groups.comparison import compare
 from jupyter_dist.server.groups.differences import fold_variables
 from jupyter_dist.server.script.missed import Processes, cells_of
 
@@ -56,15 +53,3 @@ def test_whether_a_cell_ran_on_all_ranks_that_there_were_is_asked_once_for_each_
     (cell,) = cells_of(runs, Processes(NUM_RANKS, frozenset(range(NUM_RANKS)), absences))
     assert cell.model["missed"] == [{"ranks": f"{half}-{NUM_RANKS - 1}", "reason": "skipped"}]
     assert len(asked) <= len(runs)
-
-
-def test_ranks_of_an_earlier_version_are_compared_as_far_as_they_tell():
-    async def ask(rank, asked):
-        tensor = {"path": "w", "shape": [1], "dtype": "float32", "bytes": 4, "checksum": 7}
-        left_out = 0 if asked["name"] == "whole" else 1
-        return {"busy": False, "tensors": [tensor], "left_out": left_out, "next": None}
-
-    assert asyncio.run(compare(ask, "whole", [0, 1]))["outcome"] == "equal"
-    found = asyncio.run(compare(ask, "partly", [0, 1]))
-    assert (found["outcome"], found["tensors"]) == ("not_compared", 1)
-    assert "earlier version" in found["not_compared"][0]["why"]

@@ -190,10 +190,17 @@ async def test_what_waits_for_one_agent_holds_up_nothing_else(manager, tmp_path)
         async with page_of(manager) as (page, sent):
             await page.handle({"type": "subscribe", "topic": "comms", "group": "small"})
             await until_async(lambda: agent.asked("comms"))
+            await page.handle({"type": "subscribe", "topic": "groups"})
+            await until_async(lambda: any(message["type"] == "changes" for message in sent))
             group.status.update(note="told meanwhile")
             manager.notify(("groups",))
             await until_async(
-                lambda: any(g["note"] == "told meanwhile" for m in sent if m["type"] == "groups" for g in m["groups"])
+                lambda: any(
+                    change["fields"].get("note") == "told meanwhile"
+                    for message in sent
+                    if message["type"] == "changes"
+                    for change in message["changes"]
+                )
             )
             await page.handle({"type": "subscribe", "topic": "devices"})
             await until_async(lambda: any(message["type"] == "devices" for message in sent))

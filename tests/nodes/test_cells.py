@@ -323,10 +323,16 @@ def test_a_stranger_and_another_version_are_told_why_they_cannot_join(shared_nod
     path.write_text(json.dumps({**content, "server_key": zmq.curve_keypair()[0].decode()}))
     strangers.append(shared_nodes.join_with(path))
     path = path.with_name("version.json")
-    path.write_text(json.dumps({**content, "version": "0.0.1"}))
-    other = shared_nodes.join_with(path)
-    assert other.code() == 1
-    assert "The group runs jupyter_dist 0.0.1" in other.text()
+    for change, named in (
+        ({"version": "0.0.1"}, "0.0.1"),
+        ({"protocol": 2}, "(protocol 2)"),
+        ({"protocol": 0}, "(protocol 0)"),
+    ):
+        path.write_text(json.dumps({**content, **change}))
+        other = shared_nodes.join_with(path)
+        assert other.code() == 1
+        assert "The group runs jupyter_dist " in other.text()
+        assert named in other.text()
     for stranger in strangers:
         assert stranger.code() == 1
         assert "does not accept the key of this join file" in stranger.text()

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec, is_compatible
 from jupyter_dist.version import __version__
 
 NAME = "join.json"
@@ -64,9 +64,10 @@ class JoinFile(Spec):
         if not isinstance(content, dict) or "server_key" not in content:
             hint = "The head writes it as join.json into the folder of its group; 'jupyter dist status' shows its path."
             raise JupyterDistError("bad_request", "This is not a join file.", hint)
-        theirs, ours = (content.get("version"), content.get("protocol")), (__version__, PROTOCOL_VERSION)
-        if theirs != ours:
-            message = f"The group runs jupyter_dist {theirs[0]} (protocol {theirs[1]}), this is {ours[0]} ({ours[1]})."
+        version, protocol = content.get("version"), content.get("protocol")
+        if version != __version__ or not is_compatible(protocol):
+            theirs, ours = f"{version} (protocol {protocol})", f"{__version__} (protocol {PROTOCOL_VERSION})"
+            message = f"The group runs jupyter_dist {theirs}, this machine has {ours}."
             raise JupyterDistError("incompatible", message, "Install the same version on every machine.")
         return cls.from_dict(content)
 

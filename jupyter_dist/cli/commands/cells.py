@@ -16,7 +16,6 @@ from jupyter_dist.cli import torchrun
 from jupyter_dist.cli.command import Command, add_ranks_argument, add_shape_arguments, add_start_arguments
 from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.client import Group, JupyterDistError, Result
-from jupyter_dist.client.asynchronous.exchange import check_takes_calls
 from jupyter_dist.client.blocking.asking import ask_user
 from jupyter_dist.client.displays.growing import nothing
 from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
@@ -134,7 +133,6 @@ class Run(CellCommand):
 
     def _run(self, group: Group) -> int:
         """Run the script, again as often as --max-restarts allows; write the logs."""
-        check_takes_calls(group.model)
         note = " ".join(f"# script {shlex.join(self._call['argv'])}".splitlines())
         attempts = 0
         try:

@@ -51,11 +51,7 @@ class Doctor(Command):
             environments = client.ask("GET", "environments")
             yield from environment_findings(environments)
             yield devices_finding(client.ask("GET", "devices"), environments)
-            try:
-                yield prepared_finding(client.ask("GET", "prepared"))
-            except JupyterDistError as err:
-                if err.code != "not_found":  # an earlier version, which knows no such route
-                    raise
+            yield prepared_finding(client.ask("GET", "prepared"))
 
 
 def local_findings() -> Iterator[Finding]:

@@ -18,7 +18,6 @@ from jupyter_dist.objects.segments import Segment, Segments, filled, parent_fold
 from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
-from jupyter_dist.protocol.specs import CALL_PROTOCOL
 
 MEGABYTE = 1e6
 
@@ -90,7 +89,6 @@ async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
 
 async def _hand_out(group: Exchanger, values: Mapping[int | None, Mapping[str, Any]], ranks: str) -> None:
     """Set each rank's values, or those of None on all ranks."""
-    check_takes_calls(group.model)
     segments = []
     num_bytes = 0
     with exchange_folders() as folders:
@@ -118,7 +116,6 @@ async def _collect(
     timeout_seconds: float | None = None,
 ) -> dict[int, Segment]:
     """Collect values from ranks: written into a kept segment if they fit, else into a new file."""
-    check_takes_calls(group.model)
     offered: dict[int, Segment] = {}
     for rank in ranks:
         if (segment := group.segments.take()) is not None:
@@ -166,13 +163,6 @@ def place_of(folders: Sequence[Path], rank: int) -> str:
             return str(folder / str(rank))
     message = f"The objects of rank {rank} are not on this machine."
     raise JupyterDistError("cannot_receive", message, "Objects travel between processes of one machine.")
-
-
-def check_takes_calls(group: models.Group) -> None:
-    """Raise JupyterDistError `incompatible` for a group that an older version started."""
-    if group["protocol"] < CALL_PROTOCOL:
-        message = f"Group '{group['name']}' was started by an older version, whose ranks take no objects."
-        raise JupyterDistError("incompatible", message, "It still runs code. Shut it down and start it again.")
 
 
 def _size(num_bytes: int) -> str:

@@ -179,7 +179,7 @@ class AsyncGroup:
         self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any
     ) -> dict[int, Any]:
         """Call a function on ranks; return its results by rank. A notebook's function uses the ranks' variables."""
-        call = await asyncio.to_thread(Call, self.model, function, args, kwargs)
+        call = await asyncio.to_thread(Call, function, args, kwargs)
         try:
             result = call.checked(await self.run(call.note, ranks, call=call.request))
             return await asyncio.to_thread(call.values, result.ranks, self._trusts_ranks())

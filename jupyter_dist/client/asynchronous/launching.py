@@ -13,19 +13,16 @@ from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.objects import files
 from jupyter_dist.objects.functions import Sent, source_of
 from jupyter_dist.objects.pickling import is_of_notebook
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import requests
 from jupyter_dist.protocol.errors import bad_request
 
-from .exchange import check_takes_calls, exchange_folders, place_of
+from .exchange import exchange_folders, place_of
 
 
 class Call:
     """One call: `request` goes to the ranks with `note` as its code, `values` returns their results."""
 
-    def __init__(
-        self, group: models.Group, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> None:
-        check_takes_calls(group)
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._function = function
         self._stack = ExitStack()
         self._folders = self._stack.enter_context(exchange_folders())

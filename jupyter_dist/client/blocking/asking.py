@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.models import InputPrompt
-from jupyter_dist.protocol.specs import ROAD_PROTOCOL
 
 # Returns the answer to a question; None: there is no more input.
 Ask = Callable[[InputPrompt], "str | None"]
@@ -24,14 +23,13 @@ def ask_user(question: InputPrompt) -> str | None:
         return None
 
 
-def asker(wanted: Ask | bool | None, protocol: int) -> Ask | None:
+def asker(wanted: Ask | bool | None) -> Ask | None:
     """Return what answers the questions of a cell; None if nobody does.
 
     Args:
         wanted: a function, True for `ask_user`, False for nobody; None: `ask_user` if there is a user to ask.
-        protocol: that of the group; ranks of older versions cannot ask.
     """
-    if wanted is False or protocol < ROAD_PROTOCOL:
+    if wanted is False:
         return None
     if wanted is None or wanted is True:
         return ask_user if wanted or _has_user() else None

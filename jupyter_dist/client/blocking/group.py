@@ -221,7 +221,7 @@ class Group(BlockingGroup):
 
         `ask` is that of `run`.
         """
-        answers = asker(ask, self.model["protocol"])
+        answers = asker(ask)
         if answers is not None:
             options.setdefault("allow_stdin", True)
         return Execution(*self._loop.run_through(self._group.submit(code, ranks, **options)), self, answers)
@@ -232,7 +232,7 @@ class Group(BlockingGroup):
         A notebook's function goes along with the classes it names and, of a closure, what it holds; it uses the ranks'
         variables.
         """
-        with Call(self.model, function, args, kwargs) as call:
+        with Call(function, args, kwargs) as call:
             execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
             return call.values(result.ranks, trusts_ranks(self.model, self.trust_nodes))

@@ -50,7 +50,6 @@ class Channel:
         self._feeds: dict[Key, list[Feed]] = {}
         self._socket: WebSocketClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._accepts: frozenset[str] | None = None  # types of messages; None until the server's hello
         # By key: what waits for its answer, and by then for the connection.
         self._answers: dict[str, asyncio.Future[ExecutionFeed | None]] = {}
         self._unsent: list[SubmitMessage] = []
@@ -126,14 +125,11 @@ class Channel:
             self._send(feed.subscription())
 
     def _send_submits(self) -> None:
-        if self._accepts is None:
-            return  # at the hello
+        if self._socket is None:
+            return  # when it is connected
         unsent, self._unsent = self._unsent, []
         for message in unsent:
-            if "submit" in self._accepts and self._socket is not None:
-                self._send(message)
-            else:
-                self._give_up(message["key"])
+            self._send(message)
 
     def _give_up(self, key: str) -> None:
         answer = self._answers.get(key)
@@ -153,9 +149,9 @@ class Channel:
         try:
             while self._feeds or self._answers or self._unclaimed:
                 socket = await self._connected()
-                self._send({"type": "unsubscribe", "topic": "groups"})
                 for feed in self._all_feeds():
                     self._send(feed.subscription())
+                self._send_submits()
                 while (message := await socket.read_message()) is not None:
                     self._dispatch(json.loads(message))
                 self._lose()
@@ -172,7 +168,7 @@ class Channel:
         """The connection is lost: cells whose answer was not heard are asked for by POST."""
         if self._socket is not None:
             self._socket.close()
-        self._socket = self._accepts = None
+        self._socket = None
         for key in self._answers:
             self._give_up(key)
 
@@ -210,10 +206,7 @@ class Channel:
         return [*(feed for feeds in self._feeds.values() for feed in feeds), *self._unclaimed.values()]
 
     def _dispatch(self, message: ServerMessage) -> None:
-        if message["type"] == "hello":
-            self._accepts = frozenset(message.get("accepts", ()))
-            self._send_submits()
-        elif message["type"] == "submitted":
+        if message["type"] == "submitted":
             self._submitted(message)
         elif message["type"] == "error":
             self._refused(JupyterDistError.from_dict(message["error"]), message["request"] or {})

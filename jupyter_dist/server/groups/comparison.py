@@ -28,7 +28,6 @@ MAX_ASKED = 16  # ranks that say their values, of those that have others
 
 _LATE = f"there was no time for it in {CHECKSUM_SECONDS:.0f} s"
 _CUT = "it has too many parts, and was not looked at to its end"
-_OLDER = "the group runs an earlier version, which cannot compare all of it"
 
 
 @dataclass
@@ -62,7 +61,7 @@ async def compare(ask: Ask, name: str, ranks: list[int]) -> models.Comparison:
     """Return in what a variable, or a part of it, differs between ranks, and of what that is not known.
 
     Raises:
-        JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it is no name; `incompatible`, ...
+        JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it is no name; ...
     """
     deadline = time.monotonic() + CHECKSUM_SECONDS
     asked = await ask_all(lambda rank: _if_there(_contents(ask, name, rank, deadline)), ranks)
@@ -111,16 +110,12 @@ async def _contents(ask: Ask, name: str, rank: int, deadline: float) -> Contents
         answer = await ask(rank, {"do": "checksums", "name": name, "start": start})
         if answer["busy"]:
             raise BusyError
-        if "checksums" not in answer:  # of a group that an older version started
-            listed += answer["tensors"]
-            if answer["left_out"]:
-                found.closed[""], found.is_whole = _OLDER, False
-        elif "tensors" in answer:
+        if "tensors" in answer:
             listed = answer["tensors"]
             found.closed = {one["path"]: one["why"] for one in answer["closed"]}
             found.checksum, found.num_values = answer["values"]["checksum"], answer["values"]["count"]
             found.is_whole = answer["is_whole"]
-        for number, checksum in answer.get("checksums", ()):
+        for number, checksum in answer["checksums"]:
             listed[number]["checksum"] = checksum
         if answer["next"] is None or time.monotonic() > deadline:
             found.tensors = {tensor["path"]: tensor for tensor in listed}

@@ -34,7 +34,7 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.Variables:
     """Return the variables of these ranks, in the order of the first rank that has them; equal ones once.
 
     Raises:
-        JupyterDistError: `incompatible`, `agent_unreachable`.
+        JupyterDistError: `agent_unreachable`, ...
     """
 
     async def of(rank: int) -> dict[str, Any]:
@@ -51,8 +51,7 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.Variables:
         "silent": format_ranks(asked.silent),
         "left_out": max((answer["left_out"] for answer in asked.answers.values()), default=0),
         "variables": fold_variables(listed),
-        # Ranks of groups that an older version started do not tell it.
-        "memory": [one["memory"] | {"rank": rank} for rank, one in asked.answers.items() if "memory" in one],
+        "memory": [one["memory"] | {"rank": rank} for rank, one in asked.answers.items()],
     }
 
 

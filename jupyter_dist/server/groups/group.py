@@ -18,7 +18,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.specs import CALL_PROTOCOL, COMM_PROTOCOL, ROAD_PROTOCOL, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.following import ANSWER_SECONDS, FollowedGroup
 from jupyter_dist.server.mirror.history import Printed
@@ -192,27 +192,16 @@ class ManagedGroup(FollowedGroup):
             message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
             raise JupyterDistError("too_large", message, "Put the data into a file.")
         self.status.check_takes_cells()
-        if "call" in fields:
-            self._check_speaks(CALL_PROTOCOL, "take calls")
-        if self.status.protocol < ROAD_PROTOCOL:  # its ranks refuse to ask, and say why
-            fields.pop("allow_stdin", None)
-            fields.pop("ask_first", None)
         chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
-            await self._ask("execute", payload, take=self._on_submitted, execution=spec.sparse())
+            await self._ask("execute", payload, take=self._on_submitted, execution=spec.to_dict())
         except JupyterDistError as err:
             if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
                 raise
             raise JupyterDistError(err.code, err.message, _SAME_KEY if key else _LOOK_FIRST) from err
         self.executions.set_code(spec.execution_id, code)
         return self.executions.get(spec.execution_id)
-
-    def _check_speaks(self, protocol: int, what: str) -> None:
-        """Raise JupyterDistError `incompatible` if the group's agent is of a version before that protocol."""
-        if self.status.protocol < protocol:
-            message = f"Group '{self.name}' was started by an older version of jupyter_dist, which cannot {what}."
-            raise JupyterDistError("incompatible", message, "Start a new group.")
 
     async def answer_input(
         self, execution_id: str, text: str | None, ranks: str | None = None, seq: int | None = None
@@ -226,10 +215,9 @@ class ManagedGroup(FollowedGroup):
             seq: that of the question; later ones are not answered.
 
         Raises:
-            JupyterDistError: `not_asking`, `rank_dead`, `bad_request`, `bad_ranks`, `incompatible`, ...
+            JupyterDistError: `not_asking`, `rank_dead`, `bad_request`, `bad_ranks`, ...
         """
         self.executions.get(execution_id)
-        self._check_speaks(ROAD_PROTOCOL, "ask for input")
         chosen = None if ranks is None else list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
         payload = road.TO_RANK["input"].encode(road.InputAnswer(text=text))
         fields = {"kind": "input", "execution_id": execution_id, "ranks": chosen, "seq": seq}
@@ -239,8 +227,7 @@ class ManagedGroup(FollowedGroup):
         return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
 
     async def fetch_comms(self) -> Header:
-        """Return all open comms, with their state. Raises JupyterDistError `incompatible`, ..."""
-        self._check_speaks(COMM_PROTOCOL, "show widgets")
+        """Return all open comms, with their state. Raises JupyterDistError `agent_unreachable`, ..."""
         answer, _ = await self._ask("comms")
         return answer
 
@@ -248,10 +235,9 @@ class ManagedGroup(FollowedGroup):
         """Send a message to a widget of a rank, which handles it when no cell runs there.
 
         Raises:
-            JupyterDistError: `unknown_rank`, `not_found`, `rank_dead`, `bad_request`, `incompatible`, ...
+            JupyterDistError: `unknown_rank`, `not_found`, `rank_dead`, `bad_request`, ...
         """
         self.check_rank(rank)
-        self._check_speaks(COMM_PROTOCOL, "show widgets")
         answer, _ = await self._ask("to_rank", road.checked(kind, content), kind=kind, ranks=[rank])
         return {"waits": bool(answer["waits"])}
 
@@ -266,11 +252,10 @@ class ManagedGroup(FollowedGroup):
         """Run a running cell, as it was submitted, on more ranks; those that have it already are skipped.
 
         Raises:
-            JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `incompatible`, ...
+            JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, ...
         """
         self.executions.get(execution_id)
         chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
-        self._check_speaks(ROAD_PROTOCOL, "give a running cell more ranks")
         await self._ask("extend", take=self._on_execution, execution_id=execution_id, ranks=chosen)
 
     async def cancel(self, execution_id: str) -> None:
@@ -310,29 +295,26 @@ class ManagedGroup(FollowedGroup):
             "cursor_start": answer["cursor_start"],
             "cursor_end": answer["cursor_end"],
         }
-        if "types" in answer:  # groups of older versions do not know them
+        if "types" in answer:  # the rank runs no cell
             found["types"], found["signatures"] = answer["types"], answer["signatures"]
         return found
 
     async def inspect(self, rank: int, code: str, cursor_pos: int | None, detail: int) -> models.Inspection:
-        """Return what a rank knows about the name at the cursor. Raises like `complete`, and `incompatible`."""
+        """Return what a rank knows about the name at the cursor. Raises like `complete`."""
         self.check_rank(rank)
         position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
         payload = code.encode("utf-8", "replace")
-        self._check_speaks(ROAD_PROTOCOL, "inspect names")
         answer, _ = await self._ask("inspect", payload, rank=rank, cursor_pos=position, detail=detail)
         return {"found": answer["found"], "data": answer["data"], "busy": answer["busy"]}
 
     async def ask_variables(self, rank: int, asked: dict[str, Any]) -> dict[str, Any]:
         """Ask a rank about its variables, between cells (docs/messaging.md). Raises as `inspect`."""
-        self._check_speaks(COMM_PROTOCOL, "list variables")
         answer, _ = await self._ask("variables", json.dumps(asked).encode(), rank=rank)
         return dict(answer["reply"])
 
     async def debug(self, ranks: str, message: dict[str, Any]) -> models.DebugReplies:
         """Pass a debug_request of Jupyter's to the debuggers of these ranks. Raises as `inspect`."""
         chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
-        self._check_speaks(COMM_PROTOCOL, "be debugged")
         payload = json.dumps(message).encode()
         answers = await asyncio.gather(*(self._ask("debug", payload, rank=rank) for rank in chosen))
         return {
@@ -341,7 +323,6 @@ class ManagedGroup(FollowedGroup):
 
     async def stacks(self) -> list[models.RankStack]:
         """Return the Python stacks of all ranks, equal ones once."""
-        self._check_speaks(ROAD_PROTOCOL, "show stacks")
         answer, _ = await self._ask("stacks")
         return list(answer["stacks"])
 

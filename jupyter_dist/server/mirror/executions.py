@@ -39,14 +39,11 @@ class Executions:
         and have yet to read how they end.
         """
         execution_id = status["id"]
-        model = {**_interned(status), "group": self._group_id}  # an agent of another version is taken at its word
-        if "code" in status:  # which has no `begin` record
-            self.set_code(execution_id, status["code"])
-        if "line" in status:
-            self._lines[execution_id] = status["line"]
-        for internal in ("code", "line"):
-            model.pop(internal, None)
-        self._spans[execution_id] = model.pop("begin_seq", None), model.pop("end_seq", None)
+        model = {**_interned(status), "group": self._group_id}
+        if "code" in model:  # which has no `begin` record
+            self.set_code(execution_id, model.pop("code"))
+        self._lines[execution_id] = model.pop("line")
+        self._spans[execution_id] = model.pop("begin_seq"), model.pop("end_seq")
         self._store(execution_id, cast(models.Execution, model))
         self.counts[execution_id] = status.get("execution_count")
         while len(self._ended) > MAX_KEPT:

@@ -15,7 +15,7 @@ from typing import Any
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, is_compatible
 from jupyter_dist.server.devices.samples import MemorySamples
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.folding.viewstore import ViewStore
@@ -28,7 +28,7 @@ from jupyter_dist.transport.tasks import start_task
 from .comms import CommFeed
 from .executions import Executions, is_final
 from .history import History
-from .link import PACKED_PROTOCOL, AgentLink
+from .link import AgentLink
 from .logs import concerned_ranks
 from .status import WATCH_SECONDS, Changes, GroupStatus
 
@@ -118,9 +118,9 @@ class FollowedGroup:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
         """
         protocol = self.directory.read_group_json().get("protocol", PROTOCOL_VERSION)
-        if not isinstance(protocol, int) or protocol < OLDEST_PROTOCOL_VERSION:
-            raise JupyterDistError("incompatible", f"Its agent speaks protocol {protocol!r:.20}.")
-        await self._link.open(protocol, self._on_hello, hello_seconds)
+        if not is_compatible(protocol):
+            raise JupyterDistError("incompatible", f"The group's agent uses protocol {protocol!r:.20}.")
+        await self._link.open(self._on_hello, hello_seconds)
         if self.status.told_state == "warm":
             return
         try:
@@ -132,8 +132,7 @@ class FollowedGroup:
 
     async def _take_up(self) -> None:
         """Follow the group from where this server left it."""
-        if self._link.protocol >= PACKED_PROTOCOL:
-            await self._fetch_executions()
+        await self._fetch_executions()
         # After a lost connection from the same record, even if none had arrived: views that are expected miss none.
         since = int(self.status.fields["seq"]) if self._since is None else max(self._seq, self._since)
         await self._follow(since)
@@ -307,10 +306,9 @@ class FollowedGroup:
     # -- messages of the agent ---------------------------------------------------------------------------
 
     def _on_hello(self, header: Header, payload: bytes) -> None:
-        self.status.protocol = self._link.protocol
+        self.status.protocol = header["protocol"]
         self._on_group(header, payload)
         self._mark_heard()
-        self._on_executions(header, payload)
         if not self._ending and (self._asking is None or self._asking.done()):
             self._watch_life()
 
@@ -318,7 +316,7 @@ class FollowedGroup:
         self._asking = start_task(self._ask_for_life(), f"ask {self.id}", self._watch_life)
 
     def _on_executions(self, header: Header, payload: bytes) -> None:
-        for execution in header.get("executions", ()):
+        for execution in header["executions"]:
             self.executions.update(execution)
 
     def _on_message(self, header: Header, payload: bytes) -> None:
@@ -366,7 +364,7 @@ class FollowedGroup:
     def _on_submitted(self, header: Header, payload: bytes) -> None:
         self._on_execution(header, payload)
         told = header["execution"]
-        if "begin_seq" in told and (told["begin_seq"] is None or told["begin_seq"] > self._seq):
+        if told["begin_seq"] is None or told["begin_seq"] > self._seq:
             self._views.expect(told["id"], told["ranks"])  # not for a retry, whose records were read already
 
     def _on_dropped(self, header: Header, payload: bytes) -> None:

@@ -20,8 +20,6 @@ from jupyter_dist.transport.tasks import start_task
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 15.0
 MAX_BUSY_SECONDS = 0.01
-# The first protocol whose messages carry their fields in the payload, and executions in pages.
-PACKED_PROTOCOL = 2
 
 Take = Callable[[Header, bytes], None]
 
@@ -44,7 +42,6 @@ class AgentLink:
         self._on_lost = on_lost
         self._stream: FrameStream | None = None
         self._reader: asyncio.Task[None] | None = None
-        self.protocol = PROTOCOL_VERSION  # the protocol version in use
         self.heard_at = 0.0  # monotonic time of its last message
         self.is_silent = False  # alive, but did not answer in time
         self._questions: Questions[tuple[Header, bytes]] = Questions()
@@ -59,20 +56,19 @@ class AgentLink:
         """Whether requests can be made and, as far as is known, are answered."""
         return self._stream is not None and not self.is_silent
 
-    async def open(self, protocol: int, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
-        """Connect to an agent with this protocol in its folder, send `hello` and handle its answer.
+    async def open(self, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
+        """Connect to the agent, send `hello` and handle its answer.
 
         Raises:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
         """
-        self.protocol = min(protocol, PROTOCOL_VERSION)
         try:
             self._stream = await FrameStream.connect(str(self._path), CONNECT_SECONDS)
         except OSError as err:
             raise self._unreachable() from err
         stream = self._stream
         self._reader = start_task(self._read(stream), "from agent", lambda _: self._lost(stream))
-        versions = {"protocol": self.protocol, "oldest_protocol": OLDEST_PROTOCOL_VERSION}
+        versions = {"protocol": PROTOCOL_VERSION, "oldest_protocol": OLDEST_PROTOCOL_VERSION}
         try:
             await self.request("hello", b"", hello_seconds, take, **versions, server=self._server_id)
         except BaseException:
@@ -98,8 +94,7 @@ class AgentLink:
 
         def send(number: int) -> None:
             header = {"t": t, "id": number}
-            # Every version understands a hello.
-            if self.protocol < PACKED_PROTOCOL or t == "hello":
+            if t == "hello":  # the one message that every version understands
                 stream.send({**header, **fields}, payload)
             else:
                 stream.send(*pack(header, fields, payload))

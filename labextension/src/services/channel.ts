@@ -87,7 +87,7 @@ export class Channel implements IDisposable {
 
   subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription {
     const entry = this._topics.add(topic, handler);
-    // The server has subscribed this page to what it runs.
+    // The server has subscribed this page to the executions that it submits.
     if (!this._granted.delete(topicKey(topic))) {
       this._sendSubscribe(entry);
     }
@@ -107,7 +107,7 @@ export class Channel implements IDisposable {
    */
   submit(group: string, cell: IRunRequest, key: string): Promise<Submitted> {
     const message: ISubmitMessage = { type: 'submit', key, group, cell };
-    if (!this.connected || !this._accepts.includes(message.type)) {
+    if (!this.connected) {
       return Promise.resolve('unsent');
     }
     const answer = new PromiseDelegate<Submitted>();
@@ -136,7 +136,7 @@ export class Channel implements IDisposable {
     refused: (error: DistError) => void
   ): boolean {
     const message: ICommMessage = { type: 'comm', key, group, rank, kind, content };
-    if (!this.connected || !this._accepts.includes(message.type) || !this._send(message)) {
+    if (!this.connected || !this._send(message)) {
       return false;
     }
     this._refusals.set(key, refused);
@@ -159,6 +159,7 @@ export class Channel implements IDisposable {
       socket.onopen = () => {
         wasOpen = true;
         this._liveness.start();
+        this._followGroups();
         for (const entry of this._topics.entries) {
           this._sendSubscribe(entry);
         }
@@ -183,12 +184,6 @@ export class Channel implements IDisposable {
   private _onMessage(data: string): void {
     const message = JSON.parse(data) as ServerMessage;
     if (message.type === 'hello') {
-      this._accepts = message.accepts ?? [];
-      this._followGroups();
-      return;
-    }
-    if (message.type === 'groups') {
-      this._groups.emit(message.groups);
       return;
     }
     if (message.type === 'changes') {
@@ -226,7 +221,7 @@ export class Channel implements IDisposable {
     const key = messageKey(message);
     const entry = key === null ? undefined : this._topics.find(key);
     if (key !== null && !entry && this._granted.delete(key)) {
-      // Nobody follows the execution.
+      // No subscriber follows the execution.
       const [topic, group, execution] = JSON.parse(key) as string[];
       this._send({ type: 'unsubscribe', topic, group, execution });
     }
@@ -237,14 +232,10 @@ export class Channel implements IDisposable {
     }
   }
 
-  /** Ask for changes of groups, instead of all groups at each change; false for an older server, which has only those. */
-  private _followGroups(): boolean {
-    const has = this._accepts.includes('groups');
-    if (has) {
-      this._known = new KnownGroups();
-      this._send({ type: 'subscribe', topic: 'groups' });
-    }
-    return has;
+  /** Ask for all groups, and then for their changes. */
+  private _followGroups(): void {
+    this._known = new KnownGroups();
+    this._send({ type: 'subscribe', topic: 'groups' });
   }
 
   private _onSubmitted({ key, execution }: ISubmittedMessage): void {
@@ -295,7 +286,6 @@ export class Channel implements IDisposable {
     const socket = this._socket;
     this._socket = null;
     this._liveness.stop();
-    this._accepts = [];
     this._granted.clear();
     for (const pending of this._pending.values()) {
       pending.resolve('unanswered');
@@ -306,8 +296,6 @@ export class Channel implements IDisposable {
     }
   }
 
-  /** Types of messages that the server accepts besides subscriptions: an older one accepts no others. */
-  private _accepts: readonly string[] = [];
   private _connection = new Signal<this, boolean>(this);
   /** Topics that the server follows for this page, until it follows them itself. */
   private _granted = new Set<string>();

@@ -14,8 +14,8 @@ const MAX_PATIENCE_MS = 160000;
 export const LATE_MS = 1000;
 
 export interface ILivenessOptions {
-  /** Ask for something that is answered at once, whatever agents do; false if this server has nothing of that kind. */
-  ask(): boolean;
+  /** Ask for something that is answered at once, whatever agents do. */
+  ask(): void;
   /** The connection is dead. */
   lost(): void;
 }
@@ -59,11 +59,8 @@ export class Liveness {
 
   private _ask(): void {
     this._state = 'asking';
-    if (this._options.ask()) {
-      this._wait(this._patience, () => this._wait(LATE_MS, () => this._lose()));
-    } else {
-      this._quiet();
-    }
+    this._options.ask();
+    this._wait(this._patience, () => this._wait(LATE_MS, () => this._lose()));
   }
 
   private _lose(): void {

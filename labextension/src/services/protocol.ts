@@ -24,9 +24,6 @@ export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
 /** The MIME type of the profile of a cell. */
 export const PROFILE_MIME = 'application/vnd.jupyter-dist.profile+json';
 
-/** The first protocol of groups whose ranks can ask for input. */
-export const ROAD_PROTOCOL = 4;
-
 /** An error: a stable code, one sentence, and a hint on what to do. */
 export interface IErrorBody {
   code: string;
@@ -369,7 +366,7 @@ export interface ICompletion {
   matches: string[];
   cursor_start: number;
   cursor_end: number;
-  /** Of each match: function, class, module, instance, property, keyword; or empty. */
+  /** Of each match: function, class, module, instance, property, keyword; or empty. Left out while the rank runs a cell. */
   types?: string[];
   /** Of each match that is a function or class; or empty. */
   signatures?: string[];
@@ -819,8 +816,8 @@ export interface IVariables {
   /** How many names a rank has that are not listed. */
   left_out: number;
   variables: IVariable[];
-  /** By rank; none of groups that an older version started. */
-  memory?: IHeldMemory[];
+  /** By rank. */
+  memory: IHeldMemory[];
 }
 
 /** A tensor or another value that is not the same on all ranks. */
@@ -1117,9 +1114,9 @@ export interface IRunOptions {
   silent?: boolean;
   /** Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some. */
   ask_first?: boolean;
-  /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. From protocol 4. */
+  /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. */
   allow_stdin?: boolean;
-  /** What to do instead of running `code`, which describes it then. From protocol 3. */
+  /** What to do instead of running `code`, which describes it then. */
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
@@ -1139,9 +1136,9 @@ export interface IRunRequest {
   silent?: boolean;
   /** Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some. */
   ask_first?: boolean;
-  /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. From protocol 4. */
+  /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. */
   allow_stdin?: boolean;
-  /** What to do instead of running `code`, which describes it then. From protocol 3. */
+  /** What to do instead of running `code`, which describes it then. */
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
@@ -1269,14 +1266,6 @@ export interface IHelloMessage {
   type: 'hello';
   /** The id of this server process. */
   server: string;
-  /** What it accepts besides the topics of version 0.1: messages of these types, these topics. */
-  accepts?: ('submit' | 'groups' | 'comm')[];
-}
-
-/** All groups: after connecting, and whenever one has changed. */
-export interface IGroupsMessage {
-  groups: IGroup[];
-  type: 'groups';
 }
 
 /** What changed in a group. */
@@ -1288,7 +1277,7 @@ export interface IGroupChange {
   ranks: IRank[];
 }
 
-/** The changes of all groups, for those who have subscribed to `groups`. */
+/** The changes of all groups. */
 export interface IChangesMessage {
   type: 'changes';
   /** Counts these messages; the first, 1, has all groups whole. */
@@ -1412,7 +1401,7 @@ export interface IErrorMessage {
   request: Record<string, unknown> | null;
 }
 
-/** All groups: from then on their changes, and no longer all of them at each change. */
+/** All groups: first whole, then their changes. */
 export interface IGroupsTopic {
   topic: 'groups';
 }
@@ -1451,8 +1440,7 @@ export interface IDevicesTopic {
 /** A message of a page that follows or stops following a topic, with the fields of the topic. */
 export interface IClientMessage {
   type: 'subscribe' | 'unsubscribe';
-  /** `groups` is followed from the start, whole; who subscribes to it is sent its changes. */
-  topic: 'execution' | 'log' | 'comms' | 'memory' | 'devices' | 'groups';
+  topic: 'groups' | 'execution' | 'log' | 'comms' | 'memory' | 'devices';
   group?: string;
   execution?: string;
   rank?: number;
@@ -1485,4 +1473,4 @@ export type Topic = IGroupsTopic | IExecutionTopic | ILogTopic | ICommsTopic | I
 
 export type TopicMessage = IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
 
-export type ServerMessage = IHelloMessage | IGroupsMessage | ISubmittedMessage | IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+export type ServerMessage = IHelloMessage | ISubmittedMessage | IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;

@@ -49,9 +49,8 @@ class Page:
         self._loads = Loads(self._wake)
         self._taken = asyncio.Event()  # set when there is one less of these
         self._is_closed = False
-        self._follows_groups = True  # programs do not
         self._has_removed = False  # groups whose subscriptions may be left
-        self._changed: set[Topic] = {GROUPS}
+        self._changed: set[Topic] = set()
         self._something = asyncio.Event()
         self._something.set()
         self._urgent = asyncio.Event()  # set if a user waits for the message
@@ -115,7 +114,7 @@ class Page:
 
     async def run(self) -> None:
         """Send until cancelled, or until the socket is closed."""
-        await self._send({"type": "hello", "server": self._manager.server_id, "accepts": ["submit", "groups", "comm"]})
+        await self._send({"type": "hello", "server": self._manager.server_id})
         while True:
             await self._wait()
             messages, seconds = await self._collect()
@@ -140,8 +139,6 @@ class Page:
     def _obey(self, request: Any) -> None:
         if not isinstance(request, dict):
             raise bad_request("A message is a JSON object.", "See docs/api.md, The WebSocket.")
-        if request.get("topic") == "groups":
-            self._follows_groups = request.get("type") != "unsubscribe"
         kind = SUBSCRIPTIONS.get(str(request.get("topic")))
         if request.get("type") not in ("subscribe", "unsubscribe") or kind is None:
             topics = ", ".join(SUBSCRIPTIONS)
@@ -196,7 +193,7 @@ class Page:
         self._changed.update(subscription.topics)
 
     def _mark(self, topic: Topic) -> None:
-        if topic[0] == "groups" and not self._follows_groups:
+        if topic == GROUPS and GROUPS not in self._subscriptions:
             return
         self._changed.add(topic)
         self._something.set()
@@ -245,8 +242,6 @@ class Page:
             self._do_beside(self._close(subscription), "end a subscription")
         submitted, self._submitted = self._submitted, []
         messages: list[ServerMessage] = [*errors, *submitted]
-        if GROUPS in changed and self._follows_groups and GROUPS not in self._subscriptions:
-            messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
         self._begin_loads(changed)
         await asyncio.sleep(0)  # most have nothing to wait for
         seconds = 0.0

@@ -277,7 +277,7 @@ def _check_place(folder: Path) -> None:
     own = Path.home() / OWN_FOLDER
     if folder.parent == own and own.is_dir() and not own.is_symlink():
         with contextlib.suppress(OSError):  # of another user: reported below
-            own.chmod(0o700)  # earlier versions created it as open as the umask said
+            own.chmod(0o700)  # it may have been created as open as the umask allows
     if (found := open_above(folder)) is not None:
         place, others = found
         message = (

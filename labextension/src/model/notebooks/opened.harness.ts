@@ -7,7 +7,6 @@ import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { DistError } from '../../services/errors';
 import type { ExecutionState, IExecution, IGroup, IRunRequest, Topic } from '../../services/protocol';
-import { ROAD_PROTOCOL } from '../../services/protocol';
 import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
@@ -108,7 +107,7 @@ class Kernel {
   };
 }
 
-const GROUP = { id: 'g', name: 'train', world_size: 2, state: 'ready', protocol: ROAD_PROTOCOL } as unknown as IGroup;
+const GROUP = { id: 'g', name: 'train', world_size: 2, state: 'ready' } as unknown as IGroup;
 const find = (name: string): IGroup | null => (['g', 'train'].includes(name) ? GROUP : null);
 const GROUPS = { ready: Promise.resolve(), groups: [GROUP], find } as unknown as IDistGroups;
 const ON_KERNEL = { jupyter_dist: { target: 'kernel' } };

@@ -2,7 +2,7 @@
 import type { CodeCell, ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyterlab/notebook';
 import { DistError } from '../../../services/errors';
-import { IExecution, IGroup, IRunRequest, ROAD_PROTOCOL } from '../../../services/protocol';
+import { IExecution, IGroup, IRunRequest } from '../../../services/protocol';
 import { translation } from '../../../services/translation';
 import type { IAwaitingCell, IDistExecutions, IDistGroups, IRefusedCell } from '../../../tokens';
 import { aborted, failure, refuse } from './cellerrors';
@@ -215,7 +215,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     const ask = askFirst();
     const known = job.batch.answer;
     const request = this._request(job);
-    if (!ask || known === 'anyway' || !this._canAsk(job.target)) {
+    if (!ask || known === 'anyway') {
       return executions.run(group, request);
     }
     try {
@@ -254,16 +254,11 @@ export class RankCellExecutor implements INotebookCellExecutor {
       cell_id: cellId,
       ...(path === undefined ? {} : { notebook: path }),
       ...(this._options.emptyCache() ? { empty_cache: true } : {}),
-      ...(this._canAsk(target) ? { allow_stdin: true } : {}),
+      allow_stdin: true,
       stop_on_error: !mayFail,
       // The earlier one may fail before this one reaches the server.
       ...(before && !before.isDisposed ? { after: before.execution.id } : {})
     };
-  }
-
-  /** Whether a cell of this group can ask, for input or before it runs on some ranks; older servers refuse the fields. */
-  private _canAsk(target: IRankTarget): boolean {
-    return (this._options.groups.find(target.group)?.protocol ?? 0) >= ROAD_PROTOCOL;
   }
 
   private _describe(execution: IExecution, target: IRankTarget): Pick<IGroup, 'id' | 'name' | 'world_size'> {
