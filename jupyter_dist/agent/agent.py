@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
@@ -36,9 +36,9 @@ from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
 
-from .groupjson import write_group_json
-from .owners import Owners
-from .server_link import AT_ANY_TIME, After, RequestHandler, ServerLink
+from .contact.groupjson import write_group_json
+from .contact.owners import Owners
+from .contact.server_link import AT_ANY_TIME, After, RequestHandler, ServerLink
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.agent.group.dispatch import dead_error
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.dispatch import dead_error
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
@@ -22,7 +22,7 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
 from .agent import Agent
-from .server_link import Answer, RequestHandler, answer
+from .contact.server_link import Answer, RequestHandler, answer
 
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.alike import Said, hear
 from jupyter_dist.agent.processes.death import Ending
@@ -36,7 +36,7 @@ class Ranks:
     def _join(self) -> None:
         for rank in self.group.living():
             rank.set_state("idle")
-        self.group._use_formed()
+        self.group.formed()
 
     def unfinished(self) -> list[Execution]:
         return [execution for execution in self.sent if not execution.is_final]
@@ -77,7 +77,8 @@ class Ranks:
 
     def replace(self) -> None:
         if self.group.state == "degraded" and not self.busy() and not self._running():
-            self.group.begin_replacing()
+            self.group.process_group.close()
+            self.group.set_state("restarting")
             self.group.renew_dead(self.group.stores.new())
             self._join()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.watch.freeing import AGAIN_SECONDS, Freeing
 from jupyter_dist.protocol.specs import ExecutionSpec
 

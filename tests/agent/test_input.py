@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist.agent.group.asking import Asking
+from jupyter_dist.agent.group.cells.asking import Asking
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 

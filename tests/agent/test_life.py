@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.process_group import ProcessGroup, Revived
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.errors import JupyterDistError

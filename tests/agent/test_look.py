@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_dist.agent.group.execution import Execution, ExecutionQueue
-from jupyter_dist.agent.watch import hangs, verdict
-from jupyter_dist.agent.watch.facts import Call, Fact
+from jupyter_dist.agent.group.cells.execution import Execution
+from jupyter_dist.agent.group.cells.order import ExecutionQueue
+from jupyter_dist.agent.watch import hangs
 from jupyter_dist.agent.watch.look import finite, look_at
-from jupyter_dist.agent.watch.verdict import judge
+from jupyter_dist.agent.watch.verdicts import verdict
+from jupyter_dist.agent.watch.verdicts.facts import Call, Fact
+from jupyter_dist.agent.watch.verdicts.verdict import judge
 from jupyter_dist.protocol.specs import ExecutionSpec
 
 NUM_RANKS = 64

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from jupyter_dist.agent.group.definitions import Definitions
-from jupyter_dist.agent.group.needs import MAX_CELL_BYTES, WORDS, find_need
+from jupyter_dist.agent.group.cellcode.definitions import Definitions
+from jupyter_dist.agent.group.cellcode.needs import MAX_CELL_BYTES, WORDS, find_need
 
 HAS = {"model": "model", "trainer": "trainer", "accelerator": "accelerator"}
 

@@ -10,7 +10,7 @@ import pytest
 from waits import until
 
 from jupyter_dist.agent.agent import MANY_RANKS, MAX_OVERTAKEN_BYTES, OVERTAKE_SECONDS, Agent
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.alike import Said, hear
 from jupyter_dist.agent.requests import handlers_of

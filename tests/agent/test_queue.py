@@ -1,6 +1,7 @@
 import pytest
 
-from jupyter_dist.agent.group.execution import Execution, ExecutionQueue
+from jupyter_dist.agent.group.cells.execution import Execution
+from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec
 
@@ -43,10 +44,24 @@ def test_a_failure_aborts_what_waits_in_the_same_notebook_only(queue):
     add(queue, cell("a", [0]), cell("b", [0]), cell("c", [0], notebook="other.ipynb"), cell("d", [0]))
     after = ExecutionSpec(execution_id="e", ranks=[1], notebook="other.ipynb", after="b")
     add(queue, Execution(after, b""))
-    assert names(queue.queued_behind(queue.get("a"))) == "bd"
     queue.get("a").start(1)
-    assert names(queue.queued_behind(queue.get("a"))) == "bd"
-    assert names(queue.queued_behind(queue.get("b"))) == "de"  # not a, which is before it
+    queue.get("a").finish("lost")
+    stopped = []
+    for execution, before in queue.stopped_by(queue.get("a")):
+        execution.finish("aborted")
+        stopped.append(execution.id + before.id)
+    assert stopped == ["ba", "da", "eb"]  # e is for another notebook's ranks, but names b
+    assert names(queue.in_state("queued")) == "c"
+
+
+def test_only_a_failed_cell_that_is_named_keeps_a_new_one_from_running(queue):
+    add(queue, cell("a", [0]))
+    named = Execution(ExecutionSpec(execution_id="b", ranks=[0], notebook="a.ipynb", after="a"), b"")
+    assert queue.forbids(named) is None
+    queue.get("a").start(1)
+    queue.get("a").finish("lost")
+    assert queue.forbids(named) is queue.get("a")
+    assert queue.forbids(cell("c", [0])) is None
 
 
 def test_the_worst_rank_decides(queue):

@@ -9,7 +9,7 @@ import time
 
 from waits import PATIENCE
 
-from jupyter_dist.agent.server_link import After, ServerLink, answer
+from jupyter_dist.agent.contact.server_link import After, ServerLink, answer
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.transport.frames import unpack
 from jupyter_dist.transport.stream import FrameStream

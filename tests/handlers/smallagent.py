@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jupyter_dist.agent.server_link import ServerLink, answer
+from jupyter_dist.agent.contact.server_link import ServerLink, answer
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION

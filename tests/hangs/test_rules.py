@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jupyter_dist.agent.watch.facts import Call, Fact, Record
-from jupyter_dist.agent.watch.stillness import Stillness
-from jupyter_dist.agent.watch.verdict import STILL_SECONDS, judge
+from jupyter_dist.agent.watch.verdicts.facts import Call, Fact, Record
+from jupyter_dist.agent.watch.verdicts.stillness import Stillness
+from jupyter_dist.agent.watch.verdicts.verdict import STILL_SECONDS, judge
 
 from .kinds import HANGS, INNOCENT
 

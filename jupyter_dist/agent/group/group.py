@@ -25,10 +25,10 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
+from .cells.dispatch import Dispatcher
+from .cells.execution import Execution
 from .comms import Comms
 from .conditions import conditions
-from .dispatch import Dispatcher
-from .execution import Execution
 from .process_group import ProcessGroup, Todo
 from .rejoin import FileStores, Stores, give_up_waiting_for, give_up_waiting_for_device, rejoin
 from .shortage import Shortage

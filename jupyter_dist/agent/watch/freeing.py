@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.accelerators import ACCELERATORS

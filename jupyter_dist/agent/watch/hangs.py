@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.tasks import start_task
 
-from .facts import Facts
 from .freeing import Freeing
 from .look import look_at
-from .stillness import Stillness
-from .verdict import judge
+from .verdicts.facts import Facts
+from .verdicts.stillness import Stillness
+from .verdicts.verdict import judge
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models

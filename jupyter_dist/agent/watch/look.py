@@ -8,15 +8,15 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jupyter_dist.agent.group.execution import ExecutionQueue
+from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .facts import IN_DEBUGGER, Call, Fact, Facts, Record, State
-from .sentences import waits_in
+from .verdicts.facts import IN_DEBUGGER, Call, Fact, Facts, Record, State
+from .verdicts.sentences import waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models

@@ -16,9 +16,9 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.tasks import start_task
 
-from .facts import Facts
 from .look import finite
-from .sentences import waits_in
+from .verdicts.facts import Facts
+from .verdicts.sentences import waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import machine

@@ -1,6 +1,6 @@
 """Which names of a rank stand for what all ranks must use together: wrapped models, trainers. Looks at types only.
 
-The agent asks before a cell that uses one is sent to some ranks (agent/group/needs.py).
+The agent asks before a cell that uses one is sent to some ranks (agent/group/cellcode/needs.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Whether a cell calls something that all ranks must call, by its code and by what ranks have under its names. Pure.
 
-It is asked for a cell that is sent to some ranks only. It must not be wrong about code that has a process group of its
-own, so where the code alone does not tell, the answer is no: a hang is still named when it happens (watch/verdict.py).
+Used for a cell that is sent to some ranks only. It must not be wrong about code with a process group for these ranks,
+so where the code alone is not enough, the answer is no: a hang is still named when it happens
+(watch/verdicts/verdict.py).
 """
 
 from __future__ import annotations

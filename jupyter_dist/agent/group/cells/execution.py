@@ -1,4 +1,4 @@
-"""Executions and their queue. Pure, so that the rules for order and failure can be tested without processes."""
+"""One execution: what was asked for, and what has become of it on each rank. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import sys
 import time
 import zlib
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -83,7 +82,7 @@ class Execution:
         self.error: JupyterDistError | None = None
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
         self.asking: Asking | None = None  # while it runs, and may ask for input
-        self.warning: str | None = None  # it calls what all ranks must call, and is for some
+        self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
         self.waits_for: str | None = None  # while it is queued: the cell that it waits for
 
     @property
@@ -122,16 +121,6 @@ class Execution:
     def running_ranks(self) -> list[int]:
         """The ranks that have not finished their part."""
         return [rank for rank, (status, _) in self.statuses.items() if status == "running"]
-
-    def claims(self, later: Execution) -> set[int]:
-        """The ranks that a later execution cannot have yet.
-
-        A rank that finished its part is free for other notebooks. Cells of one notebook wait for each other's outcome.
-        """
-        same_notebook = self.spec.notebook is not None and self.spec.notebook == later.spec.notebook
-        if self.state != "running" or same_notebook or later.spec.after == self.id:
-            return set(self.spec.ranks)
-        return set(self.running_ranks)
 
     def start(self, execution_count: int) -> None:
         """Mark it as running on every rank."""
@@ -248,123 +237,3 @@ def first_line(code: bytes) -> str:
     """Return the first line that is not empty: what a cell is listed by."""
     lines = (line.strip() for line in code[:MAX_HEAD_BYTES].decode("utf-8", "replace").splitlines())
     return next((line[:MAX_LINE] for line in lines if line), "")
-
-
-class ExecutionQueue:
-    """First come, first served on every rank; cells for disjoint rank sets run at the same time."""
-
-    MAX_KEPT = 2000
-
-    def __init__(self) -> None:
-        self._executions: dict[str, Execution] = {}  # oldest first
-        self._unfinished: dict[str, Execution] = {}  # those that were not final at the last check
-
-    def __iter__(self) -> Iterator[Execution]:
-        return iter(list(self._executions.values()))
-
-    def after(self, execution_id: str | None) -> list[Execution]:
-        """Return those queued after the given one; all, if that one is no longer kept."""
-        ids = list(self._executions)
-        start = ids.index(execution_id) + 1 if execution_id in self._executions else 0
-        return [self._executions[later] for later in ids[start:]]
-
-    def add(self, execution: Execution) -> None:
-        """Queue it. Of those that have ended, the oldest are dropped beyond MAX_KEPT; their journal is kept."""
-        self._drop_finished()
-        self._executions[execution.id] = self._unfinished[execution.id] = execution
-        surplus = max(0, len(self._executions) - len(self._unfinished) - self.MAX_KEPT)
-        finished = (old.id for old in self._executions.values() if old.is_final)
-        for old_id in list(islice(finished, surplus)):
-            del self._executions[old_id]
-
-    def get(self, execution_id: str) -> Execution:
-        """Return an execution. Raises JupyterDistError `unknown_execution`."""
-        if execution_id not in self._executions:
-            raise JupyterDistError(
-                "unknown_execution",
-                f"There is no execution '{execution_id[:80]}' in this group.",
-                "Only the last 2000 are kept; its output is still in the rank's log.",
-            )
-        return self._executions[execution_id]
-
-    def find(self, execution_id: str | None) -> Execution | None:
-        """Return an execution, or None."""
-        return self._executions.get(execution_id or "")
-
-    def in_state(self, *states: ExecutionState) -> list[Execution]:
-        """Return the executions in one of these (non-final) states, oldest first."""
-        self._drop_finished()
-        return [execution for execution in self._unfinished.values() if execution.state in states]
-
-    def startable(self) -> list[Execution]:
-        """Return the queued executions that share no rank with an earlier one."""
-        running = self.in_state("running")
-        claimed: set[int] = set()  # by those that are queued
-        found = []
-        for execution in self.in_state("queued"):
-            ranks = set(execution.spec.ranks)
-            if claimed.isdisjoint(ranks) and all(earlier.claims(execution).isdisjoint(ranks) for earlier in running):
-                found.append(execution)
-            claimed |= ranks
-        return found
-
-    def name_waits(self, is_held: bool = False) -> list[Execution]:
-        """Note what the first queued execution of each notebook waits for: a cell that runs, or one queued before it.
-
-        Returns those for which that changed. `is_held`: the process group has to be re-created when no cell runs.
-        """
-        running, before = self.in_state("running"), list[Execution]()
-        seen: set[str | None] = set()
-        changed = []
-        for execution in self.in_state("queued"):
-            text = None
-            if execution.spec.notebook not in seen:
-                text = _held_by(running) if is_held and running else _wait_of(execution, [*running, *before])
-            seen.add(execution.spec.notebook)
-            before.append(execution)
-            if text != execution.waits_for:
-                execution.waits_for = text
-                changed.append(execution)
-        return changed
-
-    def queued_behind(self, failed: Execution) -> list[Execution]:
-        """Return the executions that a failure aborts: those queued after it in its notebook, or `after` it."""
-        return [
-            later
-            for later in self.after(failed.id)
-            if later.state == "queued"
-            and (later.spec.after == failed.id or None is not later.spec.notebook == failed.spec.notebook)
-        ]
-
-    def _drop_finished(self) -> None:
-        for ended in [key for key, execution in self._unfinished.items() if execution.is_final]:
-            del self._unfinished[ended]
-
-
-def _wait_of(execution: Execution, earlier_ones: list[Execution]) -> str | None:
-    """Return a sentence about the first of these that keeps it waiting; None if none does."""
-    for earlier in earlier_ones:
-        if not earlier.claims(execution).isdisjoint(execution.spec.ranks):
-            is_same = None is not earlier.spec.notebook == execution.spec.notebook
-            # A rank that has finished its part is free for others: a cell of the same notebook waits for the rest.
-            ranks = earlier.running_ranks if is_same else earlier.claims(execution) & set(execution.spec.ranks)
-            return f"Waits for {_ranks(ranks)}: {_name(earlier, is_same)}"
-    return None
-
-
-def _held_by(running: list[Execution]) -> str:
-    """Return a sentence about what must end before the process group can be re-created."""
-    busy = "; ".join(f"{_name(one, is_same=False)} on {_ranks(one.running_ranks)}" for one in running[:3])
-    return f"Waits until the process group is re-created, when this has ended: {busy}"
-
-
-def _ranks(ranks: Collection[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}"
-
-
-def _name(execution: Execution, is_same: bool) -> str:
-    """Return how users call an execution of the same, or of another notebook."""
-    kind = "a request" if execution.spec.silent else "a queued cell"
-    cell = f"cell [{execution.execution_count}]" if execution.execution_count and not execution.spec.silent else kind
-    of = "this notebook" if is_same else execution.spec.notebook
-    return f"{cell} of {of}" if of else cell

@@ -1,4 +1,4 @@
-"""Sends cells to ranks: the queue, the replies, and what a failure or a death means for queued cells."""
+"""Sends cells to ranks, in the order of order.py, and handles replies and deaths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from jupyter_dist.agent.group.cellcode.definitions import Definitions
+from jupyter_dist.agent.group.cellcode.needs import WORDS, find_need
+from jupyter_dist.agent.group.process_group import ProcessGroup
 from jupyter_dist.agent.processes import alike
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
@@ -17,10 +20,8 @@ from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .asking import not_asking
-from .definitions import Definitions
-from .execution import Execution, ExecutionQueue
-from .needs import WORDS, find_need
-from .process_group import ProcessGroup
+from .execution import Execution
+from .order import ExecutionQueue
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +71,7 @@ class Dispatcher:
         self._check_need(execution)
         self._note_definitions(execution)
         self.queue.add(execution)
-        before = self.queue.find(execution.spec.after)
-        if before is not None and before.is_final and before.stops_others:
+        if (before := self.queue.forbids(execution)) is not None:
             self.abort([execution], "aborted", _not_run_error(before))
             return execution
         self._on_change(execution)
@@ -332,12 +332,8 @@ class Dispatcher:
     def _end(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         """End a cell and, unless it ended well, those queued behind it; the caller pumps."""
         self._finish(execution, state, error)
-        ended = [execution]
-        for failed in ended:  # grows during the loop
-            if failed.stops_others:
-                behind = self.queue.queued_behind(failed)
-                self.abort(behind, "aborted", _not_run_error(failed))
-                ended += behind
+        for stopped, before in self.queue.stopped_by(execution):
+            self.abort([stopped], "aborted", _not_run_error(before))
 
     def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)

@@ -1,0 +1,1 @@
+"""Which cells call what all ranks must call, by their code alone."""

@@ -1,0 +1,1 @@
+"""Who waits for whom, judged from what ranks report of themselves. Pure."""
