@@ -3,50 +3,6 @@ import jupyter from '@jupyter/eslint-plugin';
 import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
-// Who may import whom: lowest first, as docs/architecture.md draws it.
-const LAYERS = ['services', 'model', 'widgets', 'plugins'];
-
-const layerRules = LAYERS.map((layer, i) => ({
-  files: [`labextension/src/${layer}/**/*.{ts,tsx}`],
-  rules: {
-    'no-restricted-imports': [
-      'error',
-      {
-        patterns: [
-          ...LAYERS.slice(i + 1).map(above => ({
-            group: [`**/${above}`, `**/${above}/**`],
-            message: `${layer} must not import ${above}.`
-          })),
-          ...(i === 0
-            ? [
-                {
-                  group: ['**/tokens'],
-                  message: 'services know nothing of plugins.'
-                }
-              ]
-            : []),
-          ...(i < 2
-            ? [
-                {
-                  group: ['react', '@lumino/widgets', '@jupyterlab/ui-components'],
-                  message: `${layer} has no DOM.`
-                }
-              ]
-            : []),
-          ...(i > 0
-            ? [
-                {
-                  group: ['**/restapi'],
-                  message: 'Only services talk to the server.'
-                }
-              ]
-            : [])
-        ]
-      }
-    ]
-  }
-}));
-
 // What the Jupyter rules only warn of is an error here, from the first commit.
 function strict(configs) {
   return configs.map(config => ({
@@ -129,6 +85,5 @@ export default defineConfig([
       globals: { process: 'readonly', window: 'readonly', document: 'readonly', __dirname: 'readonly' }
     },
     rules: { '@typescript-eslint/no-require-imports': 'off' }
-  },
-  ...layerRules
+  }
 ]);

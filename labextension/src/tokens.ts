@@ -8,9 +8,15 @@ import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
-import type { IErrorBody, IExecution, IGroup, IRunRequest, ISavedItem, IViewItem } from './services/protocol';
-import type { Clock } from './model/format/clock';
-import type { IReadWanted, IWantedGroup } from './model/groups/wanted';
+import type {
+  IErrorBody,
+  IExecution,
+  IGroup,
+  IRunRequest,
+  ISavedItem,
+  IStartRequest,
+  IViewItem
+} from './services/protocol';
 import type { IService } from './services/service';
 
 /** Commands that one plugin registers and another runs. */
@@ -85,6 +91,20 @@ export const IDistService = new Token<IDistService>(
   'The jupyter_dist server: its REST API and its WebSocket.'
 );
 
+/** The server's clock, and a tick to redraw running times. */
+export interface IClock {
+  /** Emitted twice a second while the clock is held. */
+  readonly ticked: ISignal<unknown, void>;
+  /** The server's time now, in seconds since the epoch. */
+  now(): number;
+  /** The seconds since a time of the server; never negative, and 0 if the time is not known. */
+  since(at: number | null): number;
+  /** Update the difference to the server from the time of a message that was just sent. */
+  observe(at: number): void;
+  /** Keep ticking until the returned function is called. */
+  hold(): () => void;
+}
+
 /** All groups of the server, kept up to date. */
 export interface IDistGroups {
   /** Resolves when the groups are known. */
@@ -96,7 +116,7 @@ export interface IDistGroups {
   /** Emitted when a group is added, removed or changed, and when the connection changes. */
   readonly changed: ISignal<IDistGroups, void>;
   /** The clock of the server, which the times of groups and executions are of. */
-  readonly clock: Clock;
+  readonly clock: IClock;
   /** The group with that name, else with that id, else null. */
   find(reference: string): IGroup | null;
 }
@@ -105,6 +125,28 @@ export const IDistGroups = new Token<IDistGroups>(
   'jupyter-dist:IDistGroups',
   'All groups of ranks on the server, with their state.'
 );
+
+/** The fields of a start that a notebook keeps; neither a path nor an interpreter, which a file must not choose. */
+export type IWantedGroup = Pick<
+  IStartRequest,
+  | 'num_ranks'
+  | 'devices'
+  | 'environment'
+  | 'accelerator'
+  | 'backend'
+  | 'env'
+  | 'launcher'
+  | 'launcher_options'
+  | 'num_nodes'
+  | 'ranks_per_node'
+>;
+
+/** A wanted group as it was read from a notebook. */
+export interface IReadWanted {
+  readonly wanted: IWantedGroup;
+  /** The fields that are not valid; they are left out. */
+  readonly refused: readonly string[];
+}
 
 /** Starts groups for notebooks in one step. */
 export interface IDistStarter {

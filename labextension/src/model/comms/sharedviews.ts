@@ -1,10 +1,18 @@
 /** Puts one view in the place of equal widgets of all ranks. */
 import type { IMimeBundle, IOutput } from '@jupyterlab/nbformat';
 import type { IDisposable } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
 import { ExecutionState, FINAL_STATES } from '../../services/protocol';
 import { groupedBy } from '../format/grouped';
 import { expandRanks } from '../format/ranks';
-import type { WidgetSpaces } from './spaces';
+
+/** Finds the widget that stands for equal ones of ranks. */
+export interface ISharedFinder {
+  /** Emitted with a group when `findShared` may return something else. */
+  readonly sharedChanged: ISignal<unknown, string>;
+  /** The widget that stands for these of a group's ranks, which are given by rank; null if they are not equal. */
+  findShared(group: string, roots: ReadonlyMap<number, string>): string | null;
+}
 
 export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
 
@@ -25,7 +33,7 @@ interface IShown<T> {
 /** Those of one output. */
 export class SharedViews implements IDisposable {
   constructor(
-    private readonly _widgets: Pick<WidgetSpaces, 'findShared' | 'sharedChanged'>,
+    private readonly _widgets: ISharedFinder,
     private readonly _redraw: () => void
   ) {
     _widgets.sharedChanged.connect(this._onChanged, this);

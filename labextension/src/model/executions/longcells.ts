@@ -2,8 +2,7 @@
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { FINAL_STATES, IExecution } from '../../services/protocol';
-import type { IDistExecutions, IFollowedExecution } from '../../tokens';
-import type { Clock } from '../format/clock';
+import type { IDistExecutions, IFollowedExecution, IClock } from '../../tokens';
 
 /** What happened to a cell. */
 export interface ILongCell {
@@ -18,7 +17,7 @@ export class LongCells implements IDisposable {
   /** `longSeconds`: how long a cell must have run; 0: none is long. */
   constructor(
     private readonly _executions: Pick<IDistExecutions, 'followed' | 'find'>,
-    private readonly _clock: Pick<Clock, 'now'>,
+    private readonly _clock: Pick<IClock, 'now'>,
     private readonly _longSeconds: () => number
   ) {
     _executions.followed.connect(this._onFollowed, this);

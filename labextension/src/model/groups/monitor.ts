@@ -3,16 +3,16 @@
  */
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
+import type { IClock } from '../../tokens';
 import type { IExecution, IGroup, IMemorySample, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
-import type { Clock } from '../format/clock';
 import { MemoryModel } from './memorymodel';
 
 /** How often the memory of a group that runs nothing is drawn: a frame a second costs a page that nobody touches 1 % of a core. */
 const IDLE_SECONDS = 5;
 
 export class GroupMonitor {
-  constructor(service: IService, clock: Clock, group: string) {
+  constructor(service: IService, clock: IClock, group: string) {
     this.memory = new MemoryModel();
     this._service = service;
     this._clock = clock;
@@ -124,7 +124,7 @@ export class GroupMonitor {
   }
 
   private readonly _service: IService;
-  private readonly _clock: Clock;
+  private readonly _clock: IClock;
   private readonly _group: string;
   private _executions: readonly IExecution[] = [];
   private _generation = 0;
@@ -142,7 +142,7 @@ export class GroupMonitor {
 
 /** A monitor for each running group. */
 export class GroupMonitors {
-  constructor(service: IService, clock: Clock) {
+  constructor(service: IService, clock: IClock) {
     this._service = service;
     this._clock = clock;
   }
@@ -175,6 +175,6 @@ export class GroupMonitors {
   }
 
   private readonly _service: IService;
-  private readonly _clock: Clock;
+  private readonly _clock: IClock;
   private readonly _monitors = new Map<string, GroupMonitor>();
 }

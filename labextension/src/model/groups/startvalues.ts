@@ -1,4 +1,5 @@
 /** The state of the form for a new group, its validation, and its request. Pure. */
+import type { IWantedGroup } from '../../tokens';
 import type {
   IAccelerator,
   IDevice,
@@ -8,7 +9,7 @@ import type {
   IStartRequest
 } from '../../services/protocol';
 import { freeName, isGone } from './groups';
-import { IWantedGroup, readWanted, sizeOf } from './wanted';
+import { readWanted, sizeOf } from './wanted';
 
 /** Of ranks on the CPU. */
 const CPU_BACKENDS: readonly string[] = ['gloo'];

@@ -3,29 +3,8 @@
  * so what is read is validated, and nothing is started, or set, that the user was not shown.
  */
 import type { IDevice, IDevices, IGroup, IStartRequest } from '../../services/protocol';
+import type { IReadWanted, IWantedGroup } from '../../tokens';
 import { freeName, isGone } from './groups';
-
-/** The fields of a start that a notebook keeps; neither a path nor an interpreter, which a file must not choose. */
-export type IWantedGroup = Pick<
-  IStartRequest,
-  | 'num_ranks'
-  | 'devices'
-  | 'environment'
-  | 'accelerator'
-  | 'backend'
-  | 'env'
-  | 'launcher'
-  | 'launcher_options'
-  | 'num_nodes'
-  | 'ranks_per_node'
->;
-
-/** A wanted group as it was read from a notebook. */
-export interface IReadWanted {
-  readonly wanted: IWantedGroup;
-  /** The fields that are not valid; they are left out. */
-  readonly refused: readonly string[];
-}
 
 const MAX_RANKS = 256;
 const MAX_NODES = 1024;

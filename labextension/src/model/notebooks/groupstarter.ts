@@ -1,23 +1,13 @@
 /** Starts groups for notebooks in one step: as many ranks as were asked for, or what the notebook wants. */
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IDevices, IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService, IDistStarter } from '../../tokens';
+import type { IDistGroups, IDistService, IDistStarter, IReadWanted, IWantedGroup } from '../../tokens';
 import { savedBundle } from '../cells/output/celloutput';
 import { codeCells } from '../cells/output/cellruns';
 import { ChangingModel } from '../changing';
 import { getNotebookTarget, getWanted } from '../targets/target';
 import { isGone } from '../groups/groups';
-import {
-  fittingSize,
-  IReadWanted,
-  isName,
-  IWantedGroup,
-  nameFor,
-  offeredSizes,
-  readWanted,
-  sizeOf,
-  wantedOf
-} from '../groups/wanted';
+import { fittingSize, isName, nameFor, offeredSizes, readWanted, sizeOf, wantedOf } from '../groups/wanted';
 
 type Service = Pick<IDistService, 'devices' | 'startGroup' | 'starting' | 'requestOf'>;
 

@@ -2,8 +2,9 @@
  * Where a cell runs: on the kernel, or on ranks of a group. Saved in the
  * metadata of the notebook, and of cells with their own target.
  */
+import type { IReadWanted, IWantedGroup } from '../../tokens';
 import { MAX_EXPRESSION_LENGTH } from '../format/ranks';
-import { IReadWanted, IWantedGroup, readWanted } from '../groups/wanted';
+import { readWanted } from '../groups/wanted';
 
 /** Longer than any group's name; a truncated name is reported as unknown. */
 const MAX_NAME = 200;

@@ -10,9 +10,8 @@ import type {
   IRank,
   TopicMessage
 } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
+import type { IDistGroups, IDistService, IClock } from '../../tokens';
 import { ChangingModel } from '../changing';
-import type { Clock } from '../format/clock';
 import { bandsOf, IBand, Sights } from './bands';
 import { SampleColumns } from './columns';
 import type { IRange } from './range';
@@ -30,7 +29,7 @@ export class TimelineModel extends ChangingModel {
   constructor(
     private readonly _service: TimelineService,
     private readonly _groups: Pick<IDistGroups, 'groups' | 'changed'>,
-    private readonly _clock: Clock,
+    private readonly _clock: IClock,
     readonly group: string
   ) {
     super();

@@ -11,11 +11,18 @@ import { consoleIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import { UUID } from '@lumino/coreutils';
 import { readWanted } from '../../model/groups/wanted';
-import type { IWantedGroup } from '../../model/groups/wanted';
 import { getNotebookTarget, setNotebookTarget } from '../../model/targets/target';
 import type { IRankTarget } from '../../model/targets/target';
 import { loaded } from '../../services/errors';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
+import {
+  CommandIDs,
+  IDistExecutions,
+  IDistGroups,
+  IDistNotebooks,
+  IDistService,
+  IDistStarter,
+  type IWantedGroup
+} from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';
 import { notifyError } from '../../widgets/base/errornote';
 import { mayTakeFocus } from '../../widgets/base/focus';

@@ -1,7 +1,7 @@
 /** Hooks that connect React components to models. */
 import type { ISignal } from '@lumino/signaling';
 import { useEffect, useReducer } from 'react';
-import type { Clock } from '../../model/format/clock';
+import type { IClock } from '../../tokens';
 
 /** Render again when the signal is emitted, at most once per frame. */
 export function useSignal<S, A>(signal: ISignal<S, A> | null): void {
@@ -25,7 +25,7 @@ export function useSignal<S, A>(signal: ISignal<S, A> | null): void {
 }
 
 /** Render again with every tick of the clock, while `active`. */
-export function useClock(clock: Clock, active: boolean): void {
+export function useClock(clock: IClock, active: boolean): void {
   useEffect(() => (active ? clock.hold() : undefined), [clock, active]);
   useSignal(active ? clock.ticked : null);
 }

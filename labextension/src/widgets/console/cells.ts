@@ -6,9 +6,9 @@ import { CodeCellModel, ICodeCellModel, RawCellModel } from '@jupyterlab/cells';
 import type { IRawCellModel } from '@jupyterlab/cells';
 import type { CodeConsole } from '@jupyterlab/console';
 import { INotebookModel, NotebookModel } from '@jupyterlab/notebook';
+import type { IWantedGroup } from '../../tokens';
 import { setNotebookTarget } from '../../model/targets/target';
 import type { IRankTarget } from '../../model/targets/target';
-import type { IWantedGroup } from '../../model/groups/wanted';
 
 export class ConsoleCells implements CodeConsole.IModelFactory {
   constructor(target: IRankTarget, wanted: IWantedGroup) {

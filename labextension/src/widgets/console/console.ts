@@ -9,11 +9,17 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { consoleIcon, ReactiveToolbar, stopIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
-import type { IWantedGroup } from '../../model/groups/wanted';
 import { IHasPlace, IPlace, placeIn } from '../../model/targets/cellplace';
 import { getNotebookTarget, getWanted, IRankTarget, METADATA_KEY } from '../../model/targets/target';
 import type { IExecution } from '../../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
+import type {
+  IDistExecutions,
+  IDistGroups,
+  IDistNotebooks,
+  IDistService,
+  IDistStarter,
+  IWantedGroup
+} from '../../tokens';
 import { notifyError } from '../base/errornote';
 import { clearViewIcon } from '../base/icons';
 import { ToolbarFit } from '../rankpicker/layout/toolbarfit';

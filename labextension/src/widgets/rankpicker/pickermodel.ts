@@ -3,7 +3,6 @@ import type { ICellModel } from '@jupyterlab/cells';
 import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
 import { ChangingModel } from '../../model/changing';
 import { formatRanks, parseRanks } from '../../model/format/ranks';
-import type { IReadWanted, IWantedGroup } from '../../model/groups/wanted';
 import {
   CellTarget,
   getCellTarget,
@@ -15,7 +14,7 @@ import {
   Target
 } from '../../model/targets/target';
 import type { IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistStarter } from '../../tokens';
+import type { IDistGroups, IDistStarter, IReadWanted, IWantedGroup } from '../../tokens';
 
 /** Where cells run, and what can be chosen. Emits `changed` when anything that a picker shows may have changed. */
 export abstract class TargetModel extends ChangingModel {

@@ -2,9 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownEmptyThinIcon, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useRef, useState } from 'react';
+import type { IReadWanted } from '../../tokens';
 import { formatRanks } from '../../model/format/ranks';
 import type { IGroup } from '../../services/protocol';
-import type { IReadWanted } from '../../model/groups/wanted';
 import { notifyError } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { MANY_RANKS } from '../states/rankfinder';

@@ -1,16 +1,27 @@
 /** What the sidebar shows; loaded when it is shown for the first time. */
 import { addIcon, Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
+import type { IGroup, IStartRequest } from '../../services/protocol';
 import { useSignal } from '../base/hooks';
 import { AddedSections } from './addedsections';
-import { useSidebar } from './context';
+import { ISidebarOptions, useSidebar } from './context';
 import { DevicesSection } from './devices';
 import { GroupCard, IconButton } from './groups/groupcard';
 import { Section } from './section';
-import type { RanksSidebar } from './sidebar';
+import type { OpenForm } from './startform/openform';
 import { StartForm } from './startform/startform';
 
-export function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
+/** The sidebar, as far as its content needs it: it holds the form for a new group. */
+export interface ISidebarForms {
+  readonly form: OpenForm | null;
+  readonly formCount: number;
+  readonly options: ISidebarOptions;
+  openForm(notebook: string | null): Promise<IGroup | null>;
+  closeForm(form: OpenForm, started: IGroup | null): void;
+  start(form: OpenForm, request: IStartRequest): Promise<void>;
+}
+
+export function Content({ widget }: { widget: ISidebarForms }): React.ReactElement {
   const { devices, groups, sections, trans } = useSidebar();
   const { form } = widget;
   useSignal(groups.changed);
@@ -46,7 +57,7 @@ export function Content({ widget }: { widget: RanksSidebar }): React.ReactElemen
   );
 }
 
-function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
+function Groups({ widget }: { widget: ISidebarForms }): React.ReactElement | null {
   const { groups, monitors, trans } = useSidebar();
   useSignal(groups.changed);
   const current = groups.groups;

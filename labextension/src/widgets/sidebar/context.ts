@@ -2,11 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
-import type { Clock } from '../../model/format/clock';
 import type { DevicesModel } from '../../model/groups/devicemonitor';
 import type { GroupMonitors } from '../../model/groups/monitor';
 import type { IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService, IDistSidebarSections } from '../../tokens';
+import type { IDistGroups, IDistService, IDistSidebarSections, IClock } from '../../tokens';
 
 /** The actions on a group; destructive ones ask first. */
 export interface IGroupActions {
@@ -40,7 +39,7 @@ export interface ISidebarContext {
   readonly groups: IDistGroups;
   readonly devices: DevicesModel;
   readonly monitors: GroupMonitors;
-  readonly clock: Clock;
+  readonly clock: IClock;
   readonly actions: IGroupActions;
   /** What other extensions add. */
   readonly sections: IDistSidebarSections;

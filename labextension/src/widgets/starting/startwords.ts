@@ -1,6 +1,7 @@
 /** Describes a group that can be started: in the picker, in cells, in dialogs. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { IReadWanted, IWantedGroup, sizeOf } from '../../model/groups/wanted';
+import type { IReadWanted, IWantedGroup } from '../../tokens';
+import { sizeOf } from '../../model/groups/wanted';
 
 /** Notebooks contain anything: a longer name is cut. */
 const MAX_NAME = 40;

@@ -5,18 +5,6 @@ import type { IRankStack } from '../../../services/protocol';
 
 const EVERY_MS = 1000;
 
-/** What a rank does: "waits in barrier, number 4", "idle". */
-export function stateOfStack(trans: TranslationBundle, state: IRankStack['state'], call: string | null): string {
-  const words: Record<IRankStack['state'], string> = {
-    waits: trans.__('waits in %1', call ?? ''),
-    runs: trans.__('runs'),
-    idle: trans.__('idle'),
-    dead: trans.__('dead'),
-    unknown: trans.__('does not answer')
-  };
-  return words[state];
-}
-
 /** What was asked for, and what draws it. */
 interface IDrawnStacks {
   stacks: IRankStack[];

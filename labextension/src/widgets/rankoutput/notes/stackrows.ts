@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRankStack, IStackFrame } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
-import { stateOfStack } from './stacklist';
+import { stateOfStack } from './stackstate';
 
 /** What one rank, or some that are at the same line, are at; `isOpen`: with all calls. */
 export function stackEntry(

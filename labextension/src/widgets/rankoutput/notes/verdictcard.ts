@@ -3,7 +3,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IRankStack, IVerdict } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
-import { stateOfStack, StackList } from './stacklist';
+import { StackList } from './stacklist';
+import { stateOfStack } from './stackstate';
 
 /** A longer list of ranks is counted in the title. */
 const MAX_NAMED = 16;
