@@ -21,8 +21,8 @@ from jupyter_dist.protocol import (
     states,
 )
 from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.schemas import fields_of, types_in
 from jupyter_dist.server.http.openapi import build_openapi
-from jupyter_dist.server.http.schemas import fields_of, types_in
 from jupyter_dist.server.operations import API_VERSION
 
 sys.path.append(str(Path(__file__).parent))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import json
 import os
@@ -20,15 +19,15 @@ from sphinx.util.nodes import make_refnode
 
 from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
-from jupyter_dist.cli.commands.mcp import Mcp
-from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE
+from jupyter_dist.cli.commands.machine.mcp import Mcp
+from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.extension import OURS
 from jupyter_dist.protocol import machine, models, requests
+from jupyter_dist.protocol.schemas import object_schema
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.routes import PREFIX
-from jupyter_dist.server.http.schemas import object_schema
 
 ROOT = Path(__file__).parents[2]
 Lines = Iterator[str]
@@ -137,11 +136,19 @@ def _bounded(field: dict[str, Any]) -> str:
 
 def commands() -> Lines:
     """Each `jupyter dist` command with what its --help prints."""
-    for name, text in COMMANDS.items():
-        module, _, cls = MODULES[name].partition(".")
+    for name, command in COMMANDS.items():
         with _help_columns():
-            parser = getattr(importlib.import_module(f"{PACKAGE}.{module}"), cls)().parser()
-            yield from (f"### jupyter dist {name}", "", text, "", "```text", parser.format_help().rstrip(), "```", "")
+            parser = command.load()().parser()
+            yield from (
+                f"### jupyter dist {name}",
+                "",
+                command.text,
+                "",
+                "```text",
+                parser.format_help().rstrip(),
+                "```",
+                "",
+            )
 
 
 def magics() -> Lines:

@@ -10,6 +10,7 @@ from typing import Any
 from jupyter_core.application import JupyterApp
 from traitlets import Unicode
 
+from jupyter_dist.cli.listing import word_of
 from jupyter_dist.client import Client, Group, JupyterDistError
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from jupyter_dist.system.terminal import guarded_terminal
@@ -21,7 +22,6 @@ class Command(JupyterApp):
     """One command. Uses argparse, because a script's own arguments may follow; settings come from the config file."""
 
     name = "jupyter-dist"
-    word = ""
     needs_client = True
     starts_group = False
     needs_groups = False  # it does nothing where there is no group, so no server is started for it then
@@ -32,6 +32,11 @@ class Command(JupyterApp):
 
     options: argparse.Namespace
     client: Client
+
+    @property
+    def word(self) -> str:
+        """Return the name that the command is run by."""
+        return word_of(type(self))
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the command."""
@@ -71,7 +76,7 @@ class Command(JupyterApp):
             self.exit(0)
 
     def fail(self, error: JupyterDistError) -> None:
-        """Print what is wrong and what to do."""
+        """Print the error and its hint."""
         if self.options.json:
             print(json.dumps({"error": error.to_dict()}))
         else:
@@ -102,9 +107,14 @@ class Command(JupyterApp):
             return self.act()
 
 
-def add_group_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for the group."""
-    parser.add_argument("group", nargs="?", help="name or id (the only one that lives)")
+def add_group_argument(
+    parser: argparse.ArgumentParser, *, positional: bool = True, text: str = "name or id (the only one that lives)"
+) -> None:
+    """Add the option for the group; `positional`: it can also be the first argument, because no other one is needed."""
+    if positional:
+        # Where it is not given, it must not replace the value of the option.
+        parser.add_argument("group", nargs="?", default=argparse.SUPPRESS, help=text)
+    parser.add_argument("-g", "--group", help=argparse.SUPPRESS if positional else text)
 
 
 def add_ranks_argument(parser: argparse.ArgumentParser) -> None:
@@ -156,5 +166,5 @@ def variable(text: str) -> tuple[str, str]:
 
 
 def shown(group: Group) -> str:
-    """Return one line about a group."""
+    """Return a line about a group."""
     return f"Group '{group.name}': {group.world_size} ranks, {group.model['state']}"

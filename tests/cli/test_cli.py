@@ -10,7 +10,7 @@ import pytest
 from records import counted
 from waits import PATIENCE, read_until, running, until
 
-from jupyter_dist.cli.commands.logs import record_text
+from jupyter_dist.cli.commands.reading.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 

@@ -9,7 +9,7 @@ from waits import PATIENCE
 
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.protocol import requests
-from jupyter_dist.server.http.schemas import object_schema
+from jupyter_dist.protocol.schemas import object_schema
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

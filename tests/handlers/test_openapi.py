@@ -7,12 +7,12 @@ import pytest
 from openapi_spec_validator import validate
 
 from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.schemas import body_schema
 from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.rest.answering import SPECIAL
 from jupyter_dist.server.http.routes import PREFIX, tornado_routes
-from jupyter_dist.server.http.schemas import body_schema
 from jupyter_dist.server.operations import ServerOperations
 
 VERBS = ("get", "post", "put", "patch", "delete")

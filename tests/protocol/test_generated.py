@@ -12,10 +12,10 @@ import pytest
 
 from jupyter_dist.protocol import messages, models, requests
 from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.schemas import body_schema, components, fields_of, object_schema
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
-from jupyter_dist.server.http.schemas import body_schema, components, fields_of, object_schema
 
 ROOT = Path(__file__).parents[2]
 OF_TYPES = ["docs/openapi.json", "labextension/src/services/protocol.ts"]

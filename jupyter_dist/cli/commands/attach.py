@@ -19,7 +19,6 @@ ENDS = ("unknown_group", "server_gone")
 class Attach(CellCommand):
     """A prompt that runs cells on a group's ranks. Ctrl-C interrupts the ranks, Ctrl-D detaches."""
 
-    word = "attach"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.cli import torchrun
-from jupyter_dist.cli.command import Command, add_ranks_argument, add_shape_arguments, add_start_arguments
+from jupyter_dist.cli.command import (
+    Command,
+    add_group_argument,
+    add_ranks_argument,
+    add_shape_arguments,
+    add_start_arguments,
+)
 from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.asking import ask_user
@@ -65,12 +71,11 @@ def ask_terminal(question: models.InputPrompt) -> str | None:
 class Exec(CellCommand):
     """Run code on a group's ranks and print its output."""
 
-    word = "exec"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group, the ranks, the code."""
-        parser.add_argument("-g", "--group", help="name or id (default: the only running one)")
+        add_group_argument(parser, positional=False)
         add_cell_arguments(parser)
         parser.add_argument("code", help="Python code, or any other cell content; - reads it from stdin")
 
@@ -83,12 +88,11 @@ class Exec(CellCommand):
 class Run(CellCommand):
     """Run a script on a new group, like torchrun, or on a running one."""
 
-    word = "run"
     starts_group = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The script with its arguments, and the group."""
-        parser.add_argument("-g", "--group", help="run on this group instead, and keep it")
+        add_group_argument(parser, positional=False, text="run on this group instead, and keep it")
         add_cell_arguments(parser)
         add_start_arguments(parser)
         torchrun.add_torchrun_arguments(parser)

@@ -1,4 +1,4 @@
-"""`start`, `list`, `status`, `stacks`, `stop`."""
+"""`start`, `list`, `status`, `samples`, `stop`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.blocking.report import ending_text, sample_if_any, stacks_text, status_text
+from jupyter_dist.client.blocking.report import ending_text, sample_if_any, status_text
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -27,7 +27,6 @@ def start_fields(options: argparse.Namespace) -> dict[str, Any]:
 class Start(Command):
     """Start a group."""
 
-    word = "start"
     starts_group = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -51,7 +50,6 @@ class Start(Command):
 class List(Command):
     """List all groups, and what ends each of them."""
 
-    word = "list"
     needs_groups = True
 
     def act(self) -> int:
@@ -59,7 +57,7 @@ class List(Command):
         return self._tell(self.client.groups())
 
     def without_groups(self, error: JupyterDistError) -> int:
-        """Print that there is none."""
+        """Print that no group is running."""
         return self._tell([])
 
     def _tell(self, groups: list[Group]) -> int:
@@ -75,7 +73,6 @@ class List(Command):
 class Status(Command):
     """Show a group's ranks: state, process, device, memory."""
 
-    word = "status"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -93,7 +90,6 @@ class Status(Command):
 class SamplesOf(Command):
     """Show the memory and processor of each rank in the last hour, as far as a page followed them; with --json all."""
 
-    word = "samples"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -108,27 +104,9 @@ class SamplesOf(Command):
         return 0
 
 
-class Stacks(Command):
-    """Show the Python stack of every rank, equal ones once; running cells are not disturbed."""
-
-    word = "stacks"
-    needs_groups = True
-
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The group."""
-        add_group_argument(parser)
-
-    def act(self) -> int:
-        """Print the stacks once."""
-        stacks = self.client.attach(self.options.group).stacks()
-        self.tell({"stacks": stacks}, stacks_text(stacks))
-        return 0
-
-
 class Stop(Command):
     """End a group and all of its processes."""
 
-    word = "stop"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ def page(text: str, max_chars: int, offset: int, rest: str) -> str:
 
 
 def group_line(group: models.Group) -> str:
-    """Return one line about a group."""
+    """Return a line about a group."""
     error = f": {group['error']['message']}" if group["error"] else ""
     return (
         f"Group '{group['name']}' is {group['state']}: {group['world_size']} ranks ({group['accelerator']}, "

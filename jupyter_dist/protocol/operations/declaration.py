@@ -62,6 +62,7 @@ class Operation:
     errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides those that every operation has
     is_capped: bool = False  # counts as a download: a user may have only so many at a time
     answer_seconds: float | None = None  # how long a client waits for the answer; by default as for most
+    command: str = ""  # of `jupyter dist`, if one does only this
     why_not_execute: str = ""  # why what is no GET needs less than the right to execute
 
     def __post_init__(self) -> None:
@@ -73,6 +74,11 @@ class Operation:
     def parameters(self) -> tuple[str, ...]:
         """Return the names of the path's parameters, in order."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+    @property
+    def title(self) -> str:
+        """Return the sentence as the title of a command: without a period, and with the verb for a terminal."""
+        return re.sub("^Return ", "Show ", self.sentence).rstrip(".")
 
     @property
     def is_of_group(self) -> bool:

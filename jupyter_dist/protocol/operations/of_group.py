@@ -130,6 +130,7 @@ GROUP_OPERATIONS = (
     ),
     Operation(
         name="stacks",
+        command="stacks",
         verb="get",
         path="groups/{group}/stacks",
         right="read",  # asks the side threads, runs no code of cells
@@ -142,6 +143,7 @@ GROUP_OPERATIONS = (
     ),
     Operation(
         name="variables",
+        command="variables",
         verb="get",
         path="groups/{group}/variables",
         right="read",  # by types alone, runs no code of cells

@@ -140,7 +140,7 @@ class GroupOperations:
         return await self._group.complete(rank, code, cursor_pos)
 
     async def inspect(self, rank: int, code: str, cursor_pos: int | None = None, detail: int = 0) -> models.Inspection:
-        """Return what a rank knows about the name at the cursor."""
+        """Return the documentation that a rank has of the name at the cursor."""
         return await self._group.inspect(rank, code, cursor_pos, detail)
 
     async def send_comm(self, rank: int, kind: str, content: str) -> models.CommTaken:

@@ -12,8 +12,7 @@ from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.operations import KEY_HEADER, KEY_PATTERN, PARAMETERS, Operation
-
-from .schemas import Schema, body_schema
+from jupyter_dist.protocol.schemas import Schema, body_schema
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError  # type: ignore[import-untyped]

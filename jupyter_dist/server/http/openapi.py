@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 from jupyter_dist.protocol.operations import KEY_HEADER, KEY_PATTERN, OPERATIONS, PARAMETERS, Answer, Operation
+from jupyter_dist.protocol.schemas import Schema, body_schema, components, schema_of
 
 from .base import STATUS_OF_CODE
-from .schemas import Schema, body_schema, components, schema_of
 
 _TYPES = {str: "string", int: "integer"}
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from jupyter_dist.cli.command import Command
+from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
-SCRIPTS = Path(__file__).parents[1] / "shells"
+SCRIPTS = Path(__file__).parents[2] / "shells"
 SHELLS = ("bash", "zsh", "fish")
 ANSWER_SECONDS = 3.0  # who pressed TAB waits for it
 
@@ -20,7 +20,6 @@ ANSWER_SECONDS = 3.0  # who pressed TAB waits for it
 class Completion(Command):
     """Print a script for shell completion. For bash, add to ~/.bashrc: eval "$(jupyter dist completion bash)"."""
 
-    word = "completion"
     needs_client = False
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -41,15 +40,12 @@ class Completion(Command):
 
 def candidates(words: list[str]) -> Iterable[str]:
     """Return completions of the last word; none for file names and free text."""
-    from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE  # noqa: PLC0415  (it names this module's class)
-
     *before, last = words
     if not before:
         return COMMANDS
-    if before[0] not in MODULES:
+    if before[0] not in COMMANDS:
         return []
-    module, _, name = MODULES[before[0]].partition(".")
-    parser = getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)().parser()
+    parser = COMMANDS[before[0]].load()().parser()
     # argparse has no public way to list the arguments of a parser.
     options = {option: action for action in parser._actions for option in action.option_strings}
     awaited = _awaited(before[1:], options, [action for action in parser._actions if not action.option_strings])

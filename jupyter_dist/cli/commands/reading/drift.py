@@ -17,7 +17,6 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 class Drift(Command):
     """Show which version of which cell ran on which ranks since the last restart; * marks what is offered."""
 
-    word = "drift"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -37,7 +36,6 @@ class CatchUp(Command):
     A cell that needs all ranks is not run, nor are those that use what it sets: they are listed, and the status is 1.
     """
 
-    word = "catch-up"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,6 @@ from jupyter_dist.cli.command import Command
 class Join(Command):
     """Be a node of a group over several machines, until the group ends. It dials the head, and never listens."""
 
-    word = "join"
     needs_client = False
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -31,7 +31,6 @@ class Finding(NamedTuple):
 class Doctor(Command):
     """Check the server, Python environments, devices, network, shared memory and limits."""
 
-    word = "doctor"
     needs_client = False
 
     def act(self) -> int:

@@ -11,7 +11,6 @@ from jupyter_dist.cli.command import Command, add_group_argument
 class Curves(Command):
     """Show the curves of a cell, such as the loss of a training loop: one line each, or every number as CSV."""
 
-    word = "curves"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -21,7 +20,7 @@ class Curves(Command):
         parser.add_argument("--csv", action="store_true", help="print every number as comma-separated values")
 
     def act(self) -> int:
-        """Print them once, also while the cell runs."""
+        """Print the curves once, also while the cell runs."""
         group = self.client.attach(self.options.group)
         if self.options.csv and not self.options.json:
             sys.stdout.write(group.curves_csv(self.options.execution))

@@ -1,4 +1,4 @@
-"""JSON schemas for validation, generated from the types in protocol/{models,requests,messages}.py."""
+"""JSON schemas, for validation and for the OpenAPI document, made of the types in this folder."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol import curves, differences, machine, memory, messages, models, requests
-from jupyter_dist.protocol.field import Field
+from . import curves, differences, machine, memory, messages, models, requests
+from .field import Field
 
 Schema = dict[str, Any]
 

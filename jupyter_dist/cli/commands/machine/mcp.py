@@ -22,7 +22,6 @@ LEAST_TOKEN = 16
 class Mcp(Command):
     """Serve groups over the Model Context Protocol, on stdin and stdout; with --http on a port of this machine only."""
 
-    word = "mcp"
     needs_client = False
 
     max_answer_chars = Integer(20_000, help="How many characters a tool answers with at most.").tag(config=True)

@@ -16,7 +16,6 @@ from jupyter_dist.client import JupyterDistError
 class Export(Command):
     """Write the cells that ran on ranks as a script for torchrun, each in its last version, in the order they ran."""
 
-    word = "export"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

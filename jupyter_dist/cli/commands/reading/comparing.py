@@ -1,4 +1,4 @@
-"""`variables`, `memory` and `compare`: what ranks have, and in what they differ."""
+"""`memory` and `compare`: what holds the memory of ranks, and in what a variable differs."""
 
 from __future__ import annotations
 
@@ -9,28 +9,15 @@ from jupyter_dist.cli.command import Command, add_group_argument, add_ranks_argu
 _STATUSES = {"equal": 0, "differs": 1, "not_compared": 3}
 
 
-class Variables(Command):
-    """List the variables of ranks, equal ones once; a * marks what differs. Ranks that run a cell are not asked."""
+class Memory(Command):
+    """Show what holds the memory of ranks: variables, results and the last traceback, the largest first."""
 
-    word = "variables"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group and the ranks."""
         add_group_argument(parser)
         add_ranks_argument(parser)
-
-    def act(self) -> int:
-        """Print the list once."""
-        found = self.client.attach(self.options.group).variables(self.options.ranks)
-        self.tell(found.model, repr(found))
-        return 0
-
-
-class Memory(Variables):
-    """Show what holds the memory of ranks: variables, results and the last traceback, the largest first."""
-
-    word = "memory"
 
     def act(self) -> int:
         """Print the list once."""
@@ -46,12 +33,11 @@ class Compare(Command):
     but some was not compared.
     """
 
-    word = "compare"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The variable, the group and the ranks."""
-        parser.add_argument("-g", "--group", help="name or id (default: the only running one)")
+        add_group_argument(parser, positional=False)
         add_ranks_argument(parser)
         parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
 

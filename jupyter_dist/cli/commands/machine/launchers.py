@@ -12,8 +12,6 @@ from jupyter_dist.protocol import machine
 class Launchers(Command):
     """List what can start the nodes of a group: what is free, or why it cannot be used here, and its options."""
 
-    word = "launchers"
-
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the launcher."""
         parser.add_argument("name", nargs="?", help="this launcher alone, with its options")

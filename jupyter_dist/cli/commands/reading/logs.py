@@ -15,7 +15,6 @@ from jupyter_dist.protocol.models import LogRecord
 class Logs(Command):
     """Show the output of a rank; with --json one record of docs/api.md (LogRecord) per line."""
 
-    word = "logs"
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,7 @@ class Logs(Command):
 
 
 def record_text(record: LogRecord) -> str:
-    """Return one record as text."""
+    """Return a record as text."""
     kind = record["kind"]
     if kind == "stream":
         return str(record["text"])

@@ -1,0 +1,1 @@
+"""Commands about this machine, its launchers, and other programs that use groups."""

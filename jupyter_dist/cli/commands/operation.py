@@ -1,0 +1,96 @@
+"""Makes the commands that only ask for an operation of the API, from the table: its arguments, and its answer.
+
+`--json` prints the answer. As text it is printed by the function in TEXTS, or as the fields of the answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from jupyter_dist.cli.command import Command, add_group_argument
+from jupyter_dist.client.blocking.report import stacks_text
+from jupyter_dist.client.results.comparing import Variables
+from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
+from jupyter_dist.protocol.schemas import Schema, body_schema
+
+TEXTS: dict[str, Callable[[Any], str]] = {
+    "stacks": lambda answer: stacks_text(answer["stacks"]),
+    "variables": lambda answer: repr(Variables(answer)),
+}
+SHORT = {"ranks": "-r"}
+_TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
+
+
+class OperationCommand(Command):
+    """Base of these commands."""
+
+    operation: ClassVar[Operation]
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the group, the parameters of the path, and the fields of body and query; required ones have no option."""
+        required = [*self.operation.arguments, *(name for model in self._models() for name in model["required"])]
+        if self.operation.is_of_group:
+            add_group_argument(parser, positional=not required)
+        for name in self.operation.arguments:
+            parser.add_argument(name, type=PARAMETERS[name].type, help=PARAMETERS[name].description)
+        for model in self._models():
+            for name, field in model["properties"].items():
+                _add_field(parser, name, field, is_required=name in required)
+
+    def act(self) -> int:
+        """Ask once, and print the answer."""
+        operation, given = self.operation, vars(self.options)
+        places = {name: given[name] for name in operation.arguments}
+        if operation.is_of_group:
+            places["group"] = self.client.attach(self.options.group).id
+        body, params = (_given(model, given) for model in (operation.body, operation.query))
+        answer = self.client.ask(
+            operation.verb.upper(),
+            *operation.path.format(**places).split("/"),
+            body=body,
+            params=params,
+            timeout_seconds=operation.answer_seconds,
+        )
+        text_of: Callable[[Any], str] = TEXTS.get(operation.name, fields_text)
+        self.tell(answer, text_of(answer))
+        return 0
+
+    def _models(self) -> list[Schema]:
+        return [body_schema(model) for model in (self.operation.body, self.operation.query) if model is not None]
+
+
+def _add_field(parser: argparse.ArgumentParser, name: str, field: Schema, *, is_required: bool) -> None:
+    text = field.get("description", "").replace("%", "%%")
+    if is_required:
+        parser.add_argument(name, type=_TYPES[field["type"]], help=text)
+    elif field["type"] == "boolean":
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", default=None, help=text)
+    else:
+        options = [*([SHORT[name]] if name in SHORT else []), f"--{name.replace('_', '-')}"]
+        parser.add_argument(*options, type=_TYPES[field["type"]], default=field.get("default"), help=text)
+
+
+def _given(model: Any, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the fields of a body or a query that have a value."""
+    if model is None:
+        return None
+    return {name: given[name] for name in body_schema(model)["properties"] if given.get(name) is not None}
+
+
+def fields_text(answer: Mapping[str, Any]) -> str:
+    """Return an answer as a line for each field."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in answer.items()}
+    return "\n".join(f"{name.replace('_', ' ')}: {text}" for name, text in texts.items())
+
+
+def __getattr__(name: str) -> type[OperationCommand]:
+    """Return the command of an operation."""
+    if name not in BY_NAME:
+        raise AttributeError(name)
+    operation = BY_NAME[name]
+    text = " ".join([f"{operation.title}.", operation.details]).strip()
+    members = {"operation": operation, "__doc__": text, "needs_groups": operation.is_of_group, "__module__": __name__}
+    return type(name, (OperationCommand,), members)

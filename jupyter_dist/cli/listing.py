@@ -1,0 +1,70 @@
+"""The commands of `jupyter dist`: this list has each with its class and its line in the help.
+
+A command that only asks for an operation of the API has no class of its own: the table of operations names it
+(`Operation.command`), and commands/operation.py makes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_dist.protocol.operations import OPERATIONS
+
+PACKAGE = "jupyter_dist.cli.commands"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A command: its module and class in commands/, imported when it is run, and what it does."""
+
+    place: str
+    text: str
+
+    @property
+    def path(self) -> str:
+        """Return where to import its class from."""
+        return f"{PACKAGE}.{self.place}"
+
+    def load(self) -> Any:
+        """Return its class, a subclass of Command."""
+        module, _, name = self.path.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+
+COMMANDS = {
+    "start": Listed("groups.Start", "Start a group."),
+    "list": Listed("groups.List", "List all groups."),
+    "status": Listed("groups.Status", "Show a group's ranks."),
+    "samples": Listed("groups.SamplesOf", "Show what each rank used in the last hour."),
+    "stacks": Listed("operation.stacks", "Show the line that each rank is at."),
+    "variables": Listed("operation.variables", "List the variables of ranks, with what differs between them."),
+    "memory": Listed("reading.comparing.Memory", "Show what holds the memory of ranks."),
+    "compare": Listed("reading.comparing.Compare", "Show which tensors of a variable differ between ranks."),
+    "curves": Listed("reading.curves.Curves", "Show curves such as the loss of a cell, or write them as CSV."),
+    "drift": Listed("reading.drift.Drift", "Show which version of which cell ran on which ranks."),
+    "catch-up": Listed("reading.drift.CatchUp", "Run on replaced ranks the cells that they have missed."),
+    "attach": Listed("attach.Attach", "Open a prompt whose cells run on a group's ranks."),
+    "exec": Listed("cells.Exec", "Run code on a group's ranks."),
+    "run": Listed("cells.Run", "Run a script on a new group, like torchrun."),
+    "logs": Listed("reading.logs.Logs", "Show the output of a rank."),
+    "export": Listed("reading.export.Export", "Write the cells that ran on ranks as a script for torchrun."),
+    "mcp": Listed("machine.mcp.Mcp", "Serve groups to language-model agents."),
+    "join": Listed("machine.join.Join", "Be a node of a group over several machines."),
+    "launchers": Listed("machine.launchers.Launchers", "List what can start the nodes of a group, with what is free."),
+    "stop": Listed("groups.Stop", "End a group."),
+    "doctor": Listed("machine.doctor.Doctor", "Check this machine, and say how to fix problems."),
+    "completion": Listed("machine.completion.Completion", "Print a script for shell completion."),
+}
+COMMANDS.update(
+    (operation.command, Listed(f"operation.{operation.name}", operation.title))
+    for operation in OPERATIONS
+    if operation.command and operation.command not in COMMANDS
+)
+
+
+def word_of(command: type) -> str:
+    """Return the name that a command is run by."""
+    path = f"{command.__module__}.{command.__name__}"
+    return next((word for word, listed in COMMANDS.items() if listed.path == path), "")
