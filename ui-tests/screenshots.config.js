@@ -1,10 +1,12 @@
 // `make screenshots`: the pictures of docs/images, from a real JupyterLab with real ranks.
 process.env.JUPYTER_DIST_TEST_PORT ??= '18979';
+process.env.JUPYTER_DIST_IMAGES ??= require('path').resolve('../docs/images');
 const base = require('./playwright.config.ts').default;
 
 module.exports = {
   ...base,
-  testDir: './screenshots',
+  testDir: '.',
+  testMatch: ['screenshots/**', 'tests/readme.spec.ts'],
   timeout: 300000,
   use: {
     ...base.use,

@@ -1,11 +1,10 @@
 // Each surface in light and dark, at 2, 8 and 64 ranks, into docs/images.
+// The pictures of the README are taken by tests/readme.spec.ts.
 const { expect, test } = require('@playwright/test');
-const path = require('path');
 const lab = require('../tests/lab');
+const { look, openPictured, runCell, shoot, showSidebar } = require('../tests/pictures');
 
-const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
-const LOOKS = path.join(__dirname, '..', 'test-results', 'looks');
-const THEMES = { light: 'JupyterLab Light', dark: 'JupyterLab Dark' };
+const PYTHON = { language_info: { name: 'python' } };
 
 const TRAIN = `torch.manual_seed(0)
 model = torch.nn.Linear(64, 10)
@@ -18,8 +17,7 @@ for step in range(4):
     loss.backward()
     dist.all_reduce(model.weight.grad)
     optimizer.step()
-    print(f"step {step}")
-    print(f"loss here {loss.item():.4f}")`;
+    print(f"step {step}  loss {loss.item():.4f}")`;
 
 const MANY = `t = torch.full((1,), float(rank))
 dist.all_reduce(t)
@@ -34,10 +32,6 @@ const FIGURE = `import matplotlib.pyplot as plt
 plt.figure(figsize=(5, 2.2))
 plt.plot(torch.randn(200, generator=torch.Generator().manual_seed(rank)).cumsum(0))
 plt.title(f"random walk of rank {rank}");`;
-
-const FAIL = `if rank == 1:
-    x = torch.ones(2, 3) @ torch.ones(2, 3)
-print("the other ranks are fine")`;
 
 const LONG = `for step in range(100_000):
     print(f"step {step}: nothing new")`;
@@ -107,26 +101,6 @@ if rank == 0:
     dist.all_reduce(loss)
     print("mean loss", loss.item() / world_size)`;
 
-async function setTheme(page, theme) {
-  await page.evaluate(async name => {
-    await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
-  }, THEMES[theme]);
-  await page.waitForTimeout(700); // the theme's style sheet is fetched and painted
-}
-
-/** To be looked at; no page shows these. */
-const looks = (page, name, target) => shoot(page, name, target, LOOKS);
-
-async function shoot(page, name, target = page, folder = IMAGES) {
-  // A notification lies over whatever it meets.
-  await page.addStyleTag({ content: '.Toastify__toast { display: none !important; }' });
-  for (const theme of Object.keys(THEMES)) {
-    await setTheme(page, theme);
-    await page.mouse.move(5, 895);
-    await target.screenshot({ path: path.join(folder, `${name}-${theme}.png`), animations: 'disabled' });
-  }
-}
-
 /** Where the environment of whoever takes the pictures lies is nobody's business. */
 async function shortenPaths(page) {
   await page.locator('.jpd-StartForm').evaluate(form => {
@@ -137,52 +111,24 @@ async function shortenPaths(page) {
   });
 }
 
-async function showSidebar(page) {
-  await lab.execute(page, 'jupyter-dist:show-sidebar');
-  await expect(page.locator('.jpd-Sidebar')).toBeVisible();
-}
-
-async function runCell(page, index, end) {
-  const cell = lab.cell(page, index);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  await expect(cell.summary).toContainText(end, { timeout: 120000 });
-  return cell;
-}
-
-const PYTHON = { language_info: { name: 'python' } };
-
-/** JupyterLab without its file browser, so that the notebook and the ranks have the room. */
-async function open(page, name, cells) {
-  lab.writeNotebook(name, cells, { ...lab.onRanks(), ...PYTHON });
-  // Its language is known, so JupyterLab asks for no kernel.
-  await page.goto(`/lab/tree/${name}?reset`);
-  await expect(page.getByLabel('Run cells on')).toBeVisible({ timeout: 60000 });
-  // JupyterLab asks once whether to show its news; the answer would be in the picture.
-  await page.addLocatorHandler(page.getByText('notified about official Jupyter news'), async () => {
-    await page.getByRole('button', { name: 'No', exact: true }).click();
-  });
-  await lab.execute(page, 'application:toggle-left-area');
-}
-
 test.afterEach(async ({ request }) => lab.shutdownGroup(request));
 
 for (const ranks of [2, 8, 64]) {
   test(`${ranks} ranks`, async ({ page, request }) => {
     await lab.startGroup(request, ranks);
-    await open(page, `ranks${ranks}.ipynb`, [ranks > 8 ? MANY : TRAIN]);
+    await openPictured(page, `ranks${ranks}.ipynb`, [ranks > 8 ? MANY : TRAIN]);
     await showSidebar(page);
     const cell = await runCell(page, 0, 'ok');
     await page.waitForTimeout(3000); // a few memory samples
-    const take = ranks === 2 ? shoot : looks;
+    const take = ranks === 2 ? shoot : look;
     await take(page, `folded-${ranks}`, cell.node);
     await take(page, `sidebar-${ranks}`, page.locator('.jpd-Sidebar'));
   });
 }
 
-test('overview, error, figure, long output, panel, form', async ({ page, request }) => {
+test('figure, long output, panel, form', async ({ page, request }) => {
   await lab.startGroup(request, 4);
-  await open(page, 'train.ipynb', [TRAIN, FIGURE, FAIL, LONG, CURVES]);
+  await openPictured(page, 'train.ipynb', [TRAIN, FIGURE, LONG, CURVES]);
   await showSidebar(page);
   await runCell(page, 0, 'ok');
   const figure = await runCell(page, 1, 'ok');
@@ -190,40 +136,30 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
     .tab(/^2\b|Rank 2/)
     .first()
     .click();
-  const failed = await runCell(page, 2, 'error');
-  await shoot(page, 'error', failed.node);
   await shoot(page, 'figure', figure.node);
-  const curves = await runCell(page, 4, 'ok');
+  const curves = await runCell(page, 3, 'ok');
   await curves.tab('Curves').click();
   await curves.node.getByRole('button', { name: 'Line of rank 1' }).click();
   await shoot(page, 'curves', curves.ranks);
-  const long = await runCell(page, 3, 'ok');
+  const long = await runCell(page, 2, 'ok');
   await long.node.getByText('in the log of rank').first().scrollIntoViewIfNeeded();
-  await looks(page, 'long-output');
+  await look(page, 'long-output');
   await lab.execute(page, 'jupyter-dist:start-group');
   await page.waitForTimeout(1000);
   await shortenPaths(page);
   await shoot(page, 'start-form', page.locator('.jpd-Sidebar'));
   await page.keyboard.press('Escape');
-  await page
-    .locator('.jp-WindowedPanel-outer')
-    .first()
-    .evaluate(node => node.scrollTo(0, 0));
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Escape');
-  await page.waitForTimeout(2500);
-  await shoot(page, 'overview');
   await page.evaluate(() => {
     void window.jupyterapp.commands.execute('jupyter-dist:open-log', { group: 'train', rank: 1 });
   });
   await page.waitForTimeout(1500);
-  await looks(page, 'rank-output');
+  await look(page, 'rank-output');
 });
 
 test('variables', async ({ page, request }) => {
   await lab.startGroup(request, 4);
   await page.setViewportSize({ width: 1100, height: 900 });
-  await open(page, 'model.ipynb', [MODEL]);
+  await openPictured(page, 'model.ipynb', [MODEL]);
   await runCell(page, 0, 'ok');
   await lab.execute(page, 'jupyter-dist:open-variables');
   const panel = page.locator('.jpd-Variables');
@@ -235,7 +171,7 @@ test('variables', async ({ page, request }) => {
 test('timeline', async ({ page, request }) => {
   await lab.startGroup(request, 8);
   await page.setViewportSize({ width: 1400, height: 900 });
-  await open(page, 'timeline.ipynb', TIMELINE);
+  await openPictured(page, 'timeline.ipynb', TIMELINE);
   await lab.execute(page, 'jupyter-dist:open-timeline');
   for (const [index, end] of ['ok', 'error', 'ok', 'running'].entries()) {
     await runCell(page, index, end);
@@ -249,7 +185,7 @@ test('timeline', async ({ page, request }) => {
 test('figures of eight ranks', async ({ page, request }) => {
   await lab.startGroup(request, 8);
   await page.setViewportSize({ width: 1280, height: 900 });
-  await open(page, 'figures.ipynb', [
+  await openPictured(page, 'figures.ipynb', [
     'import matplotlib.pyplot as plt\n\nplt.figure(figsize=(5, 3))\nplt.plot([(step - 4 * rank) ** 2 for step in range(40)])\nplt.title(f"rank {rank}")\nplt.show()'
   ]);
   const cell = await runCell(page, 0, 'ok');
@@ -260,7 +196,7 @@ test('figures of eight ranks', async ({ page, request }) => {
 test('memory', async ({ page, request }) => {
   await lab.startGroup(request, 2);
   await page.setViewportSize({ width: 1100, height: 900 });
-  await open(page, 'memory.ipynb', [TRAINED, 'torch.ones(1024, 1024)', SHORT]);
+  await openPictured(page, 'memory.ipynb', [TRAINED, 'torch.ones(1024, 1024)', SHORT]);
   for (const [index, state] of ['ok', 'ok', 'error'].entries()) {
     await runCell(page, index, state);
   }
@@ -276,7 +212,7 @@ test('memory', async ({ page, request }) => {
 test('catch up: the dialog, and the header of a cell', async ({ page, request }) => {
   await lab.startGroup(request, 4);
   await page.setViewportSize({ width: 1100, height: 900 });
-  await open(page, 'catch-up.ipynb', [
+  await openPictured(page, 'catch-up.ipynb', [
     'torch.manual_seed(0)\nmodel = torch.nn.Linear(64, 10)\noptimizer = torch.optim.Adam(model.parameters(), lr=0.02)',
     'def schedule(step):\n    return 0.1 / (1 + step)'
   ]);
@@ -297,7 +233,7 @@ test('catch up: the dialog, and the header of a cell', async ({ page, request })
 test('a profile, and a cell that cannot end', async ({ page, request }) => {
   await lab.startGroup(request, 4);
   await page.setViewportSize({ width: 1100, height: 900 });
-  await open(page, 'slow.ipynb', [PROFILED, SKIPPED]);
+  await openPictured(page, 'slow.ipynb', [PROFILED, SKIPPED]);
   const profiled = await runCell(page, 0, 'ok');
   await expect(profiled.node.getByRole('button', { name: 'Download trace' })).toBeVisible();
   await shoot(page, 'profile', profiled.node);

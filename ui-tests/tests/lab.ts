@@ -146,7 +146,7 @@ export async function saveNotebook(page: Page): Promise<void> {
   });
 }
 
-interface ICell {
+export interface ICell {
   node: Locator;
   editor: Locator;
   prompt: Locator;
