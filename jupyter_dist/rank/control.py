@@ -17,6 +17,7 @@ from jupyter_dist.rank.cells.introspection import completion, inspection, life, 
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.guard.own import json, os, time, traceback
+from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython.tracebacks import safe_name
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.readable import check_readable
@@ -54,6 +55,7 @@ class Control:
     stdin: Stdin
     comms: Comms
     memory: Memory
+    surroundings: Surroundings
     namespace: dict[str, Any]
     rejoin: Callable[[str], Revived]  # over the store at this path; main thread
     leave: Callable[[float], None]

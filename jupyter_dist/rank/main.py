@@ -22,10 +22,11 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.comms import Comms
 from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
+from jupyter_dist.rank.cells.emitter import Emitter
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.profiling.sessions import Sessions
-from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
-from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
+from jupyter_dist.rank.cells.runner import Runner, RunnerParts, report_stray, stop_timer
+from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell, ShellParts
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.leaving import leave_in_order
@@ -103,24 +104,46 @@ class Rank:
         peers.install()
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
-        self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._membership)
-        self._runner.memory = Memory(spec.device)
+        self._emit = Emitter(self._outbox, self._streams, self._interrupter.safe_point)
+        self._memory = Memory(spec.device)
+        self._surroundings = Surroundings()
+        self._debuggers = Debuggers(namespace, self._interrupter)
+        self._context = contextvars.copy_context()
+        self._runner = Runner(
+            RunnerParts(
+                loop=self._loop,
+                outbox=self._outbox,
+                streams=self._streams,
+                interrupter=self._interrupter,
+                membership=self._membership,
+                shell=self._shell,
+                memory=self._memory,
+                calls=Calls(spec.rank, namespace, spec.store_socket),
+                surroundings=self._surroundings,
+                stdin=self._stdin,
+                debuggers=self._debuggers,
+                context=self._context,
+            )
+        )
         comms = ImportHook.in_place().context.comms = Comms(self._outbox, self._streams, self._runner)
-        control = Control(
-            rank=spec.rank,
-            place=os.path.dirname(spec.store_path),
+        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control(comms))
+
+    def _control(self, comms: Comms) -> Control:
+        return Control(
+            rank=self._spec.rank,
+            place=os.path.dirname(self._spec.store_path),
             outbox=self._outbox,
             runner=self._runner,
             interrupter=self._interrupter,
             stdin=self._stdin,
             comms=comms,
-            memory=self._runner.memory,
-            namespace=namespace,
+            memory=self._memory,
+            surroundings=self._surroundings,
+            namespace=self._shell.user_ns,
             rejoin=self._membership.rejoin,
             leave=self._leave,
             peer_lost=self._membership.peer_lost,
         )
-        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, control)
 
     def live(self) -> int:
         """Start, run cells, end; return the exit code."""
@@ -134,7 +157,7 @@ class Rank:
             self._outbox.send({"t": "phase", "phase": phase})
             self._membership.join_first()
             phase = "shell"
-            self._begin_shell()
+            self._context.run(self._begin_shell)
             _take_umask()
         except BaseException as err:  # the start failed: the agent must learn of any error
             self._send_failed(phase, err)
@@ -168,22 +191,24 @@ class Rank:
             "torch": torch,
             "track": track,
         }
-        self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
-        self._shell.run_profiled = self._profile
+        self._shell.begin(
+            ShellParts(
+                names=names,
+                cache_size=cache_size,
+                emit=self._emit,
+                interrupter=self._interrupter,
+                memory=self._memory,
+                outbox=self._outbox,
+                restore=self._surroundings.restore,
+                run_profiled=self._profile,
+            )
+        )
         if unused := ipython_compat.unused_profile_files():
             files = ", ".join(unused)
             self._outbox.log(f"jupyter_dist: ranks use no IPython profile. Run in a cell what you need of {files}.\n")
         self._stdin.install()
-        self._runner.stdin = self._stdin
-        self._runner.debuggers = Debuggers(self._shell.user_ns, self._interrupter)
-        self._runner.debuggers.install()
-        self._runner.shell = self._shell
-        self._runner.calls = Calls(self._spec.rank, self._shell.user_ns, self._spec.store_socket)
-        self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()
-        self._runner.context = contextvars.copy_context()
-        self._shell.memory = self._runner.memory
-        self._shell.outbox = self._outbox
-        self._shell.restore = surroundings.restore
+        self._debuggers.install()
+        self._surroundings.take()
         descriptors.protect()
 
     def _profile(self, line: str, cell: str) -> None:
@@ -193,7 +218,7 @@ class Rank:
             header = {"t": "trace", "execution_id": self._outbox.execution_id, "is_first": is_first}
             self._outbox.send(header, part)
 
-        tell = partial(self._runner.emit, "profile")
+        tell = partial(self._emit, "profile")
         Profiler(self._shell, self._spec, self._sessions, tell, send).run(line, cell)
 
     def _ready(self) -> Header:

@@ -11,7 +11,6 @@ from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.guard.own import threading, time
-from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.wire import Wire
@@ -39,7 +38,6 @@ class SideThread(threading.Thread):
         self._decoder = FrameDecoder()
         self._flushed_at = 0.0
         self._leave_by: float | None = None
-        self.surroundings: Surroundings | None = None  # set when the shell exists
         self._poll = select.poll()
         self._poll.register(wire.wakeup, select.POLLIN)
 
@@ -67,8 +65,7 @@ class SideThread(threading.Thread):
         except (OSError, EOFError, FrameError):
             raise
         except Exception:  # a cell broke what every thread needs; only the loss of the agent may end this thread
-            if self.surroundings is not None:
-                self.surroundings.restore()
+            self._control.surroundings.restore()
             with contextlib.suppress(Exception):
                 complain()
             time.sleep(FLUSH_SECONDS)

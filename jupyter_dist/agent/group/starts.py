@@ -77,7 +77,7 @@ class GroupStarts:
         self._begin(self._replace())
 
     def cancel(self) -> None:
-        """Stop what is under way: the group ends."""
+        """Cancel the start or restart under way: the group ends."""
         if self.work is not None:
             self.work.cancel()
 

@@ -55,7 +55,7 @@ class LocalChannel:
             self._stream.send_encoded([frame])
 
     async def read_last(self) -> None:
-        """Read what the ended process has written. A child of it may hold the channel open, so there may be no end."""
+        """Read the last output of the ended process. A child of it may hold the channel open, so it may never end."""
         if self._reader is None:
             return
         for _ in range(MAX_LAST_PARTS):

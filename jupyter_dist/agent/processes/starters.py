@@ -25,13 +25,13 @@ class RankStarter(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether what starts ranks has ended, and the ranks with it. `prepare` starts another one."""
+        """Whether the process that starts ranks has ended, and its ranks too. `prepare` starts another."""
 
     async def prepare(self, preparing: Preparing) -> None:
         """Wait until ranks can be started. Raises JupyterDistError `start_failed`."""
 
     async def start(self, spec: RankSpec) -> StartedRank:
-        """Start one rank. Raises JupyterDistError `start_failed`, with the system's error."""
+        """Start a rank. Raises JupyterDistError `start_failed`, with the system's error."""
 
     def children(self) -> set[int]:
         """Return the processes of this machine that the starter reaps itself."""
@@ -59,7 +59,7 @@ class LocalStarter:
         await self._processes.prepare(preparing)
 
     async def start(self, spec: RankSpec) -> StartedRank:
-        """Start one rank with a new channel. Raises JupyterDistError `start_failed`."""
+        """Start a rank with a new channel. Raises JupyterDistError `start_failed`."""
         channel = LocalChannel()
         try:
             with open_descriptors(channel.open) as fds:

@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from dataclasses import dataclass
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from typing import Any
 
@@ -21,7 +22,6 @@ from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython import tracebacks
-from jupyter_dist.rank.ipython.displays import Shown, check_size, encode_content
 from jupyter_dist.rank.ipython.ipython_compat import run_to_end
 from jupyter_dist.rank.memory import Mark, Memory
 from jupyter_dist.rank.output.outbox import Outbox, write_all
@@ -37,39 +37,47 @@ from .stdin import Stdin
 Answer = Callable[..., None]
 
 REPLY_TRIES = 20
-REPLACEABLE = frozenset({"display_data", "update_display_data", "clear_output"})
+
+
+@dataclass(frozen=True)
+class RunnerParts:
+    """What the runner of a rank uses of the rank."""
+
+    loop: asyncio.AbstractEventLoop
+    outbox: Outbox
+    streams: Streams
+    interrupter: Interrupter
+    membership: Membership
+    shell: RankShell
+    memory: Memory
+    calls: Calls
+    surroundings: Surroundings
+    stdin: Stdin
+    debuggers: Debuggers
+    context: Context  # the context variables of cells, callbacks and completions
 
 
 class Runner:
     """Runs on the main thread's asyncio loop; `submit` and `when_idle` may be called from any thread."""
 
-    shell: RankShell  # set before the first cell arrives; its constructor needs `emit`
-    memory: Memory  # set with it
-    calls: Calls  # and this
-    surroundings: Surroundings  # and this
-    stdin: Stdin  # and this
-    debuggers: Debuggers  # and this
-    context: Context  # and this: the context variables of cells, callbacks and completions
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        outbox: Outbox,
-        streams: Streams,
-        interrupter: Interrupter,
-        membership: Membership,
-    ) -> None:
-        self._loop = loop
-        self._outbox = outbox
-        self._streams = streams
-        self._interrupter = interrupter
-        self._membership = membership
+    def __init__(self, parts: RunnerParts) -> None:
+        self.shell = parts.shell
+        self._loop = parts.loop
+        self._outbox = parts.outbox
+        self._streams = parts.streams
+        self._interrupter = parts.interrupter
+        self._membership = parts.membership
+        self._memory = parts.memory
+        self._calls = parts.calls
+        self._surroundings = parts.surroundings
+        self._stdin = parts.stdin
+        self._debuggers = parts.debuggers
+        self._context = parts.context
         self._mark: Mark | None = None  # memory when the cell began
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
         self._works = False
-        self._shown = Shown()
 
     # -- any thread ---------------------------------------------------------------------------------
 
@@ -87,33 +95,6 @@ class Runner:
     def comes_by_itself(self, is_idle: bool) -> str | None:
         """Return what may act on this rank without the code of its cell (introspection/life.py)."""
         return life.comes_by_itself(self._loop, self._task, is_idle)
-
-    def emit(self, msg_type: str, content: dict[str, Any]) -> None:
-        """Send an output, after the text that was written before it."""
-        if self._outbox.in_child:
-            _emit_in_child(msg_type, content)
-            return
-        if (capture := self._outbox.capture) is not None:
-            self._streams.flush()
-            self._outbox.show_captured(capture, msg_type, capture.taken(encode_content(content)))
-            self._interrupter.safe_point()
-            return
-        if msg_type in REPLACEABLE:
-            self._streams.keep_order()
-        else:
-            self._streams.flush()
-        payload = encode_content(content)
-        check_size(payload)
-        display_id = content.get("transient", {}).get("display_id") if msg_type in REPLACEABLE else None
-        known = display_id if isinstance(display_id, str) else None  # others are replaced by no update
-        for execution_id in self._shown.owners(msg_type, known, self._outbox.execution_id):
-            header = {"t": "output", "execution_id": execution_id, "msg_type": msg_type}
-            if msg_type in REPLACEABLE:
-                key = None if known is None else f"{execution_id} {known}"
-                self._outbox.show(header, payload, key, content.get("wait", False))
-            else:
-                self._outbox.send(header, payload)
-        self._interrupter.safe_point()
 
     # -- main thread --------------------------------------------------------------------------------
 
@@ -146,7 +127,7 @@ class Runner:
         self._works = True
         try:
             while self._work and self._task is None:
-                self.context.run(self._work.popleft())
+                self._context.run(self._work.popleft())
         finally:
             self._works = False
 
@@ -168,10 +149,10 @@ class Runner:
         self._loop.call_soon(self._next)
 
     def _begin(self, execution: Execution) -> None:
-        self.surroundings.restore()
+        self._surroundings.restore()
         self.shell.restore_names()
-        self.memory.hold_reserve()
-        self._mark = self.memory.mark()
+        self._memory.hold_reserve()
+        self._mark = self._memory.mark()
         self._streams.flush()
         self._outbox.flush_text()
         self._outbox.execution_id, self._outbox.capture = execution.execution_id, None
@@ -179,7 +160,7 @@ class Runner:
         self._streams.begin_cell()
         self._interrupter.begin_cell()
         self._membership.begin_cell()
-        self._in_use = self.memory.in_use() if execution.empty_cache else None
+        self._in_use = self._memory.in_use() if execution.empty_cache else None
         self.shell.last_error = None
         self.shell.execution_count = execution.execution_count
 
@@ -205,14 +186,14 @@ class Runner:
 
     async def _carry_out(self, call: dict[str, Any]) -> ExecutionResult:
         try:
-            self.calls.carry_out(call)
+            self._calls.carry_out(call)
         except BaseException as err:  # the boundary to user code
             self._leave_if_child(1)
             return self._failed(err)
         return ExecutionResult(None)
 
     def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
-        task = self._task = self._loop.create_task(run_in(self.context, coroutine))
+        task = self._task = self._loop.create_task(run_in(self._context, coroutine))
         execution.cancel = lambda: self._loop.call_soon_threadsafe(task.cancel)
         task.add_done_callback(lambda _: self._task_done(execution, task, coroutine))
 
@@ -222,7 +203,7 @@ class Runner:
         self._task = None
         execution.cancel = None
         coroutine.close()  # it has not begun if the task was cancelled before
-        self.context.run(self._end_task, execution, task)
+        self._context.run(self._end_task, execution, task)
         self._next()
 
     def _end_task(self, execution: Execution, task: asyncio.Task[ExecutionResult]) -> None:
@@ -245,15 +226,15 @@ class Runner:
             stop_timer_of_cell,
             self._streams.flush_replaced,
             self._interrupter.end_cell,
-            self.debuggers.end_cell,
-            self.stdin.end_cell,
-            self.surroundings.restore,
+            self._debuggers.end_cell,
+            self._stdin.end_cell,
+            self._surroundings.restore,
             lambda: self._after_cell(execution, result),
             lambda: self._leave_if_child(0 if result.success else 1),
             lambda: self._empty_cache(execution),
             self._streams.flush,
             self._streams.end_cell,
-            self.surroundings.remember,
+            self._surroundings.remember,
         ):
             try:
                 step()
@@ -283,14 +264,14 @@ class Runner:
         if not execution.empty_cache:
             return
         try:
-            self.memory.release_if_changed(self._in_use)
+            self._memory.release_if_changed(self._in_use)
         except Exception as err:  # from a finalizer or the device: the cell is over, its reply must be sent
             report_stray(err)
 
     def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
         error = result.error_before_exec or result.error_in_exec
         shown = self.shell.last_error
-        changed = self.memory.since(self._mark) if self._mark is not None else None
+        changed = self._memory.since(self._mark) if self._mark is not None else None
         status = "ok"
         if error is not None or shown is not None:
             status = "interrupted" if _was_interrupted(execution, error, shown) else "error"
@@ -341,14 +322,6 @@ def _was_interrupted(execution: Execution, error: BaseException | None, shown: d
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False
-
-
-def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
-    """Write a forked child's output to the pipes as text: it has no channel."""
-    if msg_type == "error":
-        write_all(2, ("\n".join(content["traceback"]) + "\n").encode("utf-8", "backslashreplace"))
-    elif "text/plain" in content.get("data", {}):
-        write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
 
 
 _TIMER_STOPPED = (

@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -58,6 +59,20 @@ def _no_store(_: str) -> None:
     raise UsageError(message)
 
 
+@dataclass(frozen=True)
+class ShellParts:
+    """What the shell of a rank uses of the rank."""
+
+    names: dict[str, Any]  # in the namespace of every rank (rank, world_size, dist ...), hidden from %who
+    cache_size: int  # how many results Out[] keeps; 0 for none
+    emit: Emit  # sends an output
+    interrupter: Interrupter  # knows whether the running cell was interrupted
+    memory: Memory
+    outbox: Outbox
+    restore: Callable[[], None]  # restores what a cell removed from the process
+    run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py)
+
+
 class RankShell(CompatibleShell):
     """The shell that `get_ipython()` returns: created in the zygote by `prepare`, assigned to a rank by `begin`."""
 
@@ -65,15 +80,16 @@ class RankShell(CompatibleShell):
     display_pub_class = Type(RankDisplayPublisher)
 
     rank_names: dict[str, Any] = {}  # noqa: RUF012 (replaced, never changed)
+    torch_logs: TorchLogs
+    # The parts of ShellParts.
     emit: Emit
     interrupter: Interrupter
     memory: Memory
-    torch_logs: TorchLogs
-    outbox: Outbox  # set with it
-    run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py); set with them
+    outbox: Outbox
+    run_profiled: Callable[[str, str], None]
+    restore: Callable[[], None] = staticmethod(lambda: None)  # while no rank has begun
 
     last_error: dict[str, Any] | None = None
-    restore: Callable[[], None] = staticmethod(lambda: None)  # restores what a cell removed from the process
 
     @classmethod
     def prepare(cls) -> RankShell:
@@ -87,23 +103,18 @@ class RankShell(CompatibleShell):
         shell: RankShell = cls.instance()
         return shell
 
-    def begin(self, names: dict[str, Any], emit: Emit, interrupter: Interrupter, cache_size: int) -> None:
-        """Become this rank's shell.
-
-        Args:
-            names: what every rank has in its namespace (rank, world_size, dist ...), hidden from %who.
-            emit: sends an output.
-            interrupter: knows whether the running cell was interrupted.
-            cache_size: how many results Out[] keeps; 0 for none.
-        """
-        self.rank_names, self.emit, self.interrupter = names, emit, interrupter
-        self.user_ns.update(names)
-        self.user_ns_hidden.update(names)
-        if cache_size != DEFAULT_CACHE_SIZE:
-            self.cache_size = cache_size
+    def begin(self, parts: ShellParts) -> None:
+        """Become this rank's shell: the shell was created in the zygote, before there was a rank."""
+        self.emit, self.interrupter, self.memory = parts.emit, parts.interrupter, parts.memory
+        self.outbox, self.restore, self.run_profiled = parts.outbox, parts.restore, parts.run_profiled
+        self.rank_names = parts.names
+        self.user_ns.update(parts.names)
+        self.user_ns_hidden.update(parts.names)
+        if parts.cache_size != DEFAULT_CACHE_SIZE:
+            self.cache_size = parts.cache_size
             self.init_displayhook()
-        self.display_pub.emit = emit
-        self.displayhook.emit = emit
+        self.display_pub.emit = parts.emit
+        self.displayhook.emit = parts.emit
         self.starting_dir = os.getcwd()
         self.user_ns["_dh"][:] = [Path(self.starting_dir)]  # the shell was created in the zygote's folder
         self.torch_logs = TorchLogs()
@@ -171,7 +182,7 @@ class RankShell(CompatibleShell):
         raise SystemExit("a rank runs until its group is shut down or restarted")
 
     def set_next_input(self, s: str, replace: bool = False) -> None:
-        """Show it: ranks cannot fill in the next cell."""
+        """Show the code: ranks cannot fill in the next cell."""
         sys.stdout.write(f"# A rank cannot fill in a cell. Copy this:\n{s}\n")
 
     # -- running ------------------------------------------------------------------------------------
@@ -201,7 +212,7 @@ class RankShell(CompatibleShell):
         super().safe_execfile(fname, *where, **options)
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
-        """Run one statement of a cell, unless the cell was interrupted before."""
+        """Run a statement of a cell, unless the cell was interrupted before."""
         if self.interrupter.check_unnoticed():
             raise KeyboardInterrupt
         self.torch_logs.apply()
@@ -312,7 +323,7 @@ class RankShell(CompatibleShell):
         return True
 
     def report_memory(self) -> None:
-        """Print what holds memory in this rank, below a cell in which the kernel killed another one."""
+        """Print the holders of memory in this rank, below a cell in which the kernel killed another one."""
         sys.stderr.write(shortage.report(None, self.user_ns, self.user_ns_hidden, self.memory))
 
     def forget_error(self) -> None:

@@ -1,4 +1,4 @@
-"""Restores what a cell can remove from the process but later cells and our own code need."""
+"""Restores modules, builtins and limits that a cell removed from the process, but later cells need."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ class Surroundings:
     """Remembers modules and builtins, and restores those that are gone. Any thread may restore."""
 
     def __init__(self) -> None:
+        self.take()
+
+    def take(self) -> None:
+        """Take modules, builtins and the recursion limit as they are: at the start, and when the rank has its shell."""
         self._table = sys.modules
         self._modules = _modules()
         self._signs = {name: sys.modules[name] for name in _SIGNS if name in sys.modules}

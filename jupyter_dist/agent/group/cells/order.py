@@ -94,7 +94,7 @@ class ExecutionQueue:
         return found
 
     def name_waits(self, is_held: bool = False) -> list[Execution]:
-        """Note what the first queued execution of each notebook waits for: a cell that runs, or one queued before it.
+        """Note the cell, running or queued, for which the first queued execution of each notebook waits.
 
         Returns the executions for which that changed. `is_held`: the process group is re-created when no cell runs.
         """

@@ -83,7 +83,7 @@ class ProcessStarter(Protocol):
         """Whether the starter has ended, and with it the ranks that it had started."""
 
     async def start(self, spec: RankSpec, fds: RankDescriptors) -> ProcessHandle:
-        """Start one rank, which gets copies of the descriptors.
+        """Start a rank, which gets copies of the descriptors.
 
         Raises:
             JupyterDistError: `start_failed`, with the system's error.

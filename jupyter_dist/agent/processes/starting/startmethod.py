@@ -62,7 +62,7 @@ class StartMethod:
             await self._choose(preparing)
 
     async def start(self, spec: RankSpec, fds: RankDescriptors) -> ProcessHandle:
-        """Start one rank. Raises JupyterDistError `start_failed`."""
+        """Start a rank. Raises JupyterDistError `start_failed`."""
         return await (self._fresh or self._zygote).start(spec, fds)
 
     def children(self) -> set[int]:

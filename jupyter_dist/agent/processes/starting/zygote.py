@@ -62,7 +62,7 @@ class Zygote:
 
     @property
     def was_ready(self) -> bool:
-        """Whether it had imported what ranks need."""
+        """Whether the zygote had imported the modules of ranks."""
         return self.warm.done() and self.warm.result()["t"] != "failed"
 
     def children(self) -> set[int]:
