@@ -1,1 +1,1 @@
-"""Numbers in what ranks print: tokens of a line, lines that differ in numbers only, curves. Pure."""
+"""Numbers in what ranks print: tokens of a line, and curves. Pure."""

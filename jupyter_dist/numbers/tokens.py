@@ -1,6 +1,7 @@
 """Parts a line into words and the numbers between them.
 
-The TypeScript counterpart is labextension/src/model/numbers/tokens.ts; both run tests/vectors/numbers.json.
+The TypeScript counterpart is labextension/src/model/numbers/numbertokens.ts. Their curves are tested with
+tests/vectors/curves.json.
 """
 
 from __future__ import annotations
@@ -40,11 +41,6 @@ class Token:
     unit: str = ""
 
     @property
-    def is_finite(self) -> bool:
-        """Whether it has an order; nan and inf have none."""
-        return self.kind != "number" or math.isfinite(self.value)
-
-    @property
     def is_decimal(self) -> bool:
         """Whether it was written with a fraction, an exponent or a unit, or is nan or inf."""
         special = self.unit or re.search(r"[.eE]", self.text) or not math.isfinite(self.value)
@@ -70,9 +66,5 @@ def _token(match: re.Match[str], before: str) -> Token:
     if match["unit"] is None and _TWO_PARTS.fullmatch(match[0]) and _VERSION.search(before[-MAX_BEFORE:]):
         return Token("clock", match[0])
     unit = re.sub("[\u00b5\u03bc]", "u", (match["unit"] or "").strip())
-    return Token("number", match[0], value_of(match["number"]) * _SECONDS.get(unit, 1.0), unit)
-
-
-def value_of(text: str) -> float:
-    """Return a number as it is written, with commas between thousands."""
-    return float(text.replace(",", ""))
+    value = float(match["number"].replace(",", ""))  # commas between thousands
+    return Token("number", match[0], value * _SECONDS.get(unit, 1.0), unit)

@@ -8,7 +8,6 @@ from typing import Any
 
 from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
-from jupyter_dist.numbers.condense import condense
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.memory import CellMemory
@@ -117,18 +116,6 @@ class Result:
     def text(self) -> str:
         """Return all output, folded and labelled."""
         return "\n".join(text_lines(self.bundle()))
-
-    @property
-    def condensed(self) -> str:
-        """Return all output, with lines of several ranks that differ in numbers only as one: mean, deviation, range."""
-        written: list[str] = []
-        last = ""
-        for one in condense(self.folded):
-            ranks, text = one if isinstance(one, tuple) else (one["ranks"], item_text(one))
-            written += [f"[{rank_label(ranks)}]"] if ranks != last else []
-            written.append(text.removesuffix("\n"))
-            last = ranks
-        return "\n".join(written)
 
     @property
     def curves(self) -> dict[str, dict[int, Curve]]:

@@ -1,7 +1,7 @@
 /**
  * Finds the numbers of a line, so that lines can be compared without them.
- * The Python counterpart is jupyter_dist/numbers/tokens.py; both run
- * tests/vectors/numbers.json.
+ * The Python counterpart is jupyter_dist/numbers/tokens.py; the curves of
+ * both run tests/vectors/curves.json.
  */
 
 /** What may differ between ranks in lines that are alike. */
