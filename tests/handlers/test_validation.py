@@ -152,7 +152,8 @@ def test_code_of_any_length_and_kind_arrives_as_it_was_sent():
     assert parse_json(json.dumps(deep, indent=2).encode()) == deep
     for _ in range(30):
         deep = {"deep": deep}
-    for refused in (deep, {"m": {"list": ["x" * 70_000]}}, {"m": {f"n{i}": "x" * 999 for i in range(101)}}):
+    many = {f"n{i}": "x" * 99 for i in range(2100)}
+    for refused in (deep, {"m": ["\\" * 70_000, *range(30_000)]}, {"m": many}, {"m": ['"'] * 99_000}):
         with pytest.raises(JupyterDistError):
             parse_json(json.dumps(refused).encode())
     for junk in (b"]", b"x", b', "a"', b"{}", b'"'):
