@@ -12,12 +12,10 @@ import fcntl
 import json
 import logging
 import os
-import re
 import signal
-import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +26,7 @@ for _unused in ("isoduration", "rfc3339_validator", "rfc3986_validator", "rfc398
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.server.http.bare import MAX_UNASKED_BYTES, bare_application
-from jupyter_dist.server.http.routes import PREFIX
 from jupyter_dist.server.service import Service, Settings
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.system.limits import within
@@ -39,12 +35,7 @@ from jupyter_dist.system.sparing import log_sparingly
 # How long it stays after its last client: the next command or cell finds it, and need not start one.
 LINGER_SECONDS = 5.0
 LOOK_SECONDS = 0.5
-PROOF_SECONDS = 20.0
 ADDRESS = "127.0.0.1"
-
-# Besides our API: what ends the server, and what a Jupyter server would have there.
-OTHERS = ("/api/shutdown", "/api/contents", "/files/x")
-REFUSALS = frozenset({b"401", b"403", b"404", b"405"})
 
 
 class HeadlessServer:
@@ -59,7 +50,6 @@ class HeadlessServer:
         self._info = Path(wanted["runtime_dir"], f"jpserver-{os.getpid()}.json")
         self._service = Service(Settings(warm_environment=False), spawner, wanted["root_dir"], _kernel_specs)
         sockets = bind_sockets(0, ADDRESS)
-        self._listens = sorted({found.getsockname()[0] for found in sockets})
         self._port = sockets[0].getsockname()[1]
         application = bare_application(self._service, wanted["token"], self._ending.set)
         self._server = HTTPServer(application, max_body_size=MAX_UNASKED_BYTES)
@@ -70,10 +60,10 @@ class HeadlessServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
         preparing = None
-        if (told := self._wanted.get("prepare")) is not None:  # while it proves that it is closed, and the client asks
-            preparing = asyncio.ensure_future(self._service.manager.prepare(told["python"], told["environ"]))
+        if (ahead := self._wanted.get("prepare")) is not None:  # for the start that the client requests next
+            preparing = asyncio.ensure_future(self._service.manager.prepare(ahead["python"], ahead["environ"]))
         try:
-            await self._prove_and_report()
+            self._report()
             await self._service.start()
             while not self._is_abandoned():
                 with contextlib.suppress(asyncio.TimeoutError):
@@ -87,12 +77,8 @@ class HeadlessServer:
             await self._service.stop()
             self._server.stop()
 
-    async def _prove_and_report(self) -> None:
-        """Let clients know of this server, once it has been proven to be closed to others."""
-        open_ones = await asyncio.to_thread(_open_without_token, self._port)
-        if open_ones or self._listens != [ADDRESS]:
-            listens = ", ".join(self._listens)
-            raise _given_up(f"The server listens on {listens} and answers without a token: {open_ones}.")
+    def _report(self) -> None:
+        """Let clients know of this server: by the runtime file, and the client that starts it by the pipe."""
         url = f"http://{ADDRESS}:{self._port}/"
         self._write_info(url)
         with contextlib.suppress(BrokenPipeError), self._answer:  # that client was killed: others find the file
@@ -139,28 +125,6 @@ def _is_attended(fd: int) -> bool:
         return True
     fcntl.lockf(fd, fcntl.LOCK_UN)
     return False
-
-
-def _open_without_token(port: int) -> list[str]:
-    """Return the requests that are not refused without a token, tested over the network. Raises OSError."""
-    answers = {f"{method} {path}": _status(port, method, path) for method, path in _addresses()}
-    return [asked for asked, status in answers.items() if status not in REFUSALS]
-
-
-def _status(port: int, method: str, path: str) -> bytes:
-    """Return the status of the answer to a request; bare sockets, because http.client takes twice the time."""
-    request = f"{method} {path} HTTP/1.1\r\nHost: {ADDRESS}:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    with socket.create_connection((ADDRESS, port), PROOF_SECONDS) as connection, connection.makefile("rb") as answer:
-        connection.sendall(request.encode())
-        return answer.readline().split()[1]
-
-
-def _addresses() -> Iterator[tuple[str, str]]:
-    """Return all of our URLs, and others."""
-    for operation in OPERATIONS:
-        path = re.sub(r"{\w+}", "0", operation.path)
-        yield operation.verb.upper(), f"/{PREFIX}/{path}"
-    yield from (("POST", path) for path in OTHERS)
 
 
 async def _kernel_specs() -> Mapping[str, Any]:

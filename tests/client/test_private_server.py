@@ -19,6 +19,7 @@ from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.servers import Server, private_server
 from jupyter_dist.client.servers import private as starting
 from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.server.http.bare import BareHandler, bare_application
 
 OPEN = {
     "IdentityProvider": {"token": ""},
@@ -83,6 +84,7 @@ def test_a_private_server_takes_its_token_and_listens_on_loopback_whatever_is_co
                 assert status(server, operation.verb.upper(), path, token) == 403, operation.name
             for path in OTHERS:
                 assert status(server, "GET", path, token) == 403
+            assert status(server, "POST", "api/shutdown", token) == 403
         assert status(server, "GET", "jupyter-dist/api/groups", server.token) == 200
         assert {status(server, "GET", path, server.token) for path in OTHERS} == {404}  # what nobody needs
 
@@ -101,19 +103,10 @@ def wanted(folder, **others):
     return json.dumps({"token": "t", "lock": 2, "mark": "private", **places, **others}).encode() + b"\n"
 
 
-MADE_OPEN = {
-    "no token": "",
-    "every address": "bind = headless.bind_sockets; headless.bind_sockets = lambda port, _: bind(port, '0.0.0.0')",
-    "no check": "bare.BareHandler.prepare = lambda self: setattr(self, 'current_user', bare._USER)",
-}
-
-
-@pytest.mark.parametrize("change", MADE_OPEN)
-def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
-    code = f"from jupyter_dist.server import headless, main; from jupyter_dist.server.http import bare; {MADE_OPEN[change]}"
+def test_a_private_server_without_a_token_does_not_start(tmp_path):
     server = subprocess.run(
-        [sys.executable, "-c", f"{code}\nmain.main()"],
-        input=wanted(tmp_path, token="" if change == "no token" else "t"),
+        [sys.executable, "-m", "jupyter_dist.server.main"],
+        input=wanted(tmp_path, token=""),
         env={**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         timeout=PATIENCE,
@@ -123,6 +116,14 @@ def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
     assert server.returncode != 0
     assert b"token" in server.stderr
     assert list(tmp_path.glob("jpserver-*")) == []  # nor found
+
+
+def test_every_handler_of_a_private_server_refuses_requests_without_the_token():
+    application = bare_application(None, "t", lambda: None)
+    rules = application.wildcard_router.rules
+    assert len(rules) > len({operation.path for operation in OPERATIONS})
+    for handler in (*(rule.target for rule in rules), application.settings["default_handler_class"]):
+        assert issubclass(handler, BareHandler), handler
 
 
 STRANGERS = [
