@@ -1,4 +1,4 @@
-"""Rank expressions: `all`, `0-3,7`, `::2`, `!0`, `node:1`. Parsed, never evaluated.
+"""Sets of ranks (RankSet), and rank expressions: `all`, `0-3,7`, `::2`, `!0`, `node:1`. Parsed, never evaluated.
 
 The TypeScript counterpart is labextension/src/model/format/ranks.ts; both run tests/vectors/rank_expressions.json.
 """
@@ -25,8 +25,63 @@ _NODE = re.compile(r"node:([0-9]{1,7})\Z")
 _SLICE = re.compile(rf"({_NUMBER})?:({_NUMBER})?(?::({_NUMBER})?)?\Z")
 
 
-def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> tuple[int, ...]:
-    """Return the ranks that `expression` names in a group of `world_size` on so many nodes, sorted, each once.
+class RankSet(tuple[int, ...]):
+    """An immutable set of ranks: sorted, each once. In JSON it is a list, and `str` is its canonical expression.
+
+    >>> ranks = RankSet([3, 0, 1, 2, 7])
+    >>> str(ranks), 2 in ranks, str(ranks - [7]), str(RankSet.from_text("0-3") | [5])
+    ('0-3,7', True, '0-3', '0-3,5')
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ranks: Iterable[int] = ()) -> RankSet:
+        """Create a set of these ranks."""
+        return ranks if isinstance(ranks, RankSet) else super().__new__(cls, sorted(set(ranks)))
+
+    @classmethod
+    def from_text(cls, canonical: str, world_size: int = MAX_RANKS) -> RankSet:
+        """Return the set with this canonical expression. Raises ValueError, as `expand_ranks` does."""
+        return expand_ranks(canonical, world_size)
+
+    def __str__(self) -> str:
+        """Return the canonical expression: ranges as `a-b`. Empty for no ranks."""
+        if len(self) > 1 and self[-1] - self[0] == len(self) - 1:  # most are, and some are long
+            return f"{self[0]}-{self[-1]}"
+        parts: list[str] = []
+        index = 0
+        while index < len(self):
+            first = last = self[index]
+            while index + 1 < len(self) and self[index + 1] == last + 1:
+                index += 1
+                last = self[index]
+            parts.append(str(first) if first == last else f"{first}-{last}")
+            index += 1
+        return ",".join(parts)
+
+    def __repr__(self) -> str:
+        """Return an expression that creates the set."""
+        return f"RankSet({list(self)})"
+
+    def __or__(self, others: Iterable[int]) -> RankSet:
+        """Return the ranks of both sets."""
+        return RankSet({*self, *others})
+
+    def __and__(self, others: Iterable[int]) -> RankSet:
+        """Return the ranks that are in both sets."""
+        return RankSet(set(self).intersection(others))
+
+    def __sub__(self, others: Iterable[int]) -> RankSet:
+        """Return the ranks that are not in the other set."""
+        return RankSet(set(self).difference(others))
+
+    def isdisjoint(self, others: Iterable[int]) -> bool:
+        """Whether no rank is in both sets."""
+        return set(self).isdisjoint(others)
+
+
+def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> RankSet:
+    """Return the ranks that `expression` names in a group of `world_size` on so many nodes.
 
     Raises:
         JupyterDistError: `bad_ranks`, if it is malformed, names a rank that does not exist, or names none.
@@ -46,7 +101,7 @@ def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> tuple[i
             chosen.update(_term_ranks(term, expression, world_size, num_nodes))
     if not chosen:
         raise _bad(f"'{expression.strip()}' names no rank.", world_size)
-    return tuple(sorted(chosen))
+    return RankSet(chosen)
 
 
 def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
@@ -70,23 +125,11 @@ def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
 
 def format_ranks(ranks: Iterable[int]) -> str:
     """Return the canonical expression of a set of ranks: sorted, each once, ranges as `a-b`. Empty for none."""
-    ordered = sorted(set(ranks))
-    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:  # most are, and some are long
-        return f"{ordered[0]}-{ordered[-1]}"
-    parts: list[str] = []
-    index = 0
-    while index < len(ordered):
-        first = last = ordered[index]
-        while index + 1 < len(ordered) and ordered[index + 1] == last + 1:
-            index += 1
-            last = ordered[index]
-        parts.append(str(first) if first == last else f"{first}-{last}")
-        index += 1
-    return ",".join(parts)
+    return str(RankSet(ranks))
 
 
 @lru_cache(maxsize=64)  # the same few sets come with every record
-def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]:
+def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> RankSet:
     """Return the ranks of a canonical expression, as `format_ranks` writes it.
 
     Raises:
@@ -104,7 +147,7 @@ def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]
             raise ValueError(f"not a set of ranks below {world_size}")
         ranks.extend(range(start, stop))
         next_rank = stop
-    return tuple(ranks)
+    return RankSet(ranks)
 
 
 def _terms(expression: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .errors import bad_request
+from .ranks import RankSet
 
 # The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.
 PROTOCOL_VERSION = 1
@@ -115,7 +116,7 @@ class ExecutionSpec(Spec):
     """One cell for a set of ranks. The code is sent beside it."""
 
     execution_id: str
-    ranks: list[int]
+    ranks: RankSet  # a list in JSON
     cell_id: str | None = None
     notebook: str | None = None
     owner: str | None = None
@@ -126,3 +127,7 @@ class ExecutionSpec(Spec):
     ask_first: bool = False  # refuse it if it calls what all ranks must call, and is for some
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it
+
+    def __post_init__(self) -> None:
+        """Take any iterable of ranks, such as the list of JSON."""
+        object.__setattr__(self, "ranks", RankSet(self.ranks))

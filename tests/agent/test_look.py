@@ -14,6 +14,7 @@ from jupyter_dist.agent.watch.look import finite, look_at
 from jupyter_dist.agent.watch.verdicts import verdict
 from jupyter_dist.agent.watch.verdicts.facts import Call, Fact
 from jupyter_dist.agent.watch.verdicts.verdict import judge
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.specs import ExecutionSpec
 
 NUM_RANKS = 64
@@ -30,7 +31,7 @@ def test_numbers_are_as_they_were_told(value):
     assert finite(value) == value
 
 
-class CountedRanks(list):
+class CountedRanks(RankSet):
     """The ranks of a cell; counts how often they are read."""
 
     num_reads = 0
@@ -60,7 +61,7 @@ def group_of(ranks_of_cells, queued=()):
     """A group of idle ranks, and its cells: those that have ended, then the queued ones."""
     queue = ExecutionQueue()
     for number, ranks in enumerate([*ranks_of_cells, *queued], start=1):
-        spec = ExecutionSpec(execution_id=f"e-{number}", ranks=CountedRanks(ranks))
+        spec = ExecutionSpec(execution_id=f"e-{number}", ranks=tuple.__new__(CountedRanks, ranks))
         execution = Execution(spec, b"")
         if number <= len(ranks_of_cells):
             execution.start(number)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, expand_ranks, format_ranks, parse_ranks
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rank_expressions.json").read_text())
 
@@ -70,3 +70,21 @@ def test_a_huge_range_costs_no_memory(text):
 def test_not_a_string():
     with pytest.raises(JupyterDistError, match="not int"):
         parse_ranks(3, 4)
+
+
+@given(st.sets(st.integers(0, 200)), st.sets(st.integers(0, 200)))
+def test_a_rank_set_is_a_set_a_text_and_a_list(some, others):
+    ranks = RankSet(some)
+    assert (list(ranks), set(ranks), len(ranks), bool(ranks)) == (sorted(some), some, len(some), bool(some))
+    assert RankSet.from_text(str(ranks)) == ranks == RankSet(ranks)
+    assert json.loads(json.dumps(ranks)) == sorted(some)
+    assert {ranks: 1}[RankSet(sorted(some, reverse=True))] == 1
+    assert (set(ranks | others), set(ranks & others), set(ranks - others)) == (
+        some | others,
+        some & others,
+        some - others,
+    )
+    assert ranks.isdisjoint(others) == some.isdisjoint(others)
+    for result in (ranks | others, ranks & others, ranks - others):
+        assert isinstance(result, RankSet)
+        assert list(result) == sorted(result)

@@ -192,7 +192,7 @@ class ManagedGroup(FollowedGroup):
             message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
             raise JupyterDistError("too_large", message, "Put the data into a file.")
         self.status.check_takes_cells()
-        chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
+        chosen = parse_ranks(ranks, self.world_size, self.status.num_nodes)
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
             await self._ask("execute", payload, take=self._on_submitted, execution=spec.to_dict())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -82,8 +82,8 @@ class Asking:
         ]
 
 
-def not_asking(ranks: list[int], why: str) -> JupyterDistError:
-    """Return the error for an answer that comes too late, or that nobody asked for."""
+def not_asking(ranks: Sequence[int], why: str) -> JupyterDistError:
+    """Return the error for an answer that comes too late, or for which no rank has asked."""
     who = f"Rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}" if ranks else "No rank"
     verb = "do not ask" if len(ranks) > 1 else "does not ask" if ranks else "asks"
     return JupyterDistError("not_asking", f"{who} {verb} for input.", why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jupyter_dist.agent.group.cellcode.definitions import Definitions
@@ -15,7 +15,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.transport.frames import Header, encode_frame
 
@@ -219,7 +219,7 @@ class Dispatcher:
         Raises:
             JupyterDistError: `rank_dead`, or `group_not_ready` if the cell or a rank is not in the state for that.
         """
-        missing = [rank for rank in ranks if rank not in execution.spec.ranks]
+        missing = RankSet(ranks) - execution.spec.ranks
         if not missing:
             return
         self._check_may_extend(execution, missing)
@@ -230,7 +230,7 @@ class Dispatcher:
         except Exception as err:  # the running cell must not wait for ranks that do not have it
             self._not_sent(execution, err)
 
-    def _check_may_extend(self, execution: Execution, ranks: list[int]) -> None:
+    def _check_may_extend(self, execution: Execution, ranks: RankSet) -> None:
         if execution.state != "running":
             message = f"The cell does not run: its state is '{execution.state}'."
             raise JupyterDistError("group_not_ready", message, "Run it again on all ranks.")
@@ -239,18 +239,18 @@ class Dispatcher:
             raise JupyterDistError("bad_ranks", message, "Interrupt it, and call on all ranks.")
         if dead := [self._ranks[rank] for rank in ranks if self._ranks[rank].state == "dead"]:
             raise dead_error(dead)
-        busy = [rank for rank in ranks if self._ranks[rank].state != "idle"]
+        busy = RankSet(rank for rank in ranks if self._ranks[rank].state != "idle")
         if busy or not self._process_group.may_begin:
-            why = f"Not idle: {format_ranks(busy)}." if busy else "The process group has to be re-created first."
+            why = f"Not idle: {busy}." if busy else "The process group has to be re-created first."
             raise JupyterDistError("group_not_ready", why, "Interrupt the cell, and run it again on all ranks.")
 
-    def _record_begin(self, execution: Execution, ranks: Iterable[int], code: bytes, **marks: bool) -> int:
+    def _record_begin(self, execution: Execution, ranks: RankSet, code: bytes, **marks: bool) -> int:
         spec = execution.spec
         return self._journal.append(
             "begin",
             code,
             execution_id=execution.id,
-            ranks=format_ranks(ranks),
+            ranks=str(ranks),
             execution_count=execution.execution_count,
             cell_id=spec.cell_id,
             notebook=spec.notebook,
@@ -291,15 +291,15 @@ class Dispatcher:
         """End running cells that no rank runs, and parts of ranks that do not run them: nothing else would."""
         for execution in self.queue.in_state("running"):
             if forgotten := self._forgotten(execution):
-                log.error("The cell %s runs no longer on its ranks %s", execution.id, format_ranks(forgotten))
-                where = f"rank{'s' if len(forgotten) > 1 else ''} {format_ranks(forgotten)}"
+                log.error("The cell %s runs no longer on its ranks %s", execution.id, forgotten)
+                where = f"rank{'s' if len(forgotten) > 1 else ''} {forgotten}"
                 message = f"Running, but not on {where}: how it ended there is unknown."
                 execution.error = execution.error or JupyterDistError("internal", message, "Run it again.")
                 self._end_forgotten(execution)
                 self.pump()
 
-    def _forgotten(self, execution: Execution) -> list[int]:
-        return [rank for rank in execution.running_ranks if self._ranks[rank].execution_id != execution.id]
+    def _forgotten(self, execution: Execution) -> RankSet:
+        return RankSet(rank for rank in execution.running_ranks if self._ranks[rank].execution_id != execution.id)
 
     def _end_forgotten(self, execution: Execution) -> None:
         """End its parts on ranks that do not have it, and itself if those are all."""
@@ -309,7 +309,7 @@ class Dispatcher:
         else:
             self._on_change(execution)
 
-    def _send(self, execution: Execution, ranks: Iterable[int], code: bytes) -> None:
+    def _send(self, execution: Execution, ranks: RankSet, code: bytes) -> None:
         spec = execution.spec
         options = {"silent": spec.silent, "empty_cache": spec.empty_cache, "allow_stdin": spec.allow_stdin}
         count = execution.execution_count
@@ -338,7 +338,7 @@ class Dispatcher:
     def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)
         self._held.pop(execution.id, None)
-        ranks = format_ranks(execution.spec.ranks)
+        ranks = str(execution.spec.ranks)
         execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
         self._on_change(execution)
 
@@ -362,8 +362,8 @@ def dead_error(dead: list[RankProcess]) -> JupyterDistError:
     """Return the error for what needs dead ranks."""
     first = dead[0]
     reason = first.exit["reason"] if first.exit else "is gone"
-    without = format_ranks(rank.rank for rank in dead).replace(",", ",!")
-    others = f" (and ranks {format_ranks(rank.rank for rank in dead[1:])})" if len(dead) > 1 else ""
+    without = str(RankSet(rank.rank for rank in dead)).replace(",", ",!")
+    others = f" (and ranks {RankSet(rank.rank for rank in dead[1:])})" if len(dead) > 1 else ""
     return JupyterDistError(
         "rank_dead",
         f"Rank {first.rank}{others} {reason}.",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import EXECUTION_LIFE, FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
 
@@ -118,9 +118,9 @@ class Execution:
         return self._num_running
 
     @property
-    def running_ranks(self) -> list[int]:
+    def running_ranks(self) -> RankSet:
         """The ranks that have not finished their part."""
-        return [rank for rank, (status, _) in self.statuses.items() if status == "running"]
+        return RankSet(rank for rank, (status, _) in self.statuses.items() if status == "running")
 
     def start(self, execution_count: int) -> None:
         """Mark it as running on every rank."""
@@ -133,7 +133,7 @@ class Execution:
 
     def extend(self, ranks: Iterable[int]) -> None:
         """Mark it as running on more ranks."""
-        self.spec = replace(self.spec, ranks=sorted({*self.spec.ranks, *ranks}))
+        self.spec = replace(self.spec, ranks=self.spec.ranks | ranks)
         known = self.statuses
         self._statuses = {rank: known.get(rank, ("running", None)) for rank in self.spec.ranks}
         self._num_running = len(self.running_ranks)
@@ -181,7 +181,7 @@ class Execution:
         """Return the Execution of docs/api.md; the server adds `group`."""
         return {
             "id": self.id,
-            "ranks": format_ranks(self.spec.ranks),
+            "ranks": str(self.spec.ranks),
             "state": self.state,
             "line": self.line,
             "code_checksum": self.code_checksum,
@@ -216,7 +216,7 @@ class Execution:
             by_status.setdefault(status, {})[rank] = seconds or 0.0
         return [
             {
-                "ranks": format_ranks(parts),
+                "ranks": str(RankSet(parts)),
                 "status": status,
                 "seconds": max(parts.values()) if status in FINAL_EXECUTION_STATES else None,
             }

@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import ExecutionState
 
 from .execution import Execution
@@ -27,11 +27,11 @@ def follows(later: Execution, earlier: Execution) -> bool:
     return later.spec.after == earlier.id or is_of_same_notebook(later, earlier)
 
 
-def kept_ranks(earlier: Execution, later: Execution) -> set[int]:
+def kept_ranks(earlier: Execution, later: Execution) -> RankSet:
     """Return the ranks that an earlier execution keeps from a later one."""
     if earlier.state != "running" or follows(later, earlier):
-        return set(earlier.spec.ranks)
-    return set(earlier.running_ranks)
+        return earlier.spec.ranks
+    return earlier.running_ranks
 
 
 class ExecutionQueue:
@@ -86,11 +86,11 @@ class ExecutionQueue:
         claimed: set[int] = set()  # by queued executions
         found = []
         for execution in self.in_state("queued"):
-            ranks = set(execution.spec.ranks)
+            ranks = execution.spec.ranks
             is_free = all(kept_ranks(earlier, execution).isdisjoint(ranks) for earlier in running)
             if is_free and claimed.isdisjoint(ranks):
                 found.append(execution)
-            claimed |= ranks
+            claimed.update(ranks)
         return found
 
     def name_waits(self, is_held: bool = False) -> list[Execution]:
@@ -142,7 +142,7 @@ def _wait_of(execution: Execution, earlier_ones: list[Execution]) -> str | None:
         if not kept_ranks(earlier, execution).isdisjoint(execution.spec.ranks):
             is_same = is_of_same_notebook(execution, earlier)
             # A rank that has finished its part is free for others: a cell of the same notebook waits for the rest.
-            ranks = earlier.running_ranks if is_same else kept_ranks(earlier, execution) & set(execution.spec.ranks)
+            ranks = earlier.running_ranks if is_same else kept_ranks(earlier, execution) & execution.spec.ranks
             return f"Waits for {_ranks(ranks)}: {_name(earlier, is_same)}"
     return None
 
@@ -153,8 +153,8 @@ def _held_by(running: list[Execution]) -> str:
     return f"Waits until the process group is re-created, when this has ended: {busy}"
 
 
-def _ranks(ranks: Collection[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}"
+def _ranks(ranks: RankSet) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {ranks}"
 
 
 def _name(execution: Execution, is_same: bool) -> str:
