@@ -125,7 +125,7 @@ def _shape(nproc: str | None, client: Client) -> dict[str, Any]:
     return {"num_ranks": int(nproc)}
 
 
-class Logs:
+class RankLogs:
     """Which output goes to files, and which is shown."""
 
     def __init__(self, options: argparse.Namespace) -> None:

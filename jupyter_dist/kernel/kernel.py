@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from jupyter_dist.kernel.execution.cells import CellRun, complain
+from jupyter_dist.kernel.execution.cells import CellRunner, complain
 from jupyter_dist.kernel.execution.lines import KernelMagics
 from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.protocol import models
@@ -23,7 +23,7 @@ from jupyter_dist.version import __version__
 
 from .knowing import Knowing
 from .usage import Usage, local_pids
-from .wire import Request, Wire
+from .wire import KernelSockets, Request
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class RanksKernel:
     """One kernel process: a view of a group, which outlives it."""
 
     def __init__(self, connection_file: str) -> None:
-        self._wire = Wire(connection_file)
+        self._wire = KernelSockets(connection_file)
         self._session = KernelSession(connection_file)
         self._magics = KernelMagics(self._session)
         self._knowing = Knowing(self._session, self._magics)
@@ -56,7 +56,7 @@ class RanksKernel:
         self._has_work = asyncio.Event()
         self._ended = asyncio.Event()
         self._running: Request | None = None
-        self._cell: CellRun | None = None
+        self._cell: CellRunner | None = None
         self._given_up = asyncio.Event()
         self._interrupts = 0
         self._question_id: str | None = None
@@ -161,7 +161,7 @@ class RanksKernel:
             tell(self._begin, request, code, silent, count)
 
         self._is_begun = False
-        cell = self._cell = CellRun(self._session, self._magics, emit, ask)
+        cell = self._cell = CellRunner(self._session, self._magics, emit, ask)
         fields = {**_fields(request), **({"notebook": path} if path else {})}
         ranks = _chosen_ranks(request)
         run = in_thread(lambda: cell.run(code, fields, ranks=ranks, page=page, counted=counted))

@@ -9,7 +9,7 @@ from typing import Any
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.kernel.execution.lines import KernelMagics
 from jupyter_dist.kernel.execution.session import KernelSession
-from jupyter_dist.magics.completion import Place, first_rank, place_of
+from jupyter_dist.magics.completion import CellTarget, first_rank, place_of
 
 PREFIX = "distributed"  # AutoMode's: where cells run that do not choose
 MAX_HISTORY = 1000
@@ -99,9 +99,9 @@ class Knowing:
             cells = []
         return [(0, cell["execution_count"] or 0, cell["code"]) for cell in cells] or list(self._history)
 
-    def _asked(self, code: str, cursor_pos: int) -> tuple[Group, Place, int] | None:
+    def _asked(self, code: str, cursor_pos: int) -> tuple[Group, CellTarget, int] | None:
         """Return the rank to ask, and what the cursor is in; None if there is no group, or no code at the cursor."""
-        place = place_of(code.split("\n"), code[:cursor_pos].split("\n"), PREFIX) or Place("all", code, cursor_pos)
+        place = place_of(code.split("\n"), code[:cursor_pos].split("\n"), PREFIX) or CellTarget("all", code, cursor_pos)
         group = self._session.group_if_any()
         return None if group is None else (group, place, first_rank(place.ranks, group.world_size, group.num_nodes))
 

@@ -41,7 +41,7 @@ class Request(NamedTuple):
         return str(self.message["header"].get("session", ""))
 
 
-class Wire:
+class KernelSockets:
     """Binds the sockets of a connection file. All sending is done in the thread of the event loop."""
 
     def __init__(self, connection_file: str) -> None:

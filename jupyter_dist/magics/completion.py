@@ -26,7 +26,7 @@ _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 
 @dataclass(frozen=True)
-class Place:
+class CellTarget:
     """Where a cell will run: its ranks, the code they will get, and the cursor in it."""
 
     ranks: str
@@ -70,24 +70,24 @@ class RankNames:
         self._names = [name for name in matches if name.isidentifier() and name not in python]
         return self._names
 
-    def _ask(self, group: Group, rank: int, place: Place) -> Completion | None:
+    def _ask(self, group: Group, rank: int, place: CellTarget) -> Completion | None:
         with contextlib.suppress(JupyterDistError):
             return group.complete(place.code, place.cursor_pos, rank)
         return None
 
-    def _remembered(self, place: Place) -> Completion:
+    def _remembered(self, place: CellTarget) -> Completion:
         word = _NAME.search(place.code[: place.cursor_pos])
         matches = [name for name in self._names if word is not None and name.startswith(word[0])]
         start = place.cursor_pos - len(word[0] if word else "")
         return {"matches": matches, "cursor_start": start, "cursor_end": place.cursor_pos}
 
-    def _place(self, context: CompletionContext) -> Place | None:
+    def _place(self, context: CompletionContext) -> CellTarget | None:
         lines = context.full_text.split("\n")
         before = [*lines[: context.cursor_line], context.text_until_cursor]
         return place_of(lines, before, self._auto.prefix)
 
 
-def place_of(lines: list[str], before: list[str], prefix: str | None) -> Place | None:
+def place_of(lines: list[str], before: list[str], prefix: str | None) -> CellTarget | None:
     """Return where a cell will run; None for the kernel, or if the cursor is in the magic's own line.
 
     Args:
@@ -110,7 +110,7 @@ def place_of(lines: list[str], before: list[str], prefix: str | None) -> Place |
         return None
     ranks = arguments if name == "rank" else "all"
     everywhere = name == "dip" and "everywhere" in arguments.split()
-    return Place(ranks, "\n".join(lines[first:]), len("\n".join(before[first:])), everywhere)
+    return CellTarget(ranks, "\n".join(lines[first:]), len("\n".join(before[first:])), everywhere)
 
 
 def first_rank(ranks: str, world_size: int, num_nodes: int = 1) -> int:

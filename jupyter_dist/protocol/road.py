@@ -35,7 +35,7 @@ class InputAnswer(TypedDict):
     text: str | None  # None: there is no more input (EOFError), as after Ctrl-D in a terminal
 
 
-class CommMessage(TypedDict, total=False):
+class CommContent(TypedDict, total=False):
     """`comm_open`, `comm_msg` and `comm_close`, in both directions, as in Jupyter's protocol."""
 
     comm_id: Required[str]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.rank.cells.comms import Comms
-from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
+from jupyter_dist.rank.cells.comms import WidgetComms
+from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
 from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
@@ -24,9 +24,9 @@ from jupyter_dist.rank.output.readable import check_readable
 from jupyter_dist.transport.frames import Header, pack
 
 from .collectives import counters, flight, waiting
-from .collectives.process_group import Revived
-from .collectives.records import Entry
-from .memory import Memory
+from .collectives.process_group import RevivedGroups
+from .collectives.records import IncompleteCollective
+from .memory import MemoryCounters
 
 if TYPE_CHECKING:
     from .cells.debugging.dap import DebugSession
@@ -53,11 +53,11 @@ class Control:
     runner: Runner
     interrupter: Interrupter
     stdin: Stdin
-    comms: Comms
-    memory: Memory
+    comms: WidgetComms
+    memory: MemoryCounters
     surroundings: Surroundings
     namespace: dict[str, Any]
-    rejoin: Callable[[str], Revived]  # over the store at this path; main thread
+    rejoin: Callable[[str], RevivedGroups]  # over the store at this path; main thread
     leave: Callable[[float], None]
     peer_lost: Callable[[], None] = lambda: None
 
@@ -116,15 +116,15 @@ class Control:
 
     def _on_execute(self, header: Header, payload: bytes) -> None:
         code = payload.decode("utf-8", "replace")
-        execution = Execution(header["execution_id"], header["execution_count"], header["silent"], code)
+        execution = CurrentExecution(header["execution_id"], header["execution_count"], header["silent"], code)
         self._submit(execution, header)
 
     def _on_call(self, header: Header, payload: bytes) -> None:
-        execution = Execution(header["execution_id"], header["execution_count"], header["silent"], "")
+        execution = CurrentExecution(header["execution_id"], header["execution_count"], header["silent"], "")
         execution.call = json.loads(payload)
         self._submit(execution, header)
 
-    def _submit(self, execution: Execution, header: Header) -> None:
+    def _submit(self, execution: CurrentExecution, header: Header) -> None:
         execution.empty_cache, execution.allow_stdin = header["empty_cache"], header["allow_stdin"]
         if not execution.silent:
             self._cells.append((time.time_ns(), execution.execution_count))
@@ -136,7 +136,7 @@ class Control:
         if header["kind"] == "input":
             self.stdin.take(header["number"], road.InputAnswer(text=content["text"]))
         else:
-            self.comms.take(header["kind"], cast("road.CommMessage", content))
+            self.comms.take(header["kind"], cast("road.CommContent", content))
 
     def _on_debug(self, header: Header, payload: bytes) -> None:
         """Answer a page's debugger (cells/debugging/dap.py), now or when the debugger has answered."""
@@ -179,7 +179,7 @@ class Control:
             sleeps=life.sleeps(),
         )
 
-    def _left_over(self, outstanding: Entry | None) -> dict[str, Any] | None:
+    def _left_over(self, outstanding: IncompleteCollective | None) -> dict[str, Any] | None:
         """Return the oldest incomplete collective if an earlier cell has begun it: a device still works on it."""
         cells = list(self._cells)
         if outstanding is None or not cells or outstanding["created_ns"] >= cells[-1][0]:

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
-from jupyter_dist.rank.cells.comms import Comms
+from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
 from jupyter_dist.rank.cells.emitter import Emitter
 from jupyter_dist.rank.cells.interrupt import Interrupter
@@ -35,7 +35,7 @@ from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.track import track
-from jupyter_dist.rank.output.wire import Wire
+from jupyter_dist.rank.output.wire import FrameSender
 from jupyter_dist.transport.frames import Header
 
 from .collectives import captures, peers, process_group, storewaits, tcpstores, torch_compat, torch_recorders, waits
@@ -44,7 +44,7 @@ from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
 from .guard import descriptors
 from .ipython import ipython_compat
-from .memory import Memory
+from .memory import MemoryCounters
 from .output import spawning
 from .side_thread import SideThread
 
@@ -86,7 +86,7 @@ class Rank:
         logging.getLogger("asyncio").addFilter(_is_not_about_cells)
         self._shell = RankShell.prepare()
         namespace = self._shell.user_ns
-        self._wire = Wire(_private_socket(channel_fd))
+        self._wire = FrameSender(_private_socket(channel_fd))
         self._outbox = Outbox(self._wire)
         self._membership = Membership(spec, self._outbox.log)
         self._say_what_is_missing()
@@ -105,7 +105,7 @@ class Rank:
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
         self._emit = Emitter(self._outbox, self._streams, self._interrupter.safe_point)
-        self._memory = Memory(spec.device)
+        self._memory = MemoryCounters(spec.device)
         self._surroundings = Surroundings()
         self._debuggers = Debuggers(namespace, self._interrupter)
         self._context = contextvars.copy_context()
@@ -125,10 +125,10 @@ class Rank:
                 context=self._context,
             )
         )
-        comms = ImportHook.in_place().context.comms = Comms(self._outbox, self._streams, self._runner)
+        comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
         self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control(comms))
 
-    def _control(self, comms: Comms) -> Control:
+    def _control(self, comms: WidgetComms) -> Control:
         return Control(
             rank=self._spec.rank,
             place=os.path.dirname(self._spec.store_path),

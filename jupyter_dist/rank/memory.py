@@ -29,7 +29,7 @@ class Mark(NamedTuple):
     peak_bytes: int
 
 
-class Memory:
+class MemoryCounters:
     """Reads memory counters; opens its file early, so that it works even if no descriptor is left."""
 
     def __init__(self, device: str) -> None:

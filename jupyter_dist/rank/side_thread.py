@@ -13,7 +13,7 @@ from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.guard.own import threading, time
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
-from jupyter_dist.rank.output.wire import Wire
+from jupyter_dist.rank.output.wire import FrameSender
 from jupyter_dist.transport.frames import FrameDecoder, FrameError
 
 from .control import Control, complain
@@ -26,7 +26,7 @@ class SideThread(threading.Thread):
     """Runs from the first step of the start until the process ends."""
 
     def __init__(
-        self, wire: Wire, outbox: Outbox, streams: Streams, interrupter: Interrupter, control: Control
+        self, wire: FrameSender, outbox: Outbox, streams: Streams, interrupter: Interrupter, control: Control
     ) -> None:
         super().__init__(name="jupyter_dist side thread", daemon=True)
         self.pydev_do_not_trace = self.is_pydev_daemon_thread = True  # debugpy stops all other threads

@@ -252,7 +252,7 @@ def removes_shared_memory(pid: int) -> bool:
     return is_tracker or os.path.basename(arguments[0]) == _CLEANER_PROGRAM
 
 
-class Ending:
+class TreeShutdown:
     """Ends all processes below a process: cleaners after a delay, all others at once.
 
     Call `step` until it returns True. The caller, as the parent, reaps them.
@@ -301,7 +301,7 @@ def end_below(root: int, spare: Collection[int] = (), reap_known: Collection[int
     children; None: this process is not their parent.
     """
     deadline = time.monotonic() + END_SECONDS
-    ending = Ending(root, spare)
+    ending = TreeShutdown(root, spare)
     while not ending.step() and time.monotonic() < deadline:
         if reap_known is not None:
             reap(reap_known)

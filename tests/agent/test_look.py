@@ -12,7 +12,7 @@ from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.agent.watch import hangs
 from jupyter_dist.agent.watch.look import finite, look_at
 from jupyter_dist.agent.watch.verdicts import verdict
-from jupyter_dist.agent.watch.verdicts.facts import Call, Fact
+from jupyter_dist.agent.watch.verdicts.facts import Fact, WaitedCall
 from jupyter_dist.agent.watch.verdicts.verdict import judge
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.specs import ExecutionSpec
@@ -96,8 +96,11 @@ async def test_queued_cells_are_read_once_for_all_ranks():
 @pytest.mark.parametrize(
     ("of_first", "reason"),
     [
-        (Fact(0, "waits", Call("all_reduce", "default", frozenset(range(NUM_RANKS)), shape="float [5]")), "shapes"),
-        (Fact(0, "waits", Call("broadcast", "default", frozenset(range(NUM_RANKS)), peer=0)), "mismatch"),
+        (
+            Fact(0, "waits", WaitedCall("all_reduce", "default", frozenset(range(NUM_RANKS)), shape="float [5]")),
+            "shapes",
+        ),
+        (Fact(0, "waits", WaitedCall("broadcast", "default", frozenset(range(NUM_RANKS)), peer=0)), "mismatch"),
         (Fact(0, "idle"), "missing"),
         (Fact(0, "runs"), "busy"),
     ],
@@ -109,7 +112,7 @@ def test_ranks_in_one_collective_are_judged_together(monkeypatch, of_first, reas
     monkeypatch.setattr(verdict, "_meet", lambda call, other: compared.append(other) or meet(call, other))
 
     def facts():
-        call = lambda: Call("all_reduce", "default", frozenset(range(NUM_RANKS)), shape="float [4]")  # noqa: E731
+        call = lambda: WaitedCall("all_reduce", "default", frozenset(range(NUM_RANKS)), shape="float [4]")  # noqa: E731
         return {0: of_first} | {rank: Fact(rank, "waits", call(), execution_id="e") for rank in range(1, NUM_RANKS)}
 
     found = judge(facts(), facts())["e"]

@@ -76,7 +76,7 @@ def test_torchruns_command_line_is_taken_unchanged(dist, tmp_path):
 
 def used(options):
     torchrun.check(options)
-    torchrun.Logs(options)
+    torchrun.RankLogs(options)
     torchrun.start_fields(options, None)
 
 

@@ -3,28 +3,28 @@
 import pytest
 from waits import until
 
-from jupyter_dist.magics.completion import Place, place_of
+from jupyter_dist.magics.completion import CellTarget, place_of
 
 
 @pytest.mark.parametrize(
     ("cell", "prefix", "place"),
     [
         ("mod", None, None),
-        ("mod", "distributed", Place("all", "mod", 3)),
-        ("a\nmod", "distributed", Place("all", "a\nmod", 5)),
-        ("%%time\nmod", "distributed", Place("all", "%%time\nmod", 10)),
+        ("mod", "distributed", CellTarget("all", "mod", 3)),
+        ("a\nmod", "distributed", CellTarget("all", "a\nmod", 5)),
+        ("%%time\nmod", "distributed", CellTarget("all", "%%time\nmod", 10)),
         ("%%bash\nmod", "distributed", None),
         ("%dist_st", "distributed", None),
         ("# dip_locally\nmod", "dip", None),
-        ("%%distributed\nmod", None, Place("all", "mod", 3)),
-        ("%%rank [1]\na\nmod", None, Place("[1]", "a\nmod", 5)),
-        ("%%rank[0,1]\nmod", "distributed", Place("[0,1]", "mod", 3)),
+        ("%%distributed\nmod", None, CellTarget("all", "mod", 3)),
+        ("%%rank [1]\na\nmod", None, CellTarget("[1]", "a\nmod", 5)),
+        ("%%rank[0,1]\nmod", "distributed", CellTarget("[0,1]", "mod", 3)),
         ("%%rank [0", None, None),
         ("%%ranking\nmod", None, None),
-        ("%%dip --see all\nmod", None, Place("all", "mod", 3)),
+        ("%%dip --see all\nmod", None, CellTarget("all", "mod", 3)),
         ("%%dip local\nmod", None, None),
-        ("%%dip everywhere\nmod", None, Place("all", "mod", 3, True)),
-        ("mod", "dip everywhere", Place("all", "mod", 3, True)),
+        ("%%dip everywhere\nmod", None, CellTarget("all", "mod", 3, True)),
+        ("mod", "dip everywhere", CellTarget("all", "mod", 3, True)),
     ],
 )
 def test_where_a_cell_will_run(cell, prefix, place):
@@ -33,7 +33,7 @@ def test_where_a_cell_will_run(cell, prefix, place):
 
 
 def test_a_line_above_the_cursor_is_part_of_the_code():
-    assert place_of(["%%rank 0", "mod = 1", "x"], ["%%rank 0", "mo"], None) == Place("0", "mod = 1\nx", 2)
+    assert place_of(["%%rank 0", "mod = 1", "x"], ["%%rank 0", "mo"], None) == CellTarget("0", "mod = 1\nx", 2)
     assert place_of(["%%rank 0", "x"], ["%%ra"], None) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jupyter_dist.agent.watch.verdicts.facts import Call, Fact, Record
+from jupyter_dist.agent.watch.verdicts.facts import BegunCollective, Fact, WaitedCall
 from jupyter_dist.agent.watch.verdicts.stillness import Stillness
 from jupyter_dist.agent.watch.verdicts.verdict import STILL_SECONDS, judge
 
@@ -16,9 +16,9 @@ PAIR = frozenset((0, 1))
 
 
 def waits(rank, name="all_reduce", seq=1, at=1, members=ALL, **more):
-    call = {name: more.pop(name) for name in list(more) if name in Call.__dataclass_fields__}
+    call = {name: more.pop(name) for name in list(more) if name in WaitedCall.__dataclass_fields__}
     more.setdefault("counts", {"0": seq})
-    call = Call(name, "default", members, seq=seq, key="0", operation=name.removeprefix("wait() of "), **call)
+    call = WaitedCall(name, "default", members, seq=seq, key="0", operation=name.removeprefix("wait() of "), **call)
     return Fact(rank, "waits", call, f"line {rank} of cell [5]", execution_id="e", at=at, **more)
 
 
@@ -45,8 +45,8 @@ def test_a_rank_that_waits_for_a_device_uses_the_processor():
 
 
 def test_ranks_at_another_number_of_the_same_call_do_not_meet():
-    skipped = {("0", 1): Record("barrier", "")}
-    begun = {("0", 1): Record("all_reduce", "float [4]"), ("0", 2): Record("barrier", "")}
+    skipped = {("0", 1): BegunCollective("barrier", "")}
+    begun = {("0", 1): BegunCollective("all_reduce", "float [4]"), ("0", 2): BegunCollective("barrier", "")}
     others = [waits(rank, "barrier", 2, records=begun) for rank in (0, 2, 3)]
     found = verdict_of(*others, waits(1, "barrier", 1, records=skipped))
     assert (found["kind"], found["reason"]) == ("cannot_end", "mismatch")
@@ -54,7 +54,7 @@ def test_ranks_at_another_number_of_the_same_call_do_not_meet():
 
 
 def test_idle_ranks_that_have_called_it_are_not_missing():
-    of_four, of_eight = ({("0", 1): Record("all_reduce", f"float [{size}]")} for size in (4, 8))
+    of_four, of_eight = ({("0", 1): BegunCollective("all_reduce", f"float [{size}]")} for size in (4, 8))
     now = [waits(0, shape="float [8]", records=of_eight), *(idle(rank, 1, records=of_four) for rank in (1, 2, 3))]
     found = verdict_of(*now)
     assert (found["kind"], found["reason"]) == ("cannot_end", "shapes")
@@ -63,7 +63,7 @@ def test_idle_ranks_that_have_called_it_are_not_missing():
 
 
 def test_idle_ranks_that_have_called_it_alike_may_be_waited_for():
-    record = {("0", 1): Record("broadcast", "float [4]")}
+    record = {("0", 1): BegunCollective("broadcast", "float [4]")}
     now = [waits(0, "broadcast", shape="float [4]", records=record), *(idle(n, 1, records=record) for n in (1, 2, 3))]
     assert verdict_of(*now) is None
 

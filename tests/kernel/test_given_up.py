@@ -8,7 +8,7 @@ import pytest
 from waits import PATIENCE, until
 
 from jupyter_dist.client import Group
-from jupyter_dist.kernel.execution.cells import CellRun
+from jupyter_dist.kernel.execution.cells import CellRunner
 from jupyter_dist.kernel.execution.lines import KernelMagics
 from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.magics.automode import AutoMode
@@ -129,7 +129,7 @@ def test_a_restart_waits_for_no_cell_that_has_begun_since_the_group_said_that_it
 def test_a_cell_that_is_interrupted_runs_no_more_of_its_magics(tmp_path):
     said = []
     session = KernelSession(str(tmp_path / "kernel.json"))
-    cell = CellRun(session, KernelMagics(session), lambda kind, content: said.append((kind, content)), print)
+    cell = CellRunner(session, KernelMagics(session), lambda kind, content: said.append((kind, content)), print)
     cell.interrupt()
     with ThreadPoolExecutor(1) as threads:  # a cell has a thread of its own
         run = partial(cell.run, ranks="all", page=None, counted=print)

@@ -17,7 +17,7 @@ from jupyter_dist.server.launchers.allocation import (
     AgentStarted,
     Allocated,
     Ended,
-    Ending,
+    EndsSoon,
     NotKnown,
     Queued,
 )
@@ -210,17 +210,17 @@ def test_the_time_limit_is_announced(slurm, place):
             (allocated,) = await followed.until(Allocated)
             assert allocated.ends_at is not None
             await asyncio.sleep(5 * launcher.poll_seconds)
-            assert not followed.of(Ending)  # it is 20 minutes away
+            assert not followed.of(EndsSoon)  # it is 20 minutes away
             slurm.ask("scontrol", "update", f"JobId={allocation.job_id}", "TimeLimit=21")
             await followed.until(Allocated, 2)
             launcher.warn_seconds = 30 * 60
-            (ending,) = await followed.until(Ending)
+            (ending,) = await followed.until(EndsSoon)
             assert (ending.at, ending.why) == (
                 followed.of(Allocated)[-1].ends_at,
                 "The job is about to reach its time limit.",
             )
             slurm.ask("scontrol", "update", f"JobId={allocation.job_id}", "TimeLimit=3")
-            ending = (await followed.until(Ending, 2))[-1]
+            ending = (await followed.until(EndsSoon, 2))[-1]
             assert ending.why.startswith("Slurm ends the job early: it is preempted, or its time limit was lowered.")
 
     asyncio.run(run())

@@ -7,7 +7,7 @@ import torch
 
 from jupyter_dist.rank.cells.errors import neighbours
 from jupyter_dist.rank.cells.errors.shortage import asked_bytes, find_shortage, lines_of
-from jupyter_dist.rank.cells.variables.holders import Held, Holder
+from jupyter_dist.rank.cells.variables.holders import HeldStorages, Holder
 from jupyter_dist.rank.cells.variables.storages import Holding
 from jupyter_dist.system import processes
 
@@ -47,7 +47,7 @@ def test_on_a_device_it_says_what_torch_has_and_what_it_only_keeps():
     storage = ("cuda:0", 1)
     net = Holder("net", "variable", None, Holding({storage: 9 * GIB}), frees=9 * GIB)
     counters = {"resident_bytes": 1, "allocated_bytes": 9 * GIB, "reserved_bytes": 18 * GIB, "peak_bytes": 9 * GIB}
-    lines = list(lines_of(22 * GIB, Held([net], {storage: 9 * GIB}), counters, "cuda"))
+    lines = list(lines_of(22 * GIB, HeldStorages([net], {storage: 9 * GIB}), counters, "cuda"))
     assert lines == [
         "Out of memory: 22.0 GiB more were asked for. Variables, results and calls hold 9.00 GiB on cuda:0; torch has "
         "9.00 GiB in tensors, and reserved 18.0 GiB:",
@@ -63,7 +63,7 @@ def test_the_largest_that_shares_most_of_its_memory_is_freed_with_the_others():
     net = Holder("net", "variable", None, Holding({own: GIB, shared: 9 * GIB}), also=["pair"])
     pair = Holder("pair", "variable", None, Holding({shared: 9 * GIB, other: GIB}), also=["net"])
     counters = {"resident_bytes": 1, "allocated_bytes": None, "reserved_bytes": None, "peak_bytes": None}
-    lines = list(lines_of(None, Held([net, pair], {own: GIB, shared: 9 * GIB, other: GIB}), counters, "cpu"))
+    lines = list(lines_of(None, HeldStorages([net, pair], {own: GIB, shared: 9 * GIB, other: GIB}), counters, "cpu"))
     assert "  del net, pair  (10.0 GiB of net)" in lines
     assert "  del net  (1.00 GiB)" in lines
 

@@ -10,7 +10,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.rank.output.outbox import BATCH_BYTES, Outbox
 from jupyter_dist.rank.output.streams import Streams
-from jupyter_dist.rank.output.wire import MAX_WAITING_BYTES, Wire
+from jupyter_dist.rank.output.wire import MAX_WAITING_BYTES, FrameSender
 from jupyter_dist.transport.frames import FrameDecoder
 
 
@@ -18,7 +18,7 @@ class Parts:
     """What a rank writes with, its side thread, and what the agent has read."""
 
     def __init__(self, agent, channel):
-        self.wire = Wire(channel)
+        self.wire = FrameSender(channel)
         self.outbox = Outbox(self.wire)
         self.streams = Streams(self.outbox, lambda: None)
         self.outbox.busy = True
@@ -161,7 +161,7 @@ def test_a_finalizer_may_print_more_than_there_is_room_for_while_its_thread_send
 
 def test_a_flush_that_is_held_up_is_not_overtaken():
     agent, channel = socket.socketpair()
-    outbox = Outbox(Wire(channel))
+    outbox = Outbox(FrameSender(channel))
     streams = Streams(outbox, lambda: None)
     outbox.busy = True
     streams.stdout.reconfigure(write_through=False)

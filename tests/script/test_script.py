@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.script.runs import Run
+from jupyter_dist.server.script.runs import RecordedRun
 from jupyter_dist.server.script.translate import indented, to_python
 from jupyter_dist.server.script.writer import write_script
 
@@ -17,7 +17,9 @@ def written(*cells, sources=None, notebook=None, group=GROUP):
     runs, codes = [], {}
     for number, (cell_id, code, *rest) in enumerate(cells, start=1):
         ranks, state, count, path = (*rest, *(None,) * 4)[:4]
-        runs.append(Run(f"e-{number}", ranks or "0-2", state or "ok", count or number, path or "n.ipynb", cell_id))
+        runs.append(
+            RecordedRun(f"e-{number}", ranks or "0-2", state or "ok", count or number, path or "n.ipynb", cell_id)
+        )
         codes[f"e-{number}"] = code
     found = write_script(group, runs, codes, notebook, json.dumps(sources) if sources else None)
     compile(found["script"], "script", "exec")
@@ -122,7 +124,7 @@ def test_the_notebook_is_found_by_its_path_or_the_end_of_it():
 @pytest.mark.parametrize("cells", ["{", "[1]", '[{"id": "a"}]', "[" * 100_000])
 def test_bad_cells_of_a_file_are_refused_with_a_sentence(cells):
     with pytest.raises(JupyterDistError, match="The field 'cells' is not"):
-        write_script(GROUP, [Run("e-1", "0", "ok", 1, None, None)], {"e-1": "1"}, None, cells)
+        write_script(GROUP, [RecordedRun("e-1", "0", "ok", 1, None, None)], {"e-1": "1"}, None, cells)
 
 
 @pytest.mark.parametrize(

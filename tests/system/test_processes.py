@@ -9,7 +9,7 @@ import pytest
 import waits
 
 from jupyter_dist.system import processes
-from jupyter_dist.system.processes import Ending, below, descendants, name_of
+from jupyter_dist.system.processes import TreeShutdown, below, descendants, name_of
 
 # A thread that has ended leaves its child to another; one that lives keeps it.
 FAMILY = """
@@ -54,7 +54,7 @@ def test_ending_a_tree_reads_no_other_process(family, monkeypatch):
     )
     everything = set(descendants(family.pid))
     monkeypatch.setattr(processes, "processes", lambda: pytest.fail("reads every process of the machine"))
-    ending = Ending(family.pid)
+    ending = TreeShutdown(family.pid)
     waits.until(ending.step)
     assert set(read) == everything
     assert set(ending.killed) == everything

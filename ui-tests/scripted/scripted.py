@@ -2,7 +2,7 @@
 
 import time
 
-from jupyter_dist.server.launchers.allocation import Allocated, Ending
+from jupyter_dist.server.launchers.allocation import Allocated, EndsSoon
 from jupyter_dist.server.launchers.processes import ProcessLauncher
 
 
@@ -18,4 +18,4 @@ class ScriptedLauncher(ProcessLauncher):
             was_running = isinstance(allocation.status, Allocated)
             await super().look([allocation])
             if not was_running and isinstance(allocation.status, Allocated):
-                allocation.publish(Ending(time.time() + 240, "The job is about to reach its time limit."))
+                allocation.publish(EndsSoon(time.time() + 240, "The job is about to reach its time limit."))

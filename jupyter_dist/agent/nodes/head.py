@@ -34,7 +34,7 @@ LEAVE_SECONDS = 10.0
 STALL_SECONDS = 2.0  # this process itself did not run: nobody can be blamed for being silent
 
 
-class Listener(Protocol):
+class NodeListener(Protocol):
     """The group, as far as its nodes are concerned."""
 
     def nodes_changed(self) -> None:
@@ -52,7 +52,7 @@ class Nodes:
 
     is_lost = False  # a node may be, which ends its ranks; the others continue
 
-    def __init__(self, spec: GroupSpec, directory: Path, on_exit: OnExit, listener: Listener) -> None:
+    def __init__(self, spec: GroupSpec, directory: Path, on_exit: OnExit, listener: NodeListener) -> None:
         """Open the port and write the join file.
 
         Raises:

@@ -33,7 +33,7 @@ Answer = Callable[[Header, bytes], None]
 
 
 @dataclass
-class _Waiting:
+class _StoreWait:
     asker: Hashable
     keys: list[str]
     wants_value: bool
@@ -43,7 +43,7 @@ class _Waiting:
 @dataclass
 class _Store:
     values: dict[str, bytes] = field(default_factory=dict)
-    waiting: list[_Waiting] = field(default_factory=list)
+    waiting: list[_StoreWait] = field(default_factory=list)
     is_broken: bool = False
     num_bytes: int = 0  # of all that it holds
 
@@ -58,18 +58,18 @@ class _Store:
             self.num_bytes -= _size(key) + len(value)
         return value is not None
 
-    def lacks(self, waiting: _Waiting) -> bool:
+    def lacks(self, waiting: _StoreWait) -> bool:
         """Whether a key that it waits for is not set."""
         return not all(key in self.values for key in waiting.keys)
 
-    def wait(self, waiting: _Waiting) -> None:
+    def wait(self, waiting: _StoreWait) -> None:
         self.waiting.append(waiting)
         self.num_bytes += _size(*waiting.keys)
 
-    def take(self, is_due: Callable[[_Waiting], bool]) -> list[_Waiting]:
+    def take(self, is_due: Callable[[_StoreWait], bool]) -> list[_StoreWait]:
         """Remove the questions that are due, and return them."""
-        due: list[_Waiting] = []
-        rest: list[_Waiting] = []
+        due: list[_StoreWait] = []
+        rest: list[_StoreWait] = []
         for waiting in self.waiting:
             (due if is_due(waiting) else rest).append(waiting)
         self.waiting = rest
@@ -130,7 +130,7 @@ class LinkStores:
             answer({"ok": False, "error": BROKEN}, b"")
         elif do in ("get", "wait"):
             keys = [key] if do == "get" else [str(key) for key in question.get("keys") or ()]
-            waiting = _Waiting(asker, keys, do == "get", answer)
+            waiting = _StoreWait(asker, keys, do == "get", answer)
             if store.lacks(waiting) and self._is_full(_size(*keys)):
                 answer({"ok": False, "error": FULL}, b"")
                 return

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 
-from jupyter_dist.system.processes import END_SECONDS, Ending, reap
+from jupyter_dist.system.processes import END_SECONDS, TreeShutdown, reap
 
 from . import death
 from .rank_process import RankProcess
@@ -78,7 +78,7 @@ async def wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
 
 async def sweep(root: int, spare: Collection[int]) -> list[str]:
     """End every process below `root` except `spare`; return sentences that name the killed processes."""
-    ending, deadline = Ending(root, spare), time.monotonic() + END_SECONDS
+    ending, deadline = TreeShutdown(root, spare), time.monotonic() + END_SECONDS
     while not ending.step() and time.monotonic() < deadline:
         reap(spare)
         await asyncio.sleep(POLL_SECONDS)

@@ -15,7 +15,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .verdicts.facts import IN_DEBUGGER, Call, Fact, Facts, Record, State
+from .verdicts.facts import IN_DEBUGGER, BegunCollective, Fact, Facts, State, WaitedCall
 from .verdicts.sentences import waits_in
 
 if TYPE_CHECKING:
@@ -205,11 +205,11 @@ def place_of(answer: Header) -> str:
     return f"line {frame.get('line')} of {_name(str(frame.get('file')))}{f': {code[:MAX_TEXT]}' if code else ''}"
 
 
-def _call(wait: Any, answer: Header) -> Call | None:
+def _call(wait: Any, answer: Header) -> WaitedCall | None:
     """Return what a rank says that it waits in; None if that is nothing, or not what a rank would say."""
     if not isinstance(wait, dict) or not isinstance(wait.get("members"), list):
         return None
-    return Call(
+    return WaitedCall(
         str(wait.get("name"))[:MAX_TEXT],
         str(wait.get("group"))[:MAX_TEXT],
         frozenset(rank for rank in wait["members"][:MAX_MEMBERS] if isinstance(rank, int)),
@@ -253,13 +253,15 @@ def _counts(told: Any) -> dict[str, int]:
     return {str(key)[:MAX_TEXT]: value for key, value in items if _number(value) is not None}
 
 
-def _records(told: Any) -> dict[tuple[str, int], Record]:
+def _records(told: Any) -> dict[tuple[str, int], BegunCollective]:
     """Return the collectives that a rank has begun last, by counter and number."""
     found = {}
     for record in told[:MAX_RECORDS] if isinstance(told, list) else ():
         if isinstance(record, dict) and (seq := _number(record.get("seq"))) is not None:
             shape = _shape(record.get("sizes"), record.get("dtypes"))
-            found[str(record.get("counter"))[:MAX_TEXT], seq] = Record(str(record.get("name"))[:MAX_TEXT], shape)
+            found[str(record.get("counter"))[:MAX_TEXT], seq] = BegunCollective(
+                str(record.get("name"))[:MAX_TEXT], shape
+            )
     return found
 
 

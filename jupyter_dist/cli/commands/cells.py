@@ -114,7 +114,7 @@ class Run(CellCommand):
         """Run the script until it ends; a new group ends with it."""
         options = self.options
         torchrun.check(options)
-        self._logs = torchrun.Logs(options)
+        self._logs = torchrun.RankLogs(options)
         self._call = script_call(options.script, options.args, is_module=options.module)
         if options.group is not None:
             return self._run(self.client.attach(options.group))

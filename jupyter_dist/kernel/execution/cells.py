@@ -26,7 +26,7 @@ Counted = Callable[[int], None]
 EXPRESSIONS_SECONDS = 10.0  # an idle rank answers at once
 
 
-class CellRun:
+class CellRunner:
     """Runs in a thread of its own; `interrupt` and `answer` are called from others.
 
     The thread of a cell that the user has given up keeps running beside the next cell's, so neither may change what the

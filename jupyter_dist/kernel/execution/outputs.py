@@ -18,7 +18,7 @@ from jupyter_dist.protocol.models import METADATA_KEY, WIDGET_MIME, Output, View
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """One line of a rank's output; of kind `display`, the id of the item that is shown there."""
 
     kind: str
@@ -68,7 +68,7 @@ class PlainOutputs:
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self._sent: dict[int, list[Line]] = {}
+        self._sent: dict[int, list[OutputLine]] = {}
         self._label = ""
         self._displays: dict[str, tuple[str, str, Output]] = {}  # by display id: item, ranks and what was sent
         self._verdict = VerdictLine(StreamFile(emit, "stderr"))  # type: ignore[arg-type]
@@ -116,19 +116,19 @@ class PlainOutputs:
         self._waiting_since = None
         return False
 
-    def _send(self, result: Result, new: dict[int, list[Line]], items: dict[str, ViewItem]) -> None:
+    def _send(self, result: Result, new: dict[int, list[OutputLine]], items: dict[str, ViewItem]) -> None:
         """Send equal lines once, up to where ranks differ; then those of each set of ranks separately."""
         same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
         if same:
             self._send_lines(result, format_ranks(new), next(iter(new.values()))[:same], items)
-        parted: dict[Line, dict[int, list[Line]]] = {}
+        parted: dict[OutputLine, dict[int, list[OutputLine]]] = {}
         for rank, lines in new.items():
             if len(lines) > same:
                 parted.setdefault(lines[same], {})[rank] = lines[same:]
         for rest in parted.values():
             self._send(result, rest, items)
 
-    def _send_lines(self, result: Result, ranks: str, lines: list[Line], items: dict[str, ViewItem]) -> None:
+    def _send_lines(self, result: Result, ranks: str, lines: list[OutputLine], items: dict[str, ViewItem]) -> None:
         for kind, group in itertools.groupby(lines, lambda line: line.kind):
             found = list(group)
             label = self._labelled(result, ranks)
@@ -236,7 +236,7 @@ def _content(output: Output, ranks: str, display_id: str) -> dict[str, Any]:
     return {"data": data, "metadata": metadata, "transient": {"display_id": display_id}}
 
 
-def _lines(result: Result, rank: int) -> Iterator[Line]:
+def _lines(result: Result, rank: int) -> Iterator[OutputLine]:
     """Yield a rank's lines and displays, up to the last line that is complete; all of them at the end."""
     kind, line = "stdout", ""
     for item in result.folded:
@@ -247,17 +247,17 @@ def _lines(result: Result, rank: int) -> Iterator[Line]:
         output = item.get("output", {"output_type": "stream", "name": "stdout", "text": ""})
         is_display = output["output_type"] != "stream"
         if line and (is_display or output["name"] != kind):
-            yield Line(kind, line + "\n")
+            yield OutputLine(kind, line + "\n")
             line = ""
         if is_display:
             if output["output_type"] != "error":
-                yield Line("display", str(item["id"]))
+                yield OutputLine("display", str(item["id"]))
             continue
         kind = output["name"]
         *complete, line = (line + (item_text(item) if "elided" in item else "".join(output["text"]))).split("\n")
-        yield from (Line(kind, text + "\n") for text in complete)
+        yield from (OutputLine(kind, text + "\n") for text in complete)
     if line and result.done:
-        yield Line(kind, line + "\n")
+        yield OutputLine(kind, line + "\n")
 
 
 def error_content(result: Result) -> dict[str, Any] | None:

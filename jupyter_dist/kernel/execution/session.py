@@ -27,7 +27,7 @@ RANKS_VARIABLE = "JUPYTER_DIST_RANKS"
 DEFAULT_RANKS = 2
 
 
-class Cell(Protocol):
+class RunningCell(Protocol):
     """The cell for which something is run."""
 
     fields: dict[str, Any]  # of its request
@@ -42,7 +42,7 @@ class Cell(Protocol):
 
 
 # One per thread that runs a cell.
-CELL: ContextVar[Cell | None] = ContextVar("CELL", default=None)
+CELL: ContextVar[RunningCell | None] = ContextVar("CELL", default=None)
 
 
 class KernelSession(Session):
@@ -50,7 +50,7 @@ class KernelSession(Session):
 
     def __init__(self, connection_file: str) -> None:
         super().__init__(SimpleNamespace(user_ns={}))
-        self._memory = Memory(connection_file)
+        self._memory = RestartFile(connection_file)
         self._told: str | None = None  # the group whose name was shown
 
     def ready(self) -> tuple[Group, str]:
@@ -167,7 +167,7 @@ def _show_again(outputs: PlainOutputs | BundleOutputs, result: Result) -> None:
         outputs(result)
 
 
-class Memory:
+class RestartFile:
     """What the next process of this kernel must know, in a file named after the connection file.
 
     Clients restart a kernel by ending its process and starting another with the same connection file.

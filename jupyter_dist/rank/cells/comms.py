@@ -36,7 +36,7 @@ class CommManager(Protocol):
         """Open what a page has opened."""
 
 
-class Comms:
+class WidgetComms:
     """Sends what the code sends; has what pages send handled in the main thread, after the running cell."""
 
     manager: CommManager | None = None  # set when a cell imports `comm`
@@ -116,13 +116,13 @@ class Comms:
 
     # -- side thread --------------------------------------------------------------------------------
 
-    def take(self, kind: str, content: road.CommMessage) -> None:
+    def take(self, kind: str, content: road.CommContent) -> None:
         """Have a message of a page handled when the main thread is idle."""
         self._runner.when_idle(lambda: self._handle(kind, content))
 
     # -- main thread --------------------------------------------------------------------------------
 
-    def _handle(self, kind: str, content: road.CommMessage) -> None:
+    def _handle(self, kind: str, content: road.CommContent) -> None:
         comm_id, self._parent = content["comm_id"], content.get("msg_id")
         made_in = self._made_in.get(comm_id)
         try:
@@ -133,7 +133,7 @@ class Comms:
                 done = road.FROM_RANK["comm_done"].encode({"comm_id": comm_id, "msg_id": msg_id})
                 self._send("comm_done", made_in, done)
 
-    def _call(self, kind: str, content: road.CommMessage) -> None:
+    def _call(self, kind: str, content: road.CommContent) -> None:
         manager, comm_id = self.manager, content["comm_id"]
         if manager is None:
             return

@@ -16,7 +16,7 @@ T = TypeVar("T")
 INTERRUPTIBLE = True  # a cell that awaits runs below these functions on the stack
 
 
-class Steps(Generic[T]):
+class StepsInContext(Generic[T]):
     """Awaits a coroutine whose steps run in `context` itself, which is left while the coroutine waits.
 
     `create_task(context=...)` does the same from Python 3.11 on.
@@ -42,4 +42,4 @@ class Steps(Generic[T]):
 
 async def run_in(context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
     """Return what a coroutine returns; raises what it raises."""
-    return await Steps(context, coroutine)
+    return await StepsInContext(context, coroutine)

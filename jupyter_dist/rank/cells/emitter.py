@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_dist.rank.ipython.displays import Shown, check_size, encode_content
+from jupyter_dist.rank.ipython.displays import DisplayOwners, check_size, encode_content
 from jupyter_dist.rank.output.outbox import Outbox, write_all
 from jupyter_dist.rank.output.streams import Streams
 
@@ -19,7 +19,7 @@ class Emitter:
         self._outbox = outbox
         self._streams = streams
         self._safe_point = safe_point  # where a waiting interrupt may take effect
-        self._shown = Shown()
+        self._shown = DisplayOwners()
 
     def __call__(self, msg_type: str, content: dict[str, Any]) -> None:
         """Send an output, after the text that was written before it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, Shown, explain_failure
+from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, ReportedError, explain_failure
 from jupyter_dist.rank.collectives import failures, unhang
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.handlers import Handlers
@@ -46,7 +46,7 @@ _BROKEN = f"the collective never completed; it was ended by closing this rank's 
 
 
 @dataclass
-class Execution:
+class CurrentExecution:
     """The state of a cell that the main thread and the side thread share."""
 
     execution_id: str
@@ -75,7 +75,7 @@ class Interrupter:
         find_failure: Callable[[BaseException], failures.Failure | None],
         wake: Callable[[], None],
     ) -> None:
-        self.current: Execution | None = None  # the side thread sets it, the end of a cell clears it
+        self.current: CurrentExecution | None = None  # the side thread sets it, the end of a cell clears it
         self._user_globals = user_globals
         self._unhang = unhang
         self._find_failure = find_failure
@@ -199,20 +199,20 @@ class Interrupter:
         execution.noticed_interrupt = True
         return True
 
-    def explain(self, error: BaseException, trace: TracebackType | None) -> Shown:
+    def explain(self, error: BaseException, trace: TracebackType | None) -> ReportedError:
         """Return the error to report for an interrupted cell, and the useful part of its traceback."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return explain_failure(error, trace, self._find_failure, self.peer_news)
         if isinstance(error, asyncio.CancelledError):  # a cancelled wait; users expect KeyboardInterrupt
-            return Shown(KeyboardInterrupt(), trace)
+            return ReportedError(KeyboardInterrupt(), trace)
         if isinstance(error, bdb.BdbQuit):  # a debugger caught the interrupt at its prompt, and then quit
-            return Shown(KeyboardInterrupt(), trace)
+            return ReportedError(KeyboardInterrupt(), trace)
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
-            return Shown(KeyboardInterrupt(), trace)  # Lightning's Trainer turns it into SystemExit
+            return ReportedError(KeyboardInterrupt(), trace)  # Lightning's Trainer turns it into SystemExit
         if execution.broke_process_group and (isinstance(error, KeyboardInterrupt) or self._is_failure(error)):
-            return Shown(KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch"))
-        return Shown(error, trace)
+            return ReportedError(KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch"))
+        return ReportedError(error, trace)
 
     def _is_failure(self, error: BaseException) -> bool:
         failure = self._find_failure(error)
@@ -274,7 +274,7 @@ class Interrupter:
         if callable(signal.getsignal(signum)):
             signal.pthread_kill(self._main.ident or 0, signum)
 
-    def _insist(self, age: float, execution: Execution) -> None:
+    def _insist(self, age: float, execution: CurrentExecution) -> None:
         """Help a main thread that does not reach Python's signal handling: it is in C code, or waits for a child."""
         if _signal_awaited_children():
             self._signal()
@@ -285,12 +285,12 @@ class Interrupter:
         if age >= FORCE_AFTER_SECONDS:
             self._force(execution)
 
-    def _free(self, execution: Execution) -> None:
+    def _free(self, execution: CurrentExecution) -> None:
         # Set the flag first: the cell may end before this thread continues.
         execution.broke_process_group, was_broken = True, execution.broke_process_group
         execution.broke_process_group = self._unhang(execution.frees) or was_broken
 
-    def _force(self, execution: Execution) -> None:
+    def _force(self, execution: CurrentExecution) -> None:
         """The cell handles SIGINT itself (for example SIG_IGN) or masks it: raise by other means, one at a time."""
         if signal.getsignal(signal.SIGINT) == self._on_sigint and not _masks_sigint():
             return

@@ -23,14 +23,14 @@ from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython import tracebacks
 from jupyter_dist.rank.ipython.ipython_compat import run_to_end
-from jupyter_dist.rank.memory import Mark, Memory
+from jupyter_dist.rank.memory import Mark, MemoryCounters
 from jupyter_dist.rank.output.outbox import Outbox, write_all
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
 from .context import run_in
 from .debugging.debuggers import Debuggers
-from .interrupt import Execution, Interrupter
+from .interrupt import CurrentExecution, Interrupter
 from .shell import RankShell
 from .stdin import Stdin
 
@@ -49,7 +49,7 @@ class RunnerParts:
     interrupter: Interrupter
     membership: Membership
     shell: RankShell
-    memory: Memory
+    memory: MemoryCounters
     calls: Calls
     surroundings: Surroundings
     stdin: Stdin
@@ -81,7 +81,7 @@ class Runner:
 
     # -- any thread ---------------------------------------------------------------------------------
 
-    def submit(self, execution: Execution) -> None:
+    def submit(self, execution: CurrentExecution) -> None:
         """Submit a cell; it counts as running from now on."""
         self._interrupter.current = execution
         self._outbox.busy = True  # from now on the side thread flushes on a timer
@@ -105,7 +105,7 @@ class Runner:
         interrupt is for CALLBACK_ID.
         """
         before, self._outbox.execution_id = self._outbox.execution_id, execution_id
-        execution = Execution(CALLBACK_ID, self.shell.execution_count, True, "")
+        execution = CurrentExecution(CALLBACK_ID, self.shell.execution_count, True, "")
         if self._interrupter.current is None:
             self._interrupter.current = execution
         try:
@@ -131,7 +131,7 @@ class Runner:
         finally:
             self._works = False
 
-    def _execute(self, execution: Execution) -> None:
+    def _execute(self, execution: CurrentExecution) -> None:
         try:
             self._begin(execution)
             coroutine, awaits = self._prepare(execution)
@@ -148,7 +148,7 @@ class Runner:
         """Continue with waiting work after an exception of a cell left the loop."""
         self._loop.call_soon(self._next)
 
-    def _begin(self, execution: Execution) -> None:
+    def _begin(self, execution: CurrentExecution) -> None:
         self._surroundings.restore()
         self.shell.restore_names()
         self._memory.hold_reserve()
@@ -164,7 +164,7 @@ class Runner:
         self.shell.last_error = None
         self.shell.execution_count = execution.execution_count
 
-    def _prepare(self, execution: Execution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
+    def _prepare(self, execution: CurrentExecution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
         """Return the cell as a coroutine, and whether it awaits."""
         if execution.call is not None:
             return self._carry_out(execution.call), False
@@ -192,13 +192,16 @@ class Runner:
             return self._failed(err)
         return ExecutionResult(None)
 
-    def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
+    def _start_task(self, execution: CurrentExecution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
         task = self._task = self._loop.create_task(run_in(self._context, coroutine))
         execution.cancel = lambda: self._loop.call_soon_threadsafe(task.cancel)
         task.add_done_callback(lambda _: self._task_done(execution, task, coroutine))
 
     def _task_done(
-        self, execution: Execution, task: asyncio.Task[ExecutionResult], coroutine: Coroutine[Any, Any, ExecutionResult]
+        self,
+        execution: CurrentExecution,
+        task: asyncio.Task[ExecutionResult],
+        coroutine: Coroutine[Any, Any, ExecutionResult],
     ) -> None:
         self._task = None
         execution.cancel = None
@@ -206,7 +209,7 @@ class Runner:
         self._context.run(self._end_task, execution, task)
         self._next()
 
-    def _end_task(self, execution: Execution, task: asyncio.Task[ExecutionResult]) -> None:
+    def _end_task(self, execution: CurrentExecution, task: asyncio.Task[ExecutionResult]) -> None:
         try:
             result = task.result()
         except BaseException as err:  # cancelled before it began, or not caught by IPython
@@ -220,7 +223,7 @@ class Runner:
             self.shell.showtraceback((type(err), err, err.__traceback__))
         return result
 
-    def _finish(self, execution: Execution, result: ExecutionResult) -> None:
+    def _finish(self, execution: CurrentExecution, result: ExecutionResult) -> None:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
             stop_timer_of_cell,
@@ -249,7 +252,7 @@ class Runner:
                     self._outbox.send(reply(execution, result))
                     return
 
-    def _after_cell(self, execution: Execution, result: ExecutionResult) -> None:
+    def _after_cell(self, execution: CurrentExecution, result: ExecutionResult) -> None:
         """Run IPython's hooks, which show figures."""
         try:
             self.shell.events.trigger("post_execute")
@@ -260,7 +263,7 @@ class Runner:
             result.error_in_exec = err
             self.shell.showtraceback((type(err), err, err.__traceback__))
 
-    def _empty_cache(self, execution: Execution) -> None:
+    def _empty_cache(self, execution: CurrentExecution) -> None:
         if not execution.empty_cache:
             return
         try:
@@ -268,7 +271,7 @@ class Runner:
         except Exception as err:  # from a finalizer or the device: the cell is over, its reply must be sent
             report_stray(err)
 
-    def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
+    def _reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:
         error = result.error_before_exec or result.error_in_exec
         shown = self.shell.last_error
         changed = self._memory.since(self._mark) if self._mark is not None else None
@@ -288,7 +291,7 @@ class Runner:
             **({} if changed is None else {"memory": changed}),
         }
 
-    def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:
+    def _least_reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:
         """Send a minimal reply, if the cell broke what the full one needs."""
         error = result.error_before_exec or result.error_in_exec
         return {
@@ -309,7 +312,7 @@ class Runner:
             exit_now(code)
 
 
-def _was_interrupted(execution: Execution, error: BaseException | None, shown: dict[str, Any] | None) -> bool:
+def _was_interrupted(execution: CurrentExecution, error: BaseException | None, shown: dict[str, Any] | None) -> bool:
     if execution.interrupt_at is None:
         return False
     if execution.broke_process_group or (shown is not None and shown["ename"] == "KeyboardInterrupt"):

@@ -29,7 +29,7 @@ from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
-from jupyter_dist.rank.memory import Memory
+from jupyter_dist.rank.memory import MemoryCounters
 from jupyter_dist.rank.output.outbox import Outbox
 
 from .interrupt import Interrupter
@@ -67,7 +67,7 @@ class ShellParts:
     cache_size: int  # how many results Out[] keeps; 0 for none
     emit: Emit  # sends an output
     interrupter: Interrupter  # knows whether the running cell was interrupted
-    memory: Memory
+    memory: MemoryCounters
     outbox: Outbox
     restore: Callable[[], None]  # restores what a cell removed from the process
     run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py)
@@ -84,7 +84,7 @@ class RankShell(CompatibleShell):
     # The parts of ShellParts.
     emit: Emit
     interrupter: Interrupter
-    memory: Memory
+    memory: MemoryCounters
     outbox: Outbox
     run_profiled: Callable[[str, str], None]
     restore: Callable[[], None] = staticmethod(lambda: None)  # while no rank has begun

@@ -16,7 +16,7 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 
 from .debugging import debuggers
-from .interrupt import Execution, Interrupter
+from .interrupt import CurrentExecution, Interrupter
 
 INTERRUPTIBLE = True  # cells wait here
 
@@ -91,7 +91,7 @@ class Stdin:
         self._outbox.write("stdout", f"{prompt}{HIDDEN if password else answer}\n".encode("utf-8", "backslashreplace"))
         return answer
 
-    def _asker(self, name: str) -> Execution:
+    def _asker(self, name: str) -> CurrentExecution:
         """Return the running cell, if it may ask."""
         if self._outbox.in_child:
             raise StdinNotImplementedError(_IN_CHILD.format(name=name))
@@ -104,7 +104,7 @@ class Stdin:
             raise EOFError(_INTERRUPTED)
         return execution
 
-    def _wait(self, execution: Execution, prompt: str, password: bool) -> str | EOFError:
+    def _wait(self, execution: CurrentExecution, prompt: str, password: bool) -> str | EOFError:
         question = _Question(next(self._numbers))
         self._streams.flush()
         try:
@@ -118,7 +118,7 @@ class Stdin:
                 self._asked = None
                 self._send("input_over", execution, question, {})
 
-    def _send(self, kind: str, execution: Execution, question: _Question, content: object) -> None:
+    def _send(self, kind: str, execution: CurrentExecution, question: _Question, content: object) -> None:
         header = {"t": "from_rank", "kind": kind, "execution_id": execution.execution_id, "number": question.number}
         payload = road.FROM_RANK[kind].encode(content)
         road.FROM_RANK[kind].decode(payload)  # a prompt of a class of the cell's may be another in JSON

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from . import records
-from .records import Entry
+from .records import IncompleteCollective
 
 _forgotten: set[tuple[str, int]] = set()
 
 
-def outstanding(backend: str | None = None) -> Entry | None:
+def outstanding(backend: str | None = None) -> IncompleteCollective | None:
     """Return the oldest incomplete collective, of this backend if one is given; None if torch has none."""
     return next((entry for entry in unfinished() if backend is None or entry["backend"] == backend), None)
 
 
-def unfinished() -> list[Entry]:
+def unfinished() -> list[IncompleteCollective]:
     """Return all incomplete collectives, oldest first."""
     if not records.are_unfinished():
         return []
     return [entry for entry in records.unfinished_collectives() if entry["record"] not in _forgotten]
 
 
-def newest(number: int) -> list[Entry]:
+def newest(number: int) -> list[IncompleteCollective]:
     """Return the collectives that were begun last, complete or not."""
     return records.all_collectives()[-number:]
 

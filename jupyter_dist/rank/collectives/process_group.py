@@ -28,7 +28,7 @@ _NUM_TRIES = 5
 _POLL_SECONDS = 0.005
 
 
-class Revived(NamedTuple):
+class RevivedGroups(NamedTuple):
     """What was re-created with the default process group."""
 
     num_subgroups: int
@@ -146,7 +146,7 @@ class Membership:
         has_gloo = "gloo" in BACKENDS[self._spec.backend].joined_as
         return rejoin_seconds / _NUM_TRIES if has_gloo else rejoin_seconds
 
-    def rejoin(self, store_path: str) -> Revived:
+    def rejoin(self, store_path: str) -> RevivedGroups:
         """Leave the broken group and join a new one, with all process groups that any rank has."""
         kept = KeptGroups()
         before = dist.group.WORLD if dist.is_initialized() else None
@@ -168,7 +168,7 @@ class Membership:
             )
         for sentence in models.end_half_done_steps(before):
             self._log(f"jupyter_dist: {sentence}\n")
-        return Revived(kept.num_subgroups, kept.left)
+        return RevivedGroups(kept.num_subgroups, kept.left)
 
     def _close(self, kept: KeptGroups) -> None:
         self._break()

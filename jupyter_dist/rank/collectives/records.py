@@ -21,7 +21,7 @@ _ALL_ENTRIES = (True, False)
 _OF_OTHER_VERSIONS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
-class Entry(TypedDict):
+class IncompleteCollective(TypedDict):
     """An incomplete collective in a recorder. `record` tells it from all others that this process ever had."""
 
     record: tuple[str, int]
@@ -44,7 +44,7 @@ def are_unfinished() -> bool:
     return False
 
 
-def unfinished_collectives() -> list[Entry]:
+def unfinished_collectives() -> list[IncompleteCollective]:
     """Return the entries of incomplete collectives, oldest first."""
     found = []
     for recorder, recorded in _recorded(_ACTIVE_ENTRIES).items():
@@ -53,7 +53,7 @@ def unfinished_collectives() -> list[Entry]:
     return sorted(found, key=operator.itemgetter("created_ns", "record"))
 
 
-def all_collectives() -> list[Entry]:
+def all_collectives() -> list[IncompleteCollective]:
     """Return the entries of all collectives that are kept, oldest first."""
     found = []
     for recorder, recorded in _recorded(_ALL_ENTRIES).items():
@@ -86,7 +86,7 @@ def backends_seen() -> set[str]:
     return seen
 
 
-def _entry(recorder: str, entry: dict[str, Any]) -> Entry:
+def _entry(recorder: str, entry: dict[str, Any]) -> IncompleteCollective:
     is_p2p = entry.get("is_p2p", False)
     return {
         "record": (recorder, int(entry["record_id"])),

@@ -54,7 +54,7 @@ _FUNCTIONS = {
 }
 
 
-class Part(NamedTuple):
+class TorchPart(NamedTuple):
     """Names of which ranks need one, and what users lose if there is none."""
 
     owner: Any
@@ -63,30 +63,38 @@ class Part(NamedTuple):
 
 
 PARTS = [
-    Part(torch._C, ("DisableTorchFunction",), "variables listed while a mode of torch functions is on"),
-    Part(c10d, ("_get_default_timeout",), "torch's own default timeout of collectives (it is 30 minutes)"),
-    Part(c10d, ("_set_pg_timeout",), "a timeout of collectives apart from the one of the start"),
-    Part(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
-    Part(c10d._world, ("pg_map",), "process groups that are left because gloo lost a collective's end"),
-    Part(c10d._world, ("pg_names",), "ending a collective that hangs on a device"),
-    Part(c10d._world, ("pg_backend_config",), "which backends a process group has"),
-    Part(c10d._world, ("pg_group_ranks",), "the ranks of the process group that a rank waits in"),
-    Part(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
-    Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs on a device"),
-    Part(DistributedDataParallel, ("_update_process_group",), "DDP models whose backward() was interrupted"),
-    Part(dist.ProcessGroup, ("_register_backend",), "subgroups and meshes after the process group was re-created"),
-    Part(c10d, ("_update_default_pg",), "subgroups and meshes after the process group was re-created"),
-    Part(c10d, ("_process_group_name",), "subgroups and meshes after the process group was re-created"),
-    Part(bindings, ("_register_process_group",), "subgroups and meshes after the process group was re-created"),
-    Part(bindings, ("_unregister_all_process_groups",), "subgroups and meshes after the process group was re-created"),
-    Part(dist.ProcessGroup, ("_id",), "the threads of gloo's connections that were replaced"),
-    Part(bindings.Work, ("_get_duration",), "interrupts of gloo's collectives in a group that has NCCL, too"),
-    Part(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
-    Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
-    Part(autograd_profiler, ("_enable_profiler",), "a whole process where a cell with %%profile uses torch's profiler"),
-    Part(torch.autograd, ("_profiler_enabled",), "a whole process where a cell with %%profile uses torch's profiler"),
-    Part(torch._logging, ("_init_logs",), "TORCH_LOGS that a cell sets"),
-    Part(bindings, ("_dump_fr_trace_json", "_dump_nccl_trace_json"), "the name of the collective that a rank waits in"),
+    TorchPart(torch._C, ("DisableTorchFunction",), "variables listed while a mode of torch functions is on"),
+    TorchPart(c10d, ("_get_default_timeout",), "torch's own default timeout of collectives (it is 30 minutes)"),
+    TorchPart(c10d, ("_set_pg_timeout",), "a timeout of collectives apart from the one of the start"),
+    TorchPart(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
+    TorchPart(c10d._world, ("pg_map",), "process groups that are left because gloo lost a collective's end"),
+    TorchPart(c10d._world, ("pg_names",), "ending a collective that hangs on a device"),
+    TorchPart(c10d._world, ("pg_backend_config",), "which backends a process group has"),
+    TorchPart(c10d._world, ("pg_group_ranks",), "the ranks of the process group that a rank waits in"),
+    TorchPart(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
+    TorchPart(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs on a device"),
+    TorchPart(DistributedDataParallel, ("_update_process_group",), "DDP models whose backward() was interrupted"),
+    TorchPart(dist.ProcessGroup, ("_register_backend",), "subgroups and meshes after the process group was re-created"),
+    TorchPart(c10d, ("_update_default_pg",), "subgroups and meshes after the process group was re-created"),
+    TorchPart(c10d, ("_process_group_name",), "subgroups and meshes after the process group was re-created"),
+    TorchPart(bindings, ("_register_process_group",), "subgroups and meshes after the process group was re-created"),
+    TorchPart(
+        bindings, ("_unregister_all_process_groups",), "subgroups and meshes after the process group was re-created"
+    ),
+    TorchPart(dist.ProcessGroup, ("_id",), "the threads of gloo's connections that were replaced"),
+    TorchPart(bindings.Work, ("_get_duration",), "interrupts of gloo's collectives in a group that has NCCL, too"),
+    TorchPart(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
+    TorchPart(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
+    TorchPart(
+        autograd_profiler, ("_enable_profiler",), "a whole process where a cell with %%profile uses torch's profiler"
+    ),
+    TorchPart(
+        torch.autograd, ("_profiler_enabled",), "a whole process where a cell with %%profile uses torch's profiler"
+    ),
+    TorchPart(torch._logging, ("_init_logs",), "TORCH_LOGS that a cell sets"),
+    TorchPart(
+        bindings, ("_dump_fr_trace_json", "_dump_nccl_trace_json"), "the name of the collective that a rank waits in"
+    ),
 ]
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 from jupyter_dist.rank.guard.own import os, threading
 
 from . import counters, flight, insides, peers, torch_compat, unhang, waits
-from .records import Entry
+from .records import IncompleteCollective
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # wrapped around functions of torch
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
@@ -40,7 +40,7 @@ MAX_TENSORS = 8  # of a call of many, as all_gather
 _UNLIMITED = timedelta(0)
 
 
-class Record(TypedDict):
+class CollectiveRecord(TypedDict):
     """A collective that this rank has begun. `counter` is what has counted it (`counters.counter_of`)."""
 
     counter: str
@@ -90,7 +90,7 @@ class _Found:
     meets_all: bool = False  # all ranks, to make it
 
 
-def current(unfinished: Sequence[Entry]) -> Wait | None:
+def current(unfinished: Sequence[IncompleteCollective]) -> Wait | None:
     """Return what the main thread waits for, or None if it is not in torch.distributed.
 
     Args:
@@ -105,7 +105,7 @@ def current(unfinished: Sequence[Entry]) -> Wait | None:
     return None if found.name is None else _wait(found, unfinished)
 
 
-def _wait(found: _Found, unfinished: Sequence[Entry]) -> Wait | None:
+def _wait(found: _Found, unfinished: Sequence[IncompleteCollective]) -> Wait | None:
     assert found.name is not None
     peer_of_work = peers.of(found.work)
     operation = torch_compat.operation_name(found.work)
@@ -141,7 +141,9 @@ def _wait(found: _Found, unfinished: Sequence[Entry]) -> Wait | None:
     }
 
 
-def _entry(found: _Found, operation: str | None, key: str, is_p2p: bool, unfinished: Sequence[Entry]) -> Entry | None:
+def _entry(
+    found: _Found, operation: str | None, key: str, is_p2p: bool, unfinished: Sequence[IncompleteCollective]
+) -> IncompleteCollective | None:
     """Return the record of a call: the newest one of its process group, or the oldest that a wait may be for."""
     if found.name in _UNCOUNTED:
         return None
@@ -166,7 +168,7 @@ def _knows_all() -> bool:
     return bool(names) and all(map(torch_compat.keeps_records, names))
 
 
-def _groups_of(unfinished: Sequence[Entry], operation: str | None) -> set[str]:
+def _groups_of(unfinished: Sequence[IncompleteCollective], operation: str | None) -> set[str]:
     return {entry["group"] for entry in unfinished if operation is None or entry["name"] == operation}
 
 
@@ -192,7 +194,7 @@ def counts() -> dict[str, int]:
     return dict(islice(counters.counts().items(), MAX_GROUPS))
 
 
-def records() -> list[Record]:
+def records() -> list[CollectiveRecord]:
     """Return the collectives that this rank has begun last, also those that have completed."""
     return [
         {
@@ -215,7 +217,9 @@ def _waits_for_a_thread(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code.co_filename.endswith(_FOR_THREADS)
 
 
-def _distributed_call(frame: FrameType | None, is_main: bool = False, unfinished: Sequence[Entry] = ()) -> _Found:
+def _distributed_call(
+    frame: FrameType | None, is_main: bool = False, unfinished: Sequence[IncompleteCollective] = ()
+) -> _Found:
     """Return the frame of the call of torch.distributed, what to call it, and the Work that it waits for."""
     found = _Found()
     while frame is not None and frame.f_code.co_filename.startswith((unhang.TORCH, _OURS)):

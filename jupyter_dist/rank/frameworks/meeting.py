@@ -106,7 +106,7 @@ class LinkBoard:
         return f"link:nowhere-{rank}"
 
 
-class Membership(Protocol):
+class StoreListener(Protocol):
     """Receives the store in use, so that an interrupt or the death of a rank ends the wait (process_group.py)."""
 
     def meets_over(self, store_path: str | None) -> None:
@@ -119,7 +119,7 @@ class Membership(Protocol):
 class Meeting:
     """One rank's side of the rendezvous."""
 
-    def __init__(self, spec: RankSpec, membership: Membership) -> None:
+    def __init__(self, spec: RankSpec, membership: StoreListener) -> None:
         self._rank = spec.rank
         self._spec = spec
         self._board: Board = LinkBoard(spec.store_socket) if spec.store_socket else FolderBoard(_folder_of(spec))

@@ -50,7 +50,7 @@ class RankDisplayPublisher(DisplayPublisher):
         self.emit("clear_output", {"wait": wait})
 
 
-class Shown:
+class DisplayOwners:
     """Which executions have shown a display: an update is for their outputs, whichever cell it comes from."""
 
     def __init__(self) -> None:

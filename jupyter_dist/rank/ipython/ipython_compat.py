@@ -27,7 +27,7 @@ from IPython.core.prefilter import PrefilterManager
 from traitlets import observe
 
 
-class Part(NamedTuple):
+class IPythonPart(NamedTuple):
     """Names that ranks use, and what users lose if they are missing."""
 
     owner: Any
@@ -37,24 +37,28 @@ class Part(NamedTuple):
 
 
 PARTS = [
-    Part(InteractiveShell, ("loop_runner", "loop_runner_map"), "cells that use 'await' at their top level"),
-    Part(InteractiveShell, ("init_profile_dir", "profile_dir"), "%bookmark"),
-    Part(InteractiveShell, ("init_display_pub", "init_displayhook"), "rich outputs"),
-    Part(InteractiveShell, ("init_virtualenv", "init_prompts", "init_environment"), "a clean start of the shell"),
-    Part(InteractiveShell, ("init_ipython_dir", "_ipython_dir_changed"), "a start that writes no files"),
-    Part(InteractiveShell, ("init_hooks", "init_user_ns"), "help (?) as an output, and 'rank' after %reset"),
-    Part(InteractiveShell, ("save_sys_module_state", "init_traceback_handlers"), "tracebacks with colours"),
-    Part(InteractiveShell, ("init_history", "history_manager"), "%history -g and -l"),
-    Part(history.HistoryManager, ("search", "get_tail", "get_range"), "%history -g and -l"),
-    Part(TransformerManager(), ("cleanup_transforms", "line_transforms", "token_transformers"), "fast small cells"),
-    Part(InteractiveShell, ("init_prefilter", "find_magic", "automagic"), "fast small cells"),
-    Part(PrefilterManager, ("transformers", "checkers"), "fast small cells"),
-    Part(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
-    Part(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
-    Part(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
+    IPythonPart(InteractiveShell, ("loop_runner", "loop_runner_map"), "cells that use 'await' at their top level"),
+    IPythonPart(InteractiveShell, ("init_profile_dir", "profile_dir"), "%bookmark"),
+    IPythonPart(InteractiveShell, ("init_display_pub", "init_displayhook"), "rich outputs"),
+    IPythonPart(
+        InteractiveShell, ("init_virtualenv", "init_prompts", "init_environment"), "a clean start of the shell"
+    ),
+    IPythonPart(InteractiveShell, ("init_ipython_dir", "_ipython_dir_changed"), "a start that writes no files"),
+    IPythonPart(InteractiveShell, ("init_hooks", "init_user_ns"), "help (?) as an output, and 'rank' after %reset"),
+    IPythonPart(InteractiveShell, ("save_sys_module_state", "init_traceback_handlers"), "tracebacks with colours"),
+    IPythonPart(InteractiveShell, ("init_history", "history_manager"), "%history -g and -l"),
+    IPythonPart(history.HistoryManager, ("search", "get_tail", "get_range"), "%history -g and -l"),
+    IPythonPart(
+        TransformerManager(), ("cleanup_transforms", "line_transforms", "token_transformers"), "fast small cells"
+    ),
+    IPythonPart(InteractiveShell, ("init_prefilter", "find_magic", "automagic"), "fast small cells"),
+    IPythonPart(PrefilterManager, ("transformers", "checkers"), "fast small cells"),
+    IPythonPart(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
+    IPythonPart(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
+    IPythonPart(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
     # Only later versions do what this undoes.
-    Part(InteractiveShell, ("db",), "a start that writes no files", "9.17"),
-    Part(InteractiveShell, ("_tee", "_format_exception_for_storage"), "fast printing", "9.1"),
+    IPythonPart(InteractiveShell, ("db",), "a start that writes no files", "9.17"),
+    IPythonPart(InteractiveShell, ("_tee", "_format_exception_for_storage"), "fast printing", "9.1"),
 ]
 
 

@@ -11,7 +11,7 @@ from jupyter_dist.rank.guard.own import os, threading
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .capture import Capture
-from .wire import Wire
+from .wire import FrameSender
 
 BATCH_BYTES = 1 << 16  # this much text is sent without waiting for the flush timer
 FRAME_TEXT_BYTES = 1 << 20  # longer text is split into frames of this size
@@ -51,7 +51,7 @@ class Outbox:
     waits for the lock below, never the other way around, and the side thread waits for neither.
     """
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: FrameSender) -> None:
         self.execution_id: str | None = None  # the running execution, or the last one
         self.order = threading.RLock()  # held from reading a stream's buffer until its text was passed to `write`
         self.busy = False  # a cell runs: the side thread flushes on a timer and need not be woken

@@ -13,7 +13,7 @@ ROOM_SECONDS = 0.1  # how often a writer that waits looks for what else there is
 BETWEEN_SECONDS = 0.001  # while another thread sends
 
 
-class Wire:
+class FrameSender:
     """Any thread adds frames and sends what the socket takes; the side thread sends the rest."""
 
     def __init__(self, sock: socket.socket) -> None:

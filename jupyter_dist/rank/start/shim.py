@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.system.processes import END_SECONDS, Ending, adopt_orphans, die_with, read_process, reap
+from jupyter_dist.system.processes import END_SECONDS, TreeShutdown, adopt_orphans, die_with, read_process, reap
 from jupyter_dist.transport.frames import Header, encode_frame
 
 # The processes that the rank had started are counted before its end is reported; this limits that delay.
@@ -95,7 +95,7 @@ def _wait_for_end(rank: int) -> None:
 
 
 def _end_what_is_left(rank: int, report_fd: int) -> None:
-    began, ending, is_told, is_done = time.monotonic(), Ending(os.getpid()), False, False
+    began, ending, is_told, is_done = time.monotonic(), TreeShutdown(os.getpid()), False, False
     while not is_done and time.monotonic() - began < END_SECONDS:
         is_done = ending.step()
         if not is_told and (ending.is_counted or time.monotonic() - began > COUNT_SECONDS):

@@ -12,7 +12,7 @@ from jupyter_dist.server.launchers.allocation import (
     Allocated,
     Allocation,
     Ended,
-    Ending,
+    EndsSoon,
     Event,
     NotKnown,
     Queued,
@@ -76,7 +76,7 @@ class GroupNodes:
     def _take(self, event: Event) -> None:
         if isinstance(event, Allocated):
             self._allocated, self._warning = event, None
-        elif isinstance(event, Ending):
+        elif isinstance(event, EndsSoon):
             self._warning = f"{event.why} That is at {_clock(event.at)}. Save what you need."
         elif isinstance(event, Ended):
             self._warning = None

@@ -40,7 +40,7 @@ class Allocated:
 
 
 @dataclass(frozen=True)
-class Ending:
+class EndsSoon:
     """The engine is going to end the job at that time."""
 
     at: float
@@ -61,7 +61,7 @@ class Ended:
     why: str
 
 
-Event = Queued | Allocated | AgentStarted | AgentExited | Ending | NotKnown | Ended
+Event = Queued | Allocated | AgentStarted | AgentExited | EndsSoon | NotKnown | Ended
 
 
 # -- what is asked --------------------------------------------------------------------------------------------

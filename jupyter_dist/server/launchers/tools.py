@@ -23,7 +23,7 @@ class ToolError(Exception):
 
 
 @dataclass(frozen=True)
-class Said:
+class ToolResult:
     """What a tool said."""
 
     code: int
@@ -37,7 +37,7 @@ class Said:
         return " ".join(line.strip().rstrip(".") + "." for line in lines if line.strip()) or f"Exit code {self.code}."
 
 
-async def run(command: Sequence[str], env: Mapping[str, str], seconds: float, cwd: str = "/") -> Said:
+async def run(command: Sequence[str], env: Mapping[str, str], seconds: float, cwd: str = "/") -> ToolResult:
     """Run a tool.
 
     Raises:
@@ -46,7 +46,7 @@ async def run(command: Sequence[str], env: Mapping[str, str], seconds: float, cw
     return await asyncio.to_thread(_run, list(command), dict(env), seconds, cwd)
 
 
-def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str) -> Said:
+def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str) -> ToolResult:
     try:
         done = subprocess.run(
             command,
@@ -64,7 +64,7 @@ def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str) -> S
         raise ToolError(f"'{os.path.basename(command[0])}' did not answer within {seconds:g} s.") from err
     except OSError as err:
         raise ToolError(f"'{os.path.basename(command[0])}' cannot be run: {err.strerror or err}.") from err
-    return Said(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    return ToolResult(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from jupyter_dist.journal.wide import of_rank
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
-from jupyter_dist.server.script.runs import Run
+from jupyter_dist.server.script.runs import RecordedRun
 from jupyter_dist.server.script.translate import is_empty
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameDecoder
@@ -81,7 +81,7 @@ class History:
             return Printed([], [], 0)
         return await self._read(partial(self._records, span, max_bytes))
 
-    async def runs(self) -> tuple[list[Run], dict[str, str]]:
+    async def runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
         """Return all runs of cells that are known, oldest first, and the code of those that a script may need.
 
         Raises:
@@ -178,7 +178,7 @@ class History:
         with closing(execution_records(self._journal, span.execution_id, seq, seq, self._check)) as records:
             return next((record.payload.decode("utf-8", "replace") for record in records), None)
 
-    async def _known_runs(self) -> tuple[list[Run], dict[str, str]]:
+    async def _known_runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
         """Return the runs of cells, oldest first: of the executions that the agent has reported to this server.
 
         Of a group whose agent had ended before, they are those in the journal, with their code.
@@ -199,7 +199,7 @@ class History:
         return [(record.header, record.payload) for record in records], more
 
 
-def _history_cell(run: Run, code: str) -> machine.HistoryCell:
+def _history_cell(run: RecordedRun, code: str) -> machine.HistoryCell:
     return {
         "execution_id": run.execution_id,
         "execution_count": run.count,

@@ -13,7 +13,7 @@ from jupyter_dist.journal.record import Check, Record
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
-from jupyter_dist.server.script.runs import Run, latest
+from jupyter_dist.server.script.runs import RecordedRun, latest
 
 MAX_CODE_CHARS = 64 << 20  # more than a script may have
 
@@ -25,7 +25,7 @@ class Codes:
         self.found: dict[str, str] = {}
         self._num_chars = 0
 
-    def add(self, execution_id: str, code: str, needed: Callable[[], Iterable[Run]] | None = None) -> None:
+    def add(self, execution_id: str, code: str, needed: Callable[[], Iterable[RecordedRun]] | None = None) -> None:
         """Keep the code; at the limit, drop that of runs that are not needed.
 
         Raises:
@@ -42,18 +42,18 @@ class Codes:
             raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
 
 
-def run_of(model: models.Execution) -> Run:
+def run_of(model: models.Execution) -> RecordedRun:
     """Return the run of an execution that began."""
     count, notebook, cell_id = model["execution_count"], model["notebook"], model["cell_id"]
-    return Run(model["id"], model["ranks"], model["state"], count, notebook, cell_id)
+    return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id)
 
 
-def needed_runs(runs: Iterable[Run]) -> list[Run]:
+def needed_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
     """Return the last run of each cell, and all runs of cells without an id, which are told apart by their code."""
     return [of_cell[-1] for of_cell in latest(runs, {}).values()]
 
 
-def journal_runs(journal: Path, check: Check) -> tuple[list[Run], dict[str, str]]:
+def journal_runs(journal: Path, check: Check) -> tuple[list[RecordedRun], dict[str, str]]:
     """Read the runs from the journal's files, about a megabyte at a time. Reads files: call it in a thread."""
     reader = _RunReader()
     with closing(JournalCursor(journal, check=check)) as cursor:
@@ -67,7 +67,7 @@ class _RunReader:
     """Collects runs from records."""
 
     def __init__(self) -> None:
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, RecordedRun] = {}
         self.codes = Codes()
         self._last_count = 0
 
@@ -83,7 +83,7 @@ class _RunReader:
         if header["kind"] == "begin" and (count := header.get("execution_count")) not in (None, 0, self._last_count):
             self._last_count = count
             cell = (header.get("notebook"), header.get("cell_id"))
-            run = Run(header["execution_id"], header["ranks"], "lost", count, *cell)
+            run = RecordedRun(header["execution_id"], header["ranks"], "lost", count, *cell)
             self.runs[run.execution_id] = run
             code = record.payload.decode("utf-8", "replace")
             self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))

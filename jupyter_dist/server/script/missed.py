@@ -66,7 +66,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CatchUpCell:
     """A cell: what the API says of it, and where it stands."""
 
     model: drift.DriftCell
@@ -80,7 +80,7 @@ class Cell:
         return bool(self.model["missed"])
 
 
-def cells_of(executions: Sequence[models.Execution], processes: Processes) -> list[Cell]:
+def cells_of(executions: Sequence[models.Execution], processes: Processes) -> list[CatchUpCell]:
     """Return the cells of these executions, which are all that have begun in this generation, oldest first.
 
     Args:
@@ -98,7 +98,7 @@ def cells_of(executions: Sequence[models.Execution], processes: Processes) -> li
     return [_cell(events, places, cells, processes) for places in found.values()]
 
 
-def ordered(cells: Sequence[Cell], codes: Mapping[str, str]) -> list[Cell]:
+def ordered(cells: Sequence[CatchUpCell], codes: Mapping[str, str]) -> list[CatchUpCell]:
     """Return the cells in the order in which to run them again, where there are too many to look at all runs.
 
     A cell that ran again stands where it first succeeded, because later cells use its names; unless fewer of the cells
@@ -109,13 +109,13 @@ def ordered(cells: Sequence[Cell], codes: Mapping[str, str]) -> list[Cell]:
         return orders[0]
     plain = {execution_id: to_python(code) for execution_id, code in codes.items()}
 
-    def num_missing(order: list[Cell]) -> int:
+    def num_missing(order: list[CatchUpCell]) -> int:
         return len(missing_names(plain[at] for cell in order if (at := cell.model["execution_id"]) in plain))
 
     return min(orders, key=num_missing)
 
 
-def with_code(cell: Cell, code: str | None) -> drift.DriftCell:
+def with_code(cell: CatchUpCell, code: str | None) -> drift.DriftCell:
     """Return what the API says of a cell, with its code; it is offered to replaced ranks if it can be sent again."""
     if code is None or is_empty(code):  # of a call, there is only a comment
         return cell.model
@@ -151,7 +151,7 @@ def _wanted(events: Sequence[Event], places: Sequence[int]) -> int:
 
 def _cell(
     events: Sequence[Event], own: Sequence[int], cells: Mapping[Key, Sequence[int]], processes: Processes
-) -> Cell:
+) -> CatchUpCell:
     """Return a cell from the places of its own runs; other runs of the code that counts are its runs, too."""
     wanted = events[_wanted(events, own)]
     others = cells.get((wanted.checksum,), ())
@@ -176,7 +176,7 @@ def _cell(
         "uses": [],
     }
     good = [place for place in own if events[place].is_ok] or own
-    return Cell(model, good[0], good[-1], tuple(versions))
+    return CatchUpCell(model, good[0], good[-1], tuple(versions))
 
 
 def _last_runs(events: Sequence[Event], processes: Processes) -> dict[int, Event]:

@@ -12,14 +12,14 @@ from jupyter_dist.protocol import differences as drift
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
-from .missed import Cell, Event, Processes, events_of, ordered, ran_on, was_on_all, with_code
+from .missed import CatchUpCell, Event, Processes, events_of, ordered, ran_on, was_on_all, with_code
 from .names import Names, names_of, with_bodies
 
 MAX_RUNS = 300  # whose names are looked at
 
 
 def in_order(
-    executions: Sequence[models.Execution], processes: Processes, cells: Sequence[Cell], codes: Mapping[str, str]
+    executions: Sequence[models.Execution], processes: Processes, cells: Sequence[CatchUpCell], codes: Mapping[str, str]
 ) -> list[drift.DriftCell]:
     """Return what the API says of these cells, and of earlier runs that replaced ranks need, in order.
 
@@ -78,7 +78,7 @@ def _for_rank(
     return found
 
 
-def _earlier(owner: Cell, event: Event, ranks: Iterable[int], code: str) -> drift.DriftCell:
+def _earlier(owner: CatchUpCell, event: Event, ranks: Iterable[int], code: str) -> drift.DriftCell:
     """Return an earlier run of a cell, to be sent before the one that counts."""
     run = event.run
     seconds = [part["seconds"] for part in run["statuses"] if part["seconds"] is not None]

@@ -32,7 +32,7 @@ CONSOLE = "console:"
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run of a cell on ranks, from its `begin` in the journal."""
 
     execution_id: str
@@ -49,15 +49,15 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScriptCell:
     """A cell of the script: the last run that succeeded, else the last one."""
 
-    run: Run
+    run: RecordedRun
     code: str
     plain: Plain
 
 
-def of_notebook(runs: Sequence[Run], wanted: str | None) -> list[Run]:
+def of_notebook(runs: Sequence[RecordedRun], wanted: str | None) -> list[RecordedRun]:
     """Return the runs of a notebook: the one with that path, or a part of it; without one, the only one there is.
 
     Cells of consoles are left out.
@@ -86,10 +86,10 @@ def _is_part(one: str, other: str) -> bool:
     return bool(short) and long[-len(short) :] == short
 
 
-def since_restart(all_runs: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
+def since_restart(all_runs: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     """Return those of the last generation of ranks with a success; a restart counts all cells from 1 again."""
     mine = set(runs)
-    generations: list[list[Run]] = [[]]
+    generations: list[list[RecordedRun]] = [[]]
     last = 0
     for run in all_runs:
         if run.count is not None:
@@ -101,16 +101,16 @@ def since_restart(all_runs: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
     return next((found for found in reversed(generations) if any(run.is_ok for run in found)), list(runs))
 
 
-def latest(runs: Iterable[Run], codes: Mapping[str, str]) -> dict[str, list[Run]]:
+def latest(runs: Iterable[RecordedRun], codes: Mapping[str, str]) -> dict[str, list[RecordedRun]]:
     """Return the runs by cell, those that succeeded if there are any; a cell without an id is known by its code."""
-    cells: dict[str, list[Run]] = {}
+    cells: dict[str, list[RecordedRun]] = {}
     for run in runs:
         key = f"id {run.cell_id}" if run.cell_id else f"code {codes.get(run.execution_id, run.execution_id).strip()}"
         cells.setdefault(key, []).append(run)
     return {key: [run for run in found if run.is_ok] or found for key, found in cells.items()}
 
 
-def chosen(runs: Sequence[Run], codes: Mapping[str, str]) -> tuple[list[Cell], list[str]]:
+def chosen(runs: Sequence[RecordedRun], codes: Mapping[str, str]) -> tuple[list[ScriptCell], list[str]]:
     """Return the cells in order, and the names that they use before any cell has defined them.
 
     A cell that ran again stands where it first succeeded, because later cells use its names; unless more names are
@@ -127,9 +127,9 @@ def chosen(runs: Sequence[Run], codes: Mapping[str, str]) -> tuple[list[Cell], l
     return min(orders, key=lambda order: len(order[1]))
 
 
-def _cell(run: Run, codes: Mapping[str, str]) -> Cell:
+def _cell(run: RecordedRun, codes: Mapping[str, str]) -> ScriptCell:
     code = codes.get(run.execution_id, "")
-    return Cell(run, code, to_python(code) if run.is_ok else Plain(commented(code), [], set()))
+    return ScriptCell(run, code, to_python(code) if run.is_ok else Plain(commented(code), [], set()))
 
 
 def missing_names(cells: Iterable[Plain]) -> list[str]:

@@ -29,7 +29,7 @@ class Plain(NamedTuple):
     modules: set[str]
 
 
-class _Call(NamedTuple):
+class _IPythonCall(NamedTuple):
     """A statement that IPython made of its own syntax."""
 
     method: str
@@ -85,7 +85,7 @@ def _translated(code: str) -> tuple[str, set[str]]:
     return "\n".join(lines), modules
 
 
-def _ipython_calls(text: str) -> Iterator[_Call]:
+def _ipython_calls(text: str) -> Iterator[_IPythonCall]:
     """Yield the statements `get_ipython().method(...)` and `x = get_ipython().method(...)`."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
@@ -102,11 +102,11 @@ def _ipython_calls(text: str) -> Iterator[_Call]:
             target = ast.unparse(node).partition("get_ipython()")[0]
             assert isinstance(called, ast.Attribute)
             last = node.end_lineno or node.lineno
-            found.append(_Call(called.attr, words, target, node.lineno, last, node.col_offset))
+            found.append(_IPythonCall(called.attr, words, target, node.lineno, last, node.col_offset))
     yield from sorted(found, key=lambda call: call.first)
 
 
-def _replacement(call: _Call) -> tuple[str, set[str]]:
+def _replacement(call: _IPythonCall) -> tuple[str, set[str]]:
     """Return Python for one statement, and the modules it needs."""
     if call.method in ("system", "getoutput"):
         return _shell(call)
@@ -117,7 +117,7 @@ def _replacement(call: _Call) -> tuple[str, set[str]]:
     return _refused(f"{call.target}{' '.join(call.words)}", "A script has no IPython"), set()
 
 
-def _shell(call: _Call) -> tuple[str, set[str]]:
+def _shell(call: _IPythonCall) -> tuple[str, set[str]]:
     command = call.words[0]
     shown = f"{call.target}!{command}"
     if command.split()[:1] in (["pip"], ["conda"], ["uv"]):
@@ -130,7 +130,7 @@ def _shell(call: _Call) -> tuple[str, set[str]]:
     return f"subprocess.run({command!r}, shell=True)", {"subprocess"}
 
 
-def _line_magic(call: _Call, name: str, line: str) -> tuple[str, set[str]]:
+def _line_magic(call: _IPythonCall, name: str, line: str) -> tuple[str, set[str]]:
     shown = f"{call.target}%{name} {line}".rstrip()
     is_plain = len(line.split()) == 1 and not line.startswith("-")
     if call.target:

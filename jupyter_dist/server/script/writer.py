@@ -13,7 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import MAX_BYTES
 
-from .runs import Cell, Run, chosen, of_notebook, since_restart
+from .runs import RecordedRun, ScriptCell, chosen, of_notebook, since_restart
 from .translate import commented, indented, is_empty
 
 MAX_SCRIPT_CHARS = MAX_BYTES
@@ -55,7 +55,11 @@ def parse_sources(text: str | None) -> list[Source]:
 
 
 def write_script(
-    group: models.Group, all_runs: Sequence[Run], codes: Mapping[str, str], notebook: str | None, cells: str | None
+    group: models.Group,
+    all_runs: Sequence[RecordedRun],
+    codes: Mapping[str, str],
+    notebook: str | None,
+    cells: str | None,
 ) -> models.Script:
     """Return the script of a notebook's cells (docs/api.md, Script).
 
@@ -69,7 +73,7 @@ def write_script(
     ordered, missing = chosen([run for run in recent if run not in outdated], codes)
     if not any(cell.run.is_ok for cell in ordered):
         raise JupyterDistError("not_found", "No cell has succeeded on the ranks of this group.", "Run cells first.")
-    blocks = [_Block(cell, group["world_size"]) for cell in ordered]
+    blocks = [_CellBlock(cell, group["world_size"]) for cell in ordered]
     notes = list(_notes(len(recent) < len(runs), missing, ordered, outdated))
     name = next((run.notebook for run in runs if run.notebook), None)
     parts = [_head(group, name, notes, blocks), *_with_comments(blocks, sources, runs, codes)]
@@ -81,7 +85,7 @@ def write_script(
     return {"script": script, "cells": sum(cell.run.is_ok for cell in ordered), "notes": notes, "notebook": name}
 
 
-def _outdated(runs: Sequence[Run], codes: Mapping[str, str], sources: Sequence[Source]) -> set[Run]:
+def _outdated(runs: Sequence[RecordedRun], codes: Mapping[str, str], sources: Sequence[Source]) -> set[RecordedRun]:
     """Return the runs without a cell's id (magics have none) whose code the notebook's file no longer has."""
     texts = set().union(*(source.texts for source in sources)) if sources else set()
     unknown = {run for run in runs if not run.cell_id and codes.get(run.execution_id, "").strip() not in texts}
@@ -89,10 +93,10 @@ def _outdated(runs: Sequence[Run], codes: Mapping[str, str], sources: Sequence[S
     return set() if is_other_file else unknown
 
 
-class _Block:
+class _CellBlock:
     """A cell as it stands in the script."""
 
-    def __init__(self, cell: Cell, world_size: int) -> None:
+    def __init__(self, cell: ScriptCell, world_size: int) -> None:
         self.run = cell.run
         self.plain = cell.plain
         self._ranks = expand_ranks(cell.run.ranks, world_size)
@@ -108,7 +112,9 @@ class _Block:
         return f"{title}\nif rank in {ranks}:\n{indented(self.plain.text)}"
 
 
-def _notes(is_restarted: bool, missing: Sequence[str], cells: Sequence[Cell], outdated: set[Run]) -> Iterator[str]:
+def _notes(
+    is_restarted: bool, missing: Sequence[str], cells: Sequence[ScriptCell], outdated: set[RecordedRun]
+) -> Iterator[str]:
     if is_restarted:
         yield "Cells that ran before the ranks were restarted are left out."
     if missing:
@@ -120,7 +126,7 @@ def _notes(is_restarted: bool, missing: Sequence[str], cells: Sequence[Cell], ou
         yield f"Cells that did not succeed are comments: {', '.join(failed[:20])}."
 
 
-def _head(group: models.Group, notebook: str | None, notes: Sequence[str], blocks: Sequence[_Block]) -> str:
+def _head(group: models.Group, notebook: str | None, notes: Sequence[str], blocks: Sequence[_CellBlock]) -> str:
     futures = dict.fromkeys(name for block in blocks for name in block.plain.futures)
     modules = sorted({"os", "sys"}.union(*(block.plain.modules for block in blocks)))
     text = "\n".join(block.plain.text for block in blocks)
@@ -179,7 +185,7 @@ def _end(group: models.Group) -> Iterator[str]:
 
 
 def _with_comments(
-    blocks: Sequence[_Block], sources: Sequence[Source], runs: Sequence[Run], codes: Mapping[str, str]
+    blocks: Sequence[_CellBlock], sources: Sequence[Source], runs: Sequence[RecordedRun], codes: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the cells, and after each as comments the cells of the file that follow it and did not run on ranks."""
     ids = {run.cell_id for run in runs if run.cell_id}

@@ -14,7 +14,7 @@ from jupyter_dist.system.limits import within
 
 from .fresh import FreshProcesses
 from .process import OnExit, ProcessHandle, ProcessStarter, RankDescriptors
-from .zygote import Zygote
+from .zygote import ZygoteClient
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StartMethod:
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:
         self._preload = preload
         self._on_exit = on_exit
-        self._zygote = Zygote(preload, on_exit)
+        self._zygote = ZygoteClient(preload, on_exit)
         self._fresh: FreshProcesses | None = None  # set when forking from the zygote proved unsafe
         self._was_asked = False
 
@@ -56,7 +56,7 @@ class StartMethod:
         """
         if self.is_lost and (self._was_asked or self._zygote.was_ready):
             await self._zygote.stop()
-            self._zygote = Zygote(self._preload, self._on_exit)
+            self._zygote = ZygoteClient(self._preload, self._on_exit)
         self._was_asked = True
         if self._fresh is None:
             await self._choose(preparing)

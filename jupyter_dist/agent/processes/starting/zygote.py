@@ -21,7 +21,7 @@ FORK_SECONDS = 10.0
 PREPARE_SECONDS = 300.0  # imports, which may come from a cold network file system; as long as the forkserver has
 
 
-class Zygote:
+class ZygoteClient:
     """A process that imported torch once and forks a rank in milliseconds."""
 
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:

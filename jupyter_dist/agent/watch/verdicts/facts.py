@@ -14,7 +14,7 @@ _WAIT = "wait() of "
 _OBJECTS = "_object_list"
 
 
-class Record(NamedTuple):
+class BegunCollective(NamedTuple):
     """A collective that a rank has begun, as torch's flight recorder has it."""
 
     name: str
@@ -22,7 +22,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Call:
+class WaitedCall:
     """The call of torch.distributed that a rank waits in."""
 
     name: str
@@ -68,14 +68,14 @@ class Fact:
 
     rank: int
     state: State
-    call: Call | None = None  # of one that waits
+    call: WaitedCall | None = None  # of one that waits
     place: str = ""  # the user's line that it is at, or the last cell of an idle one
     begun: int | None = None  # number of collectives that it has begun on the default process group
     execution_id: str | None = None
     cpu_seconds: float = 0.0
     comes: str | None = None  # what may act without the code that waits: a thread, a cell that is queued for it
     counts: Mapping[str, int] = field(default_factory=dict)  # of collectives that it has begun, by counter
-    records: Mapping[tuple[str, int], Record] = field(default_factory=dict)  # by counter and number
+    records: Mapping[tuple[str, int], BegunCollective] = field(default_factory=dict)  # by counter and number
     at: int | None = None  # changes when the main thread gets further
     error: str | None = None  # what ended the last cell of an idle one
     left_over: str = ""  # what its device still does for an earlier cell

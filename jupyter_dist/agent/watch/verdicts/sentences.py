@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.protocol.ranks import format_ranks
 
-from .facts import IN_DEBUGGER, Call, Fact, Record, State
+from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -113,7 +113,7 @@ def _call_and_place(fact: Fact) -> str:
 
 
 def _by_place(facts: list[Fact]) -> list[list[Fact]]:
-    found: dict[tuple[State, str, Call | None], list[Fact]] = {}
+    found: dict[tuple[State, str, WaitedCall | None], list[Fact]] = {}
     for fact in facts:
         found.setdefault((fact.state, _with_error(fact), fact.call), []).append(fact)
     return list(found.values())
@@ -124,7 +124,7 @@ def waits_in(fact: Fact) -> str | None:
     return _describe(fact.call) if fact.call is not None and fact.state == "waits" else None
 
 
-def _describe(call: Call) -> str:
+def _describe(call: WaitedCall) -> str:
     """Return the call in words: "all_reduce, number 4, float [4]"."""
     tag = f", tag {call.tag}" if call.is_p2p and call.tag else ""
     peer = "" if call.peer is None else f" ({'peer' if call.is_p2p else 'root'} {call.peer}{tag})"
@@ -139,13 +139,13 @@ def _describe(call: Call) -> str:
 # -- what is known of a call on another rank ----------------------------------------------------------
 
 
-def has_called(call: Call, other: Fact) -> bool | None:
+def has_called(call: WaitedCall, other: Fact) -> bool | None:
     """Whether another rank has called this collective, by its count; None if torch does not count it."""
     count = other.counts.get(call.numbered_by)
     return None if call.seq is None or count is None else count >= call.seq
 
 
-def record_of(call: Call, other: Fact) -> Record | None:
+def record_of(call: WaitedCall, other: Fact) -> BegunCollective | None:
     """Return what another rank called with this number."""
     return other.records.get((call.numbered_by, call.seq)) if call.seq is not None else None
 
@@ -154,7 +154,7 @@ def _all_called(waiting: list[Fact], other: Fact) -> bool:
     return all(fact.call is not None and has_called(fact.call, other) for fact in waiting)
 
 
-def _shape_of(fact: Fact, call: Call) -> str:
+def _shape_of(fact: Fact, call: WaitedCall) -> str:
     record = record_of(call, fact)
     return record.shape if record is not None else fact.call.shape if fact.call is not None else ""
 
@@ -174,7 +174,7 @@ def _first_difference(facts: list[Fact]) -> str:
     return ""
 
 
-def _recorded(record: Record) -> str:
+def _recorded(record: BegunCollective) -> str:
     return f"{record.name}, {record.shape}" if record.shape else record.name
 
 

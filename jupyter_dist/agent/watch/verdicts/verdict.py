@@ -14,7 +14,7 @@ from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
 from . import sentences
-from .facts import BACKWARD, Call, Fact, Facts
+from .facts import BACKWARD, Fact, Facts, WaitedCall
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -99,7 +99,7 @@ class _Met:
     def __init__(self, now: Facts, free: Set[int]) -> None:
         self._now = now
         self._free = free
-        self._known: dict[Call, bool] = {}  # of collectives: what holds for one rank in it holds for the others
+        self._known: dict[WaitedCall, bool] = {}  # of collectives: what holds for one rank in it holds for the others
 
     def holds(self, fact: Fact) -> bool:
         """Whether it is so for a rank that waits."""
@@ -111,7 +111,7 @@ class _Met:
             self._known[call] = self._is_met(call, fact.rank)
         return self._known[call]
 
-    def _is_met(self, call: Call, rank: int) -> bool:
+    def _is_met(self, call: WaitedCall, rank: int) -> bool:
         others = _partners(call, rank, self._now)
         apart = [other for other in others if not _is_there(call, rank, other)]
         if call.is_p2p and call.peer is None:  # any of them may be the peer
@@ -119,15 +119,15 @@ class _Met:
         return all(other.rank in self._free for other in apart)
 
 
-def _partners(call: Call, rank: int, now: Facts) -> list[Fact]:
+def _partners(call: WaitedCall, rank: int, now: Facts) -> list[Fact]:
     return [now[other] for other in call.partners if other != rank and other in now]
 
 
-def _is_there(call: Call, rank: int, other: Fact) -> bool:
+def _is_there(call: WaitedCall, rank: int, other: Fact) -> bool:
     return _exchange(call, rank, other) if call.is_p2p else _meet(call, other) and _has_same_shape(call, other)
 
 
-def _exchange(call: Call, rank: int, other: Fact) -> bool:
+def _exchange(call: WaitedCall, rank: int, other: Fact) -> bool:
     """Whether the other rank sends what this one receives, or receives what it sends."""
     theirs = other.call
     if other.state != "waits" or theirs is None or theirs.of_group != call.of_group:
@@ -136,7 +136,7 @@ def _exchange(call: Call, rank: int, other: Fact) -> bool:
     return is_for_it and (None in (call.tag, theirs.tag) or call.tag == theirs.tag)
 
 
-def _meet(call: Call, other: Fact) -> bool:
+def _meet(call: WaitedCall, other: Fact) -> bool:
     """Whether the other rank is in the same call, or has called it before."""
     theirs = other.call
     is_near = other.state == "waits" and theirs is not None and theirs.of_group == call.of_group
@@ -151,7 +151,7 @@ def _meet(call: Call, other: Fact) -> bool:
     return record is None or call.operation is None or record.name == call.operation
 
 
-def _are_alike(call: Call, theirs: Call) -> bool:
+def _are_alike(call: WaitedCall, theirs: WaitedCall) -> bool:
     """Whether two calls are the same one. A wait does not tell a root, and a backward pass is any collective."""
     if None not in (call.seq, theirs.seq) and call.seq != theirs.seq:
         return False
@@ -162,7 +162,7 @@ def _are_alike(call: Call, theirs: Call) -> bool:
     return is_alike and (call.peer == theirs.peer or None in (call.peer, theirs.peer))
 
 
-def _has_same_shape(call: Call, other: Fact) -> bool:
+def _has_same_shape(call: WaitedCall, other: Fact) -> bool:
     if call.name not in _SAME_SHAPES and call.operation not in _SAME_SHAPES:
         return True
     record = sentences.record_of(call, other)
@@ -178,7 +178,7 @@ def _has_same_shape(call: Call, other: Fact) -> bool:
 def _apart(waiting: list[Fact], now: Facts) -> list[Fact]:
     """Return the ranks that these wait for and that are not in the same call, but for themselves."""
     found: set[int] = set()
-    known: set[Call] = set()
+    known: set[WaitedCall] = set()
     for fact in waiting:
         if fact.call is None or (fact.call in known and not fact.call.is_p2p):
             continue
@@ -214,11 +214,11 @@ def _differ(stuck: list[Fact], others: list[Fact], now: Facts) -> models.Verdict
     return _waits(stuck, now)
 
 
-def _calls_alike(call: Call, other: Call) -> bool:
+def _calls_alike(call: WaitedCall, other: WaitedCall) -> bool:
     return not call.is_p2p and not other.is_p2p and _are_alike(call, other)
 
 
-def _records_alike(call: Call, facts: list[Fact]) -> bool:
+def _records_alike(call: WaitedCall, facts: list[Fact]) -> bool:
     records = [sentences.record_of(call, fact) for fact in facts]
     return len({record.name for record in records if record is not None}) <= 1
 

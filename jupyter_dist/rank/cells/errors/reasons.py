@@ -19,7 +19,7 @@ _NEW_GROUP = "Create it again with new_group() on all ranks; other process group
 _PORT = re.compile(r"(?<=\]):\d+")
 
 
-class Shown(NamedTuple):
+class ReportedError(NamedTuple):
     """How an error is reported."""
 
     error: BaseException
@@ -53,27 +53,27 @@ def explain_failure(
     trace: TracebackType | None,
     find: Callable[[BaseException], failures.Failure | None],
     news: PeerNews,
-) -> Shown:
+) -> ReportedError:
     """Explain that a collective failed, and name the rank that it failed because of, if the agent knows in time.
 
     Only torch's own words about a lost connection are replaced: every other error is reported as it is.
     """
     failure = find(error)
     if failure is None or (failure.kind == "other" and not failure.breaks_all):
-        return Shown(error, trace)  # for example wrong arguments
+        return ReportedError(error, trace)  # for example wrong arguments
     if failure.kind == "timed out":
         what_to_do = RE_CREATE if failure.breaks_all else _NEW_GROUP
-        return Shown(error, trace, f"After a timeout a process group is unusable{_of(failure)}. {what_to_do}")
+        return ReportedError(error, trace, f"After a timeout a process group is unusable{_of(failure)}. {what_to_do}")
     known = news.wait()
     failure = find(error) or failure  # other connections may have been closed a moment later
     if known is None and not failure.breaks_all:
-        return Shown(error, trace, f"{_LEFT}{_of(failure)}. {_NEW_GROUP}")
+        return ReportedError(error, trace, f"{_LEFT}{_of(failure)}. {_NEW_GROUP}")
     reason = f"{known or _LEFT}. {RE_CREATE}"
     if failure.error is not error or failure.kind == "other":
-        return Shown(error, trace, reason)
+        return ReportedError(error, trace, reason)
     # Without the port of the connection, which differs between ranks: the error of all of them is shown once.
     said = _PORT.sub("", str(error))
-    return Shown(RuntimeError(f"{reason}\n(torch said: {said})"), trace)
+    return ReportedError(RuntimeError(f"{reason}\n(torch said: {said})"), trace)
 
 
 def _of(failure: failures.Failure) -> str:

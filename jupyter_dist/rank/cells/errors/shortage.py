@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.rank.cells.variables import holders
-from jupyter_dist.rank.cells.variables.holders import Held, Holder, Together
+from jupyter_dist.rank.cells.variables.holders import HeldStorages, Holder, Together
 from jupyter_dist.rank.cells.variables.storages import Storage
 from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError, without_functions
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import safe_message
-from jupyter_dist.rank.memory import Memory
+from jupyter_dist.rank.memory import MemoryCounters
 
 from . import neighbours
 from .sizes import bytes_of, size_text
@@ -60,7 +60,9 @@ def asked_bytes(message: str) -> int | None:
     return int(whole) if whole else bytes_of(amount, unit)
 
 
-def report(error: BaseException | None, namespace: dict[Any, Any], hidden: Iterable[str], memory: Memory) -> str:
+def report(
+    error: BaseException | None, namespace: dict[Any, Any], hidden: Iterable[str], memory: MemoryCounters
+) -> str:
     """Return the report as lines of text; without an error it is about another rank, which the kernel killed."""
     message = safe_message(find_shortage(error) or error) if error is not None else ""
     with without_functions():
@@ -71,7 +73,7 @@ def report(error: BaseException | None, namespace: dict[Any, Any], hidden: Itera
 
 
 def lines_of(
-    asked: int | None, held: Held, counters: Mapping[str, int | None], device_type: str, head: str = OWN
+    asked: int | None, held: HeldStorages, counters: Mapping[str, int | None], device_type: str, head: str = OWN
 ) -> Iterator[str]:
     """Yield the lines of a report. Pure.
 
@@ -99,7 +101,7 @@ def lines_of(
         yield from (f"  {line}" for line in advice)
 
 
-def _total_text(held: Held, counters: Mapping[str, int | None]) -> str:
+def _total_text(held: HeldStorages, counters: Mapping[str, int | None]) -> str:
     by_device = [f"{size_text(size)} on {device}" for device, size in sorted(held.by_device.items())]
     named = f"Variables, results and calls hold {' and '.join(by_device)}" if by_device else "No variable holds any"
     allocated, reserved = counters["allocated_bytes"], counters["reserved_bytes"]
@@ -122,7 +124,9 @@ def _details(one: Together) -> str:
     return f"  {'; '.join(words)}" if words else ""
 
 
-def _advice(held: Held, largest: list[Together], counters: Mapping[str, int | None], device_type: str) -> Iterator[str]:
+def _advice(
+    held: HeldStorages, largest: list[Together], counters: Mapping[str, int | None], device_type: str
+) -> Iterator[str]:
     """Yield what to run, with what it frees: nothing that another holder would keep."""
     whole = held.num_bytes
     freeing = [one for one in largest if one.first.where == "variable" and one.frees * SMALLEST_PART >= whole > 0]
@@ -145,7 +149,7 @@ def _advice(held: Held, largest: list[Together], counters: Mapping[str, int | No
         yield f"torch.{device_type}.empty_cache()  ({size_text(reserved - allocated)} reserved, not in tensors)"
 
 
-def _shared(held: Held, largest: list[Together]) -> Iterator[str]:
+def _shared(held: HeldStorages, largest: list[Together]) -> Iterator[str]:
     """Yield how to free the largest, if it is a variable that shares most of its memory with a few others."""
     first = largest[0] if largest else None
     if first is None or first.first.where != "variable" or first.frees * 2 >= first.first.holding.num_bytes:

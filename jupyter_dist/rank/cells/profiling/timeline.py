@@ -19,7 +19,7 @@ _NOT_COMPUTING = ("c10d::", "record_param_comms", *_PREFIXES)
 _SEPARATORS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-class Collective(NamedTuple):
+class CollectiveSpan(NamedTuple):
     """A collective of this rank: from its arrival to its end."""
 
     name: str
@@ -34,8 +34,8 @@ class Timeline:
     def __init__(self) -> None:
         self._host: list[Span] = []
         self._device: list[Span] = []
-        self._host_collectives: list[Collective] = []
-        self._device_collectives: list[Collective] = []
+        self._host_collectives: list[CollectiveSpan] = []
+        self._device_collectives: list[CollectiveSpan] = []
 
     def add(self, event: dict[str, Any]) -> None:
         """Take an event."""
@@ -46,7 +46,7 @@ class Timeline:
         if category in _ON_DEVICE:
             self._add_device(name, begin, begin + length, event.get("args") or {})
         elif category in _ON_HOST and name.startswith(_PREFIXES):
-            self._host_collectives.append(Collective(name, _group(event.get("args") or {}), begin, begin + length))
+            self._host_collectives.append(CollectiveSpan(name, _group(event.get("args") or {}), begin, begin + length))
         elif category == "cpu_op" and not name.startswith(_NOT_COMPUTING):
             self._host.append((begin, begin + length))
 
@@ -55,7 +55,7 @@ class Timeline:
         if backend is None:
             self._device.append((begin, end))
         else:
-            self._device_collectives.append(Collective(_kernel_name(backend, name), _group(args), begin, end))
+            self._device_collectives.append(CollectiveSpan(_kernel_name(backend, name), _group(args), begin, end))
 
     def summary(self, began: float, ended: float, recorded: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
         """Return what the server compares between ranks.
@@ -92,7 +92,7 @@ def _group(args: dict[str, Any]) -> str:
     return str(args.get("Process Group Name", UNKNOWN))[:80]
 
 
-def _groups(collectives: list[Collective], recorded: Sequence[tuple[str, str]]) -> list[str]:
+def _groups(collectives: list[CollectiveSpan], recorded: Sequence[tuple[str, str]]) -> list[str]:
     """Return the process group of each collective: as its own event says, or the recorder, which has the last ones."""
     own = [found.group for found in collectives]
     groups = {group for _, group in recorded}
@@ -123,7 +123,7 @@ def _union(spans: Iterable[Span], least: float, most: float) -> list[Span]:
     return joined
 
 
-def _exposed(collectives: list[Collective], computing: list[Span], began: float, ended: float) -> list[float]:
+def _exposed(collectives: list[CollectiveSpan], computing: list[Span], began: float, ended: float) -> list[float]:
     """Return how long each collective took in which nothing was computed, and no earlier collective ran."""
     exposed, reached, first = [], began, 0
     for found in collectives:

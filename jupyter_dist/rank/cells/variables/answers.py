@@ -11,10 +11,10 @@ from jupyter_dist.rank.guard.own import json
 from . import holders, listing, numbers
 
 if TYPE_CHECKING:
-    from jupyter_dist.rank.memory import Memory
+    from jupyter_dist.rank.memory import MemoryCounters
 
 
-def answer(namespace: dict[Any, Any], hidden: Any, memory: Memory, payload: bytes) -> dict[str, Any]:
+def answer(namespace: dict[Any, Any], hidden: Any, memory: MemoryCounters, payload: bytes) -> dict[str, Any]:
     """Return the rank's part of a list of variables, or of a comparison (docs/messaging.md).
 
     Raises:
@@ -41,7 +41,7 @@ _ANSWERING = {
 }
 
 
-def _model(held: holders.Held, memory: Memory) -> dict[str, Any]:
+def _model(held: holders.HeldStorages, memory: MemoryCounters) -> dict[str, Any]:
     """Return the rank's HeldMemory, without its number, which the server knows."""
     largest = held.largest()
     return {

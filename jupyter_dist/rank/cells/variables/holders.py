@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import MACHINERY
 
-from .opening import Steps, is_kind_of
+from .opening import StepBudget, is_kind_of
 from .storages import Holding, Storage, held_by
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Together:
 
 
 @dataclass
-class Held:
+class HeldStorages:
     """All that holds memory, in the order of the names, and each storage with its size."""
 
     holders: list[Holder]
@@ -151,7 +151,7 @@ class Held:
         return {holder.name: holder for holder in self.holders if holder.where == "variable"}
 
 
-def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException | None = None) -> Held:
+def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException | None = None) -> HeldStorages:
     """Return what holds memory in this rank; no code of users runs.
 
     Args:
@@ -166,7 +166,7 @@ def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException 
     owners: dict[Storage, list[Holder]] = {}
     storages: dict[Storage, int] = {}
     for holder in holders:
-        steps = Steps(min(MAX_STEPS_EACH, steps_left))
+        steps = StepBudget(min(MAX_STEPS_EACH, steps_left))
         given = steps.left
         holder.holding = held_by(holder.value, steps, outside)
         steps_left -= given - steps.left
@@ -175,7 +175,7 @@ def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException 
             owners.setdefault(storage, []).append(holder)
     _relate(owners, storages)
     _unlist(holders, owners)
-    return Held(holders, storages)
+    return HeldStorages(holders, storages)
 
 
 def _relate(owners: dict[Storage, list[Holder]], storages: dict[Storage, int]) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .holders import Held, Holder
-from .opening import Steps, is_array, is_kind_of, is_module, is_one_of, is_tensor, name_of
+from .holders import HeldStorages, Holder
+from .opening import StepBudget, is_array, is_kind_of, is_module, is_one_of, is_tensor, name_of
 from .tensors import device_of, dtype_of, is_any_tensor, shape_of
-from .walk import MAX_CHARS, Node, Walk, is_dtensor, text_of
+from .walk import MAX_CHARS, ValuePart, Walk, is_dtensor, text_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.differences import VariableOnRank
@@ -27,7 +27,7 @@ _SIZED = (*_CONTAINERS, str, bytes, bytearray)
 
 
 def list_variables(
-    namespace: dict[Any, Any], hidden: Iterable[str], held: Held
+    namespace: dict[Any, Any], hidden: Iterable[str], held: HeldStorages
 ) -> tuple[dict[str, VariableOnRank], int]:
     """Return what the names stand for that cells have made, and how many more there are than MAX_NAMES."""
     unshown = set(hidden)
@@ -38,12 +38,12 @@ def list_variables(
         if not is_kind_of(value, ModuleType)
     ]
     holders = held.variables()
-    left = Steps(MAX_STEPS)
+    left = StepBudget(MAX_STEPS)
     rows = {name: describe(namespace[name], holders.get(name), left) for name in names[:MAX_NAMES]}
     return rows, max(0, len(names) - MAX_NAMES)
 
 
-def describe(value: Any, holder: Holder | None, left: Steps) -> VariableOnRank:
+def describe(value: Any, holder: Holder | None, left: StepBudget) -> VariableOnRank:
     """Return what is known of a value without running code of its class."""
     row: VariableOnRank = {
         "type": name_of(type(value))[:MAX_CHARS],
@@ -62,7 +62,7 @@ def describe(value: Any, holder: Holder | None, left: Steps) -> VariableOnRank:
     elif text is not None:
         row["value"] = text
     else:
-        steps = Steps(min(MAX_STEPS_EACH, left.left))
+        steps = StepBudget(min(MAX_STEPS_EACH, left.left))
         given = steps.left
         walk = Walk(value, steps, is_brief=True)
         left.left -= given - steps.left
@@ -90,7 +90,7 @@ def _describe_content(value: Any, walk: Walk, row: VariableOnRank) -> None:
         row["value"] = _preview(walk.nodes)
 
 
-def _checksum(nodes: list[Node]) -> int:
+def _checksum(nodes: list[ValuePart]) -> int:
     """Return one number for all that was looked at; of tensors, that is their shape and dtype."""
     checksum = 0
     for node in nodes:
@@ -112,7 +112,7 @@ def _unseen(walk: Walk) -> str:
     return "; ".join(words)
 
 
-def _preview(nodes: list[Node]) -> str:
+def _preview(nodes: list[ValuePart]) -> str:
     """Return the first plain values."""
     words: list[str] = []
     size = 0

@@ -20,9 +20,9 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.rank.guard.own import time
 
-from .opening import Steps, is_tensor, key_name
+from .opening import StepBudget, is_tensor, key_name
 from .tensors import bytes_of, count_of, dtype_of, facts_of, local_of
-from .walk import MAX_NODES, Node, Walk
+from .walk import MAX_NODES, ValuePart, Walk
 
 PIECE_BYTES = 1 << 20
 BUDGET_SECONDS = 0.25
@@ -57,7 +57,7 @@ def checksums(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any
     return answer
 
 
-def _overview(found: Found) -> dict[str, Any]:
+def _overview(found: FoundParts) -> dict[str, Any]:
     closed = [node for node in found.nodes if node.what == "closed"]
     texts = [f"{path}\0{text}\0" for path, text in found.values.items()]
     return {
@@ -117,14 +117,14 @@ def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] 
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundParts:
     """What is under a name or a path of it."""
 
-    nodes: list[Node]
+    nodes: list[ValuePart]
     is_whole: bool
 
     @property
-    def tensors(self) -> list[Node]:
+    def tensors(self) -> list[ValuePart]:
         """The tensors, in order."""
         return [node for node in self.nodes if node.what == "tensor"]
 
@@ -134,7 +134,7 @@ class Found:
         return {node.path: node.text for node in self.nodes if node.what == "value"}
 
 
-def find(namespace: dict[Any, Any], name: str) -> Found:
+def find(namespace: dict[Any, Any], name: str) -> FoundParts:
     """Return what a name stands for, such as `model`, `model.weight` or `states[0]["lr"]`; no code of users runs.
 
     Raises:
@@ -143,10 +143,10 @@ def find(namespace: dict[Any, Any], name: str) -> Found:
     first, path = parse_name(name)
     if first not in namespace:
         raise JupyterDistError("not_found", f"There is no variable '{first:.60}'.", "Run the cell that sets it.")
-    walk = Walk(namespace[first], Steps(MAX_NODES), path)
+    walk = Walk(namespace[first], StepBudget(MAX_NODES), path)
     if path and not walk.nodes:
         raise JupyterDistError("not_found", f"'{first:.60}' has no '{path:.60}'.", "Properties are not computed.")
-    return Found(walk.nodes, walk.is_whole)
+    return FoundParts(walk.nodes, walk.is_whole)
 
 
 def parse_name(name: str) -> tuple[str, str]:
@@ -193,7 +193,7 @@ def is_device_busy(leaf: Any) -> bool:
 def _leaf(namespace: dict[Any, Any], name: str, path: str) -> Any:
     first, above = parse_name(name)
     if first in namespace:  # the way there alone: all of a large model takes many times as long
-        nodes = Walk(namespace[first], Steps(MAX_NODES), ".".join(filter(None, (above, path)))).nodes
+        nodes = Walk(namespace[first], StepBudget(MAX_NODES), ".".join(filter(None, (above, path)))).nodes
         if nodes and (nodes[0].path, nodes[0].what) == ("", "tensor"):
             return nodes[0].value
     leaf = next((node.value for node in find(namespace, name).tensors if node.path == path), None)

@@ -58,7 +58,7 @@ _GENERATORS = {GeneratorType: "gi", CoroutineType: "cr", AsyncGeneratorType: "ag
 
 
 @dataclass
-class Steps:
+class StepBudget:
     """How many more objects a walk may look at."""
 
     left: int

@@ -17,7 +17,7 @@ import torch
 
 from jupyter_dist.rank.collectives.torch_compat import local_tensor
 
-from .opening import MAX_DEPTH, Steps, children, ids, is_array, is_kind_of, is_tensor
+from .opening import MAX_DEPTH, StepBudget, children, ids, is_array, is_kind_of, is_tensor
 from .tensors import look
 
 Storage = tuple[str, int]  # its device and address
@@ -63,7 +63,7 @@ class Holding:
                 self.part_of[storage] = part
 
 
-def held_by(value: Any, steps: Steps, outside: Iterable[int] = ()) -> Holding:
+def held_by(value: Any, steps: StepBudget, outside: Iterable[int] = ()) -> Holding:
     """Return the memory that a value holds, itself and through what it contains.
 
     Args:

@@ -17,7 +17,7 @@ import torch
 
 from .opening import (
     MAX_DEPTH,
-    Steps,
+    StepBudget,
     attributes_of,
     children,
     ids,
@@ -58,7 +58,7 @@ _DATES = (datetime.datetime, datetime.time)
 _TUPLES = (tuple, frozenset)
 
 
-class Node(NamedTuple):
+class ValuePart(NamedTuple):
     """A place in a value: a tensor to compare, a plain value as text, or why there is neither."""
 
     path: str
@@ -75,7 +75,7 @@ class Walk:
         is_whole: False: the steps were not enough.
     """
 
-    def __init__(self, value: Any, steps: Steps, wanted: str = "", *, is_brief: bool = False) -> None:
+    def __init__(self, value: Any, steps: StepBudget, wanted: str = "", *, is_brief: bool = False) -> None:
         """Look at a value, or at what it has under a path.
 
         Args:
@@ -84,7 +84,7 @@ class Walk:
             wanted: the path.
             is_brief: Leave tensors as they are, when their numbers are not read: parts of some are copies.
         """
-        self.nodes: list[Node] = []
+        self.nodes: list[ValuePart] = []
         self.is_whole = True
         self._steps = steps
         self._is_brief = is_brief
@@ -162,7 +162,7 @@ class Walk:
         while path in self._paths:
             path, number = f"{known} ({number})", number + 1
         self._paths.add(path)
-        self.nodes.append(Node(path, what, value, text))
+        self.nodes.append(ValuePart(path, what, value, text))
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:

@@ -49,7 +49,7 @@ class World(NamedTuple):
         return self.maps["pg_names"]
 
 
-class Wanted(NamedTuple):
+class GroupPlan(NamedTuple):
     """A process group as all its members must create it."""
 
     name: str
@@ -99,7 +99,7 @@ def restore(world: World) -> None:
     c10d._world.group_count = world.num_named
 
 
-def wanted(world: World, group: Any) -> Wanted:
+def wanted(world: World, group: Any) -> GroupPlan:
     """Return how to create this process group again."""
     ranks: dict[int, int] = world.maps["pg_group_ranks"][group]
     backends = [group._get_backend(device) for device in group._device_types]
@@ -107,7 +107,7 @@ def wanted(world: World, group: Any) -> Wanted:
     timeouts = [limit for option in options if isinstance(limit := getattr(option, "_timeout", None), timedelta)]
     backend = str(world.maps["pg_map"][group][0])
     timeout = max(timeouts, default=None) or torch_compat.default_timeout(backend)
-    return Wanted(
+    return GroupPlan(
         name=world.names[group],
         ranks=sorted(ranks, key=ranks.__getitem__),
         backend=backend,
@@ -117,7 +117,7 @@ def wanted(world: World, group: Any) -> Wanted:
     )
 
 
-def create(group: Wanted, connect: timedelta | None) -> Any:
+def create(group: GroupPlan, connect: timedelta | None) -> Any:
     """Create a process group of this name; all ranks call this, in the same order. None on a rank that is no member.
 
     Args:

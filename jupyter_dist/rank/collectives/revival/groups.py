@@ -68,12 +68,12 @@ def _own(store: dist.Store) -> dist.Store:
     return dist.PrefixStore("jupyter_dist_groups", store)
 
 
-def _agreed(said: list[list[Any]]) -> tuple[list[compat.Wanted], list[str]]:
+def _agreed(said: list[list[Any]]) -> tuple[list[compat.GroupPlan], list[str]]:
     """Return the process groups of all ranks, ordered alike on all, and the names that mean several."""
-    found: dict[str, compat.Wanted] = {}
+    found: dict[str, compat.GroupPlan] = {}
     conflicts: dict[str, str] = {}
     for fields in said:
-        group = compat.Wanted(*fields)
+        group = compat.GroupPlan(*fields)
         known = found.setdefault(group.name, group)
         if known[:3] != group[:3]:
             conflicts[group.name] = group.description

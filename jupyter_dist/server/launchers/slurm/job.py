@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, Ending, NamedLauncher, Queued
+from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, EndsSoon, NamedLauncher, Queued
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached
 
@@ -100,7 +100,7 @@ class SlurmJob(Allocation):
         is_shortened = was is not None and was - ends_at > SHORTENED_SECONDS
         why = "Slurm ends the job early: it is preempted, or its time limit was lowered." if is_shortened else ""
         self._warned_of = ends_at
-        self.publish(Ending(ends_at, why or words.ended("TIMEOUT").replace("has reached", "is about to reach")))
+        self.publish(EndsSoon(ends_at, why or words.ended("TIMEOUT").replace("has reached", "is about to reach")))
 
     def _end(self, state: str) -> None:
         self.files.read()

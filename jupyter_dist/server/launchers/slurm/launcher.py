@@ -22,7 +22,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
-from jupyter_dist.server.launchers.tools import Detached, Said, ToolError, run, start_detached
+from jupyter_dist.server.launchers.tools import Detached, ToolError, ToolResult, run, start_detached
 from jupyter_dist.server.traits import Seconds
 from jupyter_dist.system.files.private import open_above
 
@@ -256,7 +256,7 @@ class SlurmLauncher(Launcher):
 
     async def _tool(
         self, tool: str, *arguments: str, env: Mapping[str, str] | None = None, seconds: float | None = None
-    ) -> Said:
+    ) -> ToolResult:
         path = shutil.which(tool) or tool
         environ = {**_environment(os.environ if env is None else env), **TIME_ENV}
         return await run([path, *arguments], environ, seconds or self.command_seconds)
