@@ -254,7 +254,7 @@ class Agent:
     def _after_output(self, ended: Execution) -> After:
         """Return when an end is sent: after the cell's output, unless that is behind a flood and can be read later."""
         journal = self.need_group().journal
-        num_bytes = 0 if ended.begin_seq is None else journal.take_said(ended.id)  # nothing, if it never began
+        num_bytes = 0 if ended.begin_seq is None else journal.take_output_bytes(ended.id)  # nothing, if it never began
         can_be_read = num_bytes is not None and num_bytes <= MAX_OVERTAKEN_BYTES and not journal.is_full
         return After(journal.last_seq, time.monotonic() + OVERTAKE_SECONDS if can_be_read else math.inf)
 

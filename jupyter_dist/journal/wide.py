@@ -1,24 +1,24 @@
-"""Records of many ranks in one: what a thousand ranks say in the same moment is a few records, not thousands.
+"""Records of many ranks in one: a thousand ranks that print in the same moment make a few records, not thousands.
 
-A wide record has `ranks` in place of `rank`. Its payload is what each of them said. If they said different things, it
-is their payloads one after the other, in the order of the ranks, and `sizes` has the lengths. `seconds` is a list, too.
+A wide record has `ranks` in place of `rank`. Its payload is that of each of them. If their payloads differ, it is all
+of them one after the other, in the order of the ranks, and `sizes` has the lengths. `seconds` is a list, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 from typing import Any
 
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
-from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.frames import Header, encode_frame
 
 from .sound import is_sound, is_time, is_wide
 
 MAX_PART_BYTES = 4096  # longer payloads share a record only if they are the same
 MAX_SHARED_BYTES = 1 << 20  # and longer ones never: a forged record must not cost as much for each rank of a group
 
-Said = tuple[Header, bytes]
+SingleRecord = tuple[Header, bytes]  # header and payload of a record of one rank, or of none
 
 
 def ranks_of(header: Header) -> tuple[int, ...] | None:
@@ -31,8 +31,8 @@ def ranks_of(header: Header) -> tuple[int, ...] | None:
     return None if rank is None else (rank,)
 
 
-def each_rank(header: Header, payload: bytes) -> Iterator[Said]:
-    """Yield the record of each of its ranks, all with its number; a record that is not wide itself."""
+def each_rank(header: Header, payload: bytes) -> Iterator[SingleRecord]:
+    """Yield a record of each rank of a wide record, all with its number; any other record as it is."""
     if not is_wide(header):
         yield header, payload
         return
@@ -40,8 +40,8 @@ def each_rank(header: Header, payload: bytes) -> Iterator[Said]:
     yield from _narrow(header, payload, ranks, range(len(ranks)))
 
 
-def alike(header: Header, payload: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:
-    """Yield what the ranks of a record said, once for ranks that said the same. Their seconds are not part of that."""
+def each_payload(header: Header, payload: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Yield the payloads of a record with the ranks that have them; one payload for all ranks if they have the same."""
     if not is_wide(header):
         yield (header["rank"],), payload
         return
@@ -55,15 +55,15 @@ def alike(header: Header, payload: bytes) -> Iterator[tuple[tuple[int, ...], byt
         start += size
 
 
-def of_rank(header: Header, payload: bytes, rank: int) -> Said:
-    """Return the record of one of its ranks; a record that is not wide itself."""
+def of_rank(header: Header, payload: bytes, rank: int) -> SingleRecord:
+    """Return the record of one rank of a wide record; any other record as it is."""
     if not is_wide(header):
         return header, payload
     ranks = expand_ranks(header["ranks"])
     return next(_narrow(header, payload, ranks, [ranks.index(rank)]))
 
 
-def _narrow(header: Header, payload: bytes, ranks: tuple[int, ...], indices: Iterable[int]) -> Iterator[Said]:
+def _narrow(header: Header, payload: bytes, ranks: tuple[int, ...], indices: Iterable[int]) -> Iterator[SingleRecord]:
     """Yield the records of the ranks at these places."""
     sizes, seconds = header.get("sizes"), header.get("seconds")
     if sizes is None and len(payload) > MAX_SHARED_BYTES:
@@ -76,52 +76,96 @@ def _narrow(header: Header, payload: bytes, ranks: tuple[int, ...], indices: Ite
         yield {**common, "rank": ranks[index], **own}, part
 
 
-class _Waiting:
-    """What some ranks said, and is alike but for its payload and its seconds."""
+def split(header: Header, payload: bytes) -> tuple[tuple[int, ...], list[bytes]]:
+    """Return the ranks of a record of one or more ranks, and the payload of each.
 
-    def __init__(self, kind: str, first: bytes, fields: Header, has_seconds: bool) -> None:
+    Raises:
+        ValueError: the header does not fit the payload, or names no ranks.
+    """
+    if not is_wide(header):
+        if type(header.get("rank")) is not int:
+            raise ValueError("a record without ranks")
+        return (header["rank"],), [payload]
+    ranks, sizes = expand_ranks(str(header["ranks"])), header.get("sizes")
+    if not ranks:
+        raise ValueError("a record without ranks")
+    if sizes is None:
+        if len(payload) > MAX_SHARED_BYTES and len(ranks) > 1:
+            raise ValueError("a payload that is too long for several ranks")
+        return ranks, [payload] * len(ranks)
+    if not isinstance(sizes, list) or any(type(size) is not int or size < 0 for size in sizes):
+        raise ValueError("sizes that are no sizes")
+    if len(sizes) != len(ranks) or sum(sizes) != len(payload):
+        raise ValueError("sizes that do not fit the payload")
+    return ranks, [payload[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+
+
+def split_list(header: Header, name: str, num_ranks: int) -> list[Any] | None:
+    """Return a field that each rank of a record has for itself, as a list; None if they have no such field.
+
+    Raises:
+        ValueError: the list does not have an entry for each rank.
+    """
+    if name not in header:
+        return None
+    values = header[name] if is_wide(header) else [header[name]]
+    if not isinstance(values, list) or len(values) != num_ranks:
+        raise ValueError(f"'{name}' does not have an entry for each rank")
+    return values
+
+
+class _OpenRecord:
+    """A record to which ranks can be added: theirs is alike but for payload and own fields, such as seconds."""
+
+    def __init__(self, kind: str, first: bytes, fields: Header, names: tuple[str, ...]) -> None:
         self._kind = kind
         self._first = first
-        self._fields = fields  # all but its ranks and its seconds
-        self._has_seconds = has_seconds
-        self._said: dict[int, tuple[bytes, Any]] = {}  # payload and seconds, by rank
+        self._fields = fields  # all but ranks and own fields
+        self._names = names  # of the own fields
+        self._parts: dict[int, tuple[Any, ...]] = {}  # payload and own fields, by rank
 
     def takes(self, payloads: Sequence[bytes]) -> bool:
-        """Whether records of its sort with these payloads may be added."""
+        """Whether ranks with these payloads may be added."""
         if max(map(len, payloads)) <= MAX_PART_BYTES >= len(self._first):
             return True
         return len(self._first) <= MAX_SHARED_BYTES and all(payload == self._first for payload in payloads)
 
-    def add(self, ranks: Sequence[int], payloads: Sequence[bytes], seconds: Sequence[Any] | None) -> None:
-        """Add what ranks said."""
-        own = zip(payloads, seconds or repeat(None, len(payloads)), strict=True)
-        self._said.update(zip(ranks, own, strict=True))
+    def add(self, ranks: Sequence[int], payloads: Sequence[bytes], own: Iterable[Sequence[Any]]) -> None:
+        """Add ranks, each with its payload and its own fields."""
+        self._parts.update(zip(ranks, zip(payloads, *own, strict=True), strict=True))
 
-    def record(self) -> tuple[str, bytes, Header]:
+    def finish(self) -> tuple[str, bytes, Header]:
         """Return kind, payload and fields of the record."""
-        ranks = sorted(self._said)
-        payloads, seconds = zip(*map(self._said.__getitem__, ranks), strict=True)
+        ranks = sorted(self._parts)
+        payloads, *own = zip(*map(self._parts.__getitem__, ranks), strict=True)
         if len(ranks) == 1:
-            own = {"seconds": seconds[0]} if self._has_seconds else {}
-            return self._kind, self._first, {**self._fields, **own, "rank": ranks[0]}
+            single = {name: values[0] for name, values in zip(self._names, own, strict=True)}
+            return self._kind, self._first, {**self._fields, **single, "rank": ranks[0]}
         fields = {**self._fields, "ranks": format_ranks(ranks)}
-        if self._has_seconds:
-            fields["seconds"] = list(seconds)
+        fields.update(zip(self._names, map(list, own), strict=True))
         if payloads.count(self._first) == len(payloads):
             return self._kind, self._first, fields
         return self._kind, b"".join(payloads), {**fields, "sizes": [len(payload) for payload in payloads]}
 
 
-class Gathering:
-    """Records of ranks that were said in one turn of the event loop. What one rank said stays in its order."""
+class RecordJoiner:
+    """Joins the records that ranks make in one turn of the event loop; those of one rank stay in their order.
+
+    Every agent does that, the head of a group on nodes with the records that node agents have joined. It is where an
+    agent validates what ranks, or another agent, have sent.
+    """
 
     def __init__(self) -> None:
-        self._waiting: list[_Waiting] = []
-        self._alike: dict[tuple[Any, ...], int] = {}  # the last one of each sort
-        self._last: dict[int, int] = {}  # the last one of each rank
+        self._open: list[_OpenRecord] = []
+        self._latest: dict[bytes, int] = {}  # the last record with these fields
+        self._latest_of: dict[int, int] = {}  # the last record of each rank
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._open)
+
+    def has(self, rank: int) -> bool:
+        """Whether there is a record of that rank."""
+        return rank in self._latest_of
 
     def add(
         self,
@@ -129,32 +173,35 @@ class Gathering:
         kind: str,
         payloads: Sequence[bytes],
         fields: Header,
-        seconds: Sequence[float | None] | None = None,
+        own: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        """Add what ranks said, to each its payload and, if there are any, its seconds; the fields are alike.
+        """Add a record of ranks, each with its payload and its own fields (by name); all other fields are alike.
 
         Raises:
             ValueError: a field is not as readers need it.
         """
-        if seconds is not None and not all(one is None or is_time(one) for one in seconds):
+        own = own or {}
+        if not all(one is None or is_time(one) for one in own.get("seconds", ())):
             raise ValueError(f"an invalid {kind}")
         if len(ranks) > 1 and max(map(len, payloads)) > MAX_PART_BYTES:
             for index, rank in enumerate(ranks):
-                self.add([rank], kind, [payloads[index]], fields, seconds and [seconds[index]])
+                one = {name: [values[index]] for name, values in own.items()}
+                self.add([rank], kind, [payloads[index]], fields, one)
             return
-        sort = kind, fields.get("execution_id"), fields.get("name"), fields.get("status"), seconds is not None
-        index = self._alike.get(sort, -1)
-        if index <= max(map(self._last.get, ranks, repeat(-1))) or not self._waiting[index].takes(payloads):
+        names = tuple(own)
+        key = encode_frame({"kind": kind, "own": names, **fields})
+        index = self._latest.get(key, -1)
+        if index <= max(map(self._latest_of.get, ranks, repeat(-1))) or not self._open[index].takes(payloads):
             if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": ranks[0], **fields}):
                 raise ValueError(f"an invalid {kind}")
-            index = self._alike[sort] = len(self._waiting)
-            self._waiting.append(_Waiting(kind, payloads[0], fields, seconds is not None))
-        self._waiting[index].add(ranks, payloads, seconds)
-        self._last.update(zip(ranks, repeat(index)))
+            index = self._latest[key] = len(self._open)
+            self._open.append(_OpenRecord(kind, payloads[0], fields, names))
+        self._open[index].add(ranks, payloads, own.values())
+        self._latest_of.update(zip(ranks, repeat(index)))
 
     def take(self) -> list[tuple[str, bytes, Header]]:
         """Return kind, payload and fields of each record, in order, and start with none."""
-        waiting, self._waiting = self._waiting, []
-        self._alike.clear()
-        self._last.clear()
-        return [one.record() for one in waiting]
+        finished, self._open = self._open, []
+        self._latest.clear()
+        self._latest_of.clear()
+        return [record.finish() for record in finished]

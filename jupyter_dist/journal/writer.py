@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .blocks import BlockWriter, index_path
 from .overflow import Overflow
 from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix
-from .wide import Gathering, each_rank
+from .wide import RecordJoiner, each_rank
 
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0
@@ -55,8 +55,8 @@ class JournalWriter:
         self._told_at = 0.0
         self._last_trouble = ""
         self._last_seq = 0
-        self._soon: Callable[[Callable[[], None]], object] = lambda flush: flush()  # at once, until `gather`
-        self._gathering = Gathering()
+        self._soon: Callable[[Callable[[], None]], object] = lambda flush: flush()  # at once, until `join_records`
+        self._joiner = RecordJoiner()
         self.overflow = Overflow()
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
@@ -68,7 +68,7 @@ class JournalWriter:
         self._is_cut = False  # segments were removed because of the quota
         self._looked_at = 0.0
         self._looked_bytes = 0  # written since the last check of free space
-        self._said: dict[str, int] = {}  # bytes of output by execution, of those that have begun
+        self._output_bytes: dict[str, int] = {}  # bytes of output by execution, of those that have begun
 
     @property
     def disk(self) -> str:
@@ -93,23 +93,23 @@ class JournalWriter:
         """Whether the disk did not take the last record."""
         return self._is_full
 
-    def take_said(self, execution_id: str) -> int | None:
+    def take_output_bytes(self, execution_id: str) -> int | None:
         """Return the bytes of output of an execution since it began, and count no further; None if not counted."""
         self.flush()
-        return self._said.pop(execution_id, None)
+        return self._output_bytes.pop(execution_id, None)
 
-    def gather(self, soon: Callable[[Callable[[], None]], object]) -> None:
-        """Let ranks share records from now on; `soon` calls something in the next turn of the event loop."""
+    def join_records(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        """Let ranks share records from now on; `soon` calls a function in the next turn of the event loop."""
         self._soon = soon
 
     def append_of(self, rank: int, kind: str, payload: bytes = b"", **fields: Any) -> None:
-        """Write a record of a rank, with what other ranks say in this turn of the event loop (wide.py).
+        """Write a record of a rank, joined with those of other ranks in this turn of the event loop (wide.py).
 
         Raises:
             ValueError: a field is not as readers need it.
         """
-        seconds = [fields.pop("seconds")] if "seconds" in fields else None
-        self.append_of_all([rank], kind, [payload], fields, seconds)
+        own = {"seconds": [fields.pop("seconds")]} if "seconds" in fields else None
+        self.append_of_all([rank], kind, [payload], fields, own)
 
     def append_of_all(
         self,
@@ -117,22 +117,22 @@ class JournalWriter:
         kind: str,
         payloads: Sequence[bytes],
         fields: Header,
-        seconds: Sequence[float | None] | None = None,
+        own: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        """Write what several ranks say, as if each said it: the fields are alike, payload and seconds are its own.
+        """Write a record of several ranks. Each has its payload and its `own` fields, such as seconds.
 
         Raises:
             ValueError: a field is not as readers need it.
         """
-        is_first = not self._gathering
-        self._gathering.add(ranks, kind, payloads, fields, seconds)
+        is_first = not self._joiner
+        self._joiner.add(ranks, kind, payloads, fields, own)
         if is_first:
             self._soon(self.flush)
 
     def flush(self) -> None:
-        """Write the records of ranks that are gathered. Idempotent."""
-        if self._gathering:
-            for kind, payload, fields in self._gathering.take():
+        """Write the records of ranks that are being joined. Idempotent."""
+        if self._joiner:
+            for kind, payload, fields in self._joiner.take():
                 self._append(kind, payload, fields)
 
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
@@ -163,9 +163,9 @@ class JournalWriter:
     def _count(self, header: Header, num_bytes: int) -> None:
         execution_id = header.get("execution_id")
         if header["kind"] == "begin":
-            self._said.setdefault(header["execution_id"], 0)
-        elif execution_id in self._said:
-            self._said[execution_id] += num_bytes
+            self._output_bytes.setdefault(header["execution_id"], 0)
+        elif execution_id in self._output_bytes:
+            self._output_bytes[execution_id] += num_bytes
 
     def begin_again(self) -> None:
         """Continue in a new folder, because another program has removed the one with what was written."""
@@ -175,7 +175,7 @@ class JournalWriter:
         self.directory.mkdir(mode=0o700, exist_ok=True)
 
     def close(self) -> None:
-        """Write what is gathered, and close the current segment."""
+        """Write the records that are being joined, and close the current segment."""
         self.flush()
         self._close_segment()
 

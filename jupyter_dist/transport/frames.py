@@ -50,6 +50,13 @@ def unpack(header: Header, payload: bytes) -> tuple[Header, bytes]:
     return {**decode_header(payload[:length]), **own}, payload[length:]
 
 
+def decode_frame(frame: bytes) -> tuple[Header, bytes]:
+    """Return header and payload of one whole frame. Raises FrameError if the header is invalid."""
+    header_length, _ = LENGTHS.unpack_from(frame)
+    body = LENGTHS.size + header_length
+    return decode_header(frame[LENGTHS.size : body]), frame[body:]
+
+
 def check_lengths(header_length: int, payload_length: int) -> None:
     """Raise FrameError if a length is over its limit."""
     if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
@@ -98,28 +105,34 @@ class FrameDecoder:
             del self._buffer[:start]
 
 
-class FrameBounds:
-    """Where frames begin and end in bytes that come in parts, without looking into them."""
+class FrameSplitter:
+    """Divides bytes into frames. Long frames are not kept until they are complete, but passed on in parts."""
 
-    def __init__(self) -> None:
-        self._lengths = b""  # of a frame whose lengths have come in part
-        self._left = 0  # of the frame that has come in part
+    def __init__(self, max_bytes: int) -> None:
+        """`max_bytes` is the length of the longest frame that is passed on as a whole."""
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._left = 0  # of a long frame, of which a part was passed on
 
-    def feed(self, data: bytes) -> bool:
-        """Take the next bytes; return whether they are whole frames."""
-        began_between = self._is_between()
-        at = min(self._left, len(data))
-        self._left -= at
-        while at < len(data):
-            missing = LENGTHS.size - len(self._lengths)
-            self._lengths += data[at : at + missing]
-            at += missing
-            if len(self._lengths) == LENGTHS.size:
-                length = sum(LENGTHS.unpack(self._lengths))
-                self._lengths = b""
-                self._left = max(0, length - max(0, len(data) - at))
-                at += length
-        return began_between and self._is_between()
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
+        """Yield bytes, and whether they are one whole frame. Those of a short frame wait until it is complete."""
+        self._buffer += data
+        while self._buffer:
+            if not self._left:
+                if len(self._buffer) < LENGTHS.size:
+                    return
+                length = LENGTHS.size + sum(LENGTHS.unpack_from(self._buffer))
+                if length <= self._max_bytes:
+                    if len(self._buffer) < length:
+                        return
+                    yield self._take(length), True
+                    continue
+                self._left = length
+            part = self._take(min(self._left, len(self._buffer)))
+            self._left -= len(part)
+            yield part, False
 
-    def _is_between(self) -> bool:
-        return not self._left and not self._lengths
+    def _take(self, length: int) -> bytes:
+        taken = bytes(self._buffer[:length])
+        del self._buffer[:length]
+        return taken

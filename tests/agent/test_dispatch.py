@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from jupyter_dist.agent.group.cells.execution import Execution
 from jupyter_dist.agent.group.group import Group
-from jupyter_dist.agent.processes.alike import Said, hear
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
@@ -65,7 +64,7 @@ class Ranks:
             rank = busy[index % len(busy)]
             state = "broken" if is_broken else "ok"
             reply = {"t": "reply", "execution_id": rank.execution_id, "status": status, "seconds": 0.1}
-            hear([rank], Said.by_one({**reply, "process_group": state, "collective_seq": index}, b""))
+            rank.receive({**reply, "process_group": state, "collective_seq": index}, b"")
 
     async def die(self, index) -> None:
         if living := self.group.living():

@@ -41,7 +41,7 @@ def turns():
 @pytest.fixture
 def journal(tmp_path, turns):
     journal = JournalWriter(tmp_path)
-    journal.gather(turns.call_soon)
+    journal.join_records(turns.call_soon)
     return journal
 
 
@@ -69,7 +69,7 @@ turns_of = st.lists(st.lists(streams | ends, max_size=20), max_size=4)
 def test_each_rank_has_said_what_it_said_in_its_order(said, tmp_path_factory):
     directory, turns = tmp_path_factory.mktemp("journal"), Turns()
     journal = JournalWriter(directory)
-    journal.gather(turns.call_soon)
+    journal.join_records(turns.call_soon)
     wanted = {rank: [] for rank in range(RANKS)}
     for turn in said:
         for rank, (kind, fields), value in turn:
@@ -96,7 +96,7 @@ def test_each_rank_has_said_what_it_said_in_its_order(said, tmp_path_factory):
 def test_a_view_is_the_same_as_of_single_records(said, tmp_path_factory):
     directory, turns = tmp_path_factory.mktemp("journal"), Turns()
     journal = JournalWriter(directory)
-    journal.gather(turns.call_soon)
+    journal.join_records(turns.call_soon)
     for turn in said:
         for rank, (kind, fields), value in turn:
             if kind == "stream":

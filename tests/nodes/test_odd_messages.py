@@ -22,13 +22,13 @@ JSON = st.recursive(
     max_leaves=6,
 )
 SOUND = {"t": "store", "c": 3, "q": {"do": "set", "store": "0", "key": "k"}}
-KINDS = ("out", "answer", "exited", "store", "store_left", "warm", "heard")
+KINDS = ("records", "channel", "answer", "exited", "store", "store_left", "warm", "heard")
 
 
 def odd_messages():
     """Messages as a node sends them, with fields that are missing, or are something else."""
     question = st.dictionaries(st.sampled_from(["do", "store", "key", "keys", "amount", "expected"]), JSON, max_size=5)
-    fields = st.dictionaries(st.sampled_from(["c", "q", "p", "id", "ok", "parts", "json", "error", "code"]), JSON)
+    fields = st.dictionaries(st.sampled_from(["c", "q", "p", "id", "ok", "records", "json", "error", "code"]), JSON)
     deeds = st.sampled_from(["set", "add", "get", "wait", "check", "compare_set", "deliver", "fetch", "break"])
     asked = st.tuples(question, deeds).map(lambda found: {"t": "store", "c": 3, "q": {**found[0], "do": found[1]}})
     return asked | st.tuples(fields, st.sampled_from(KINDS)).map(lambda found: {**found[0], "t": found[1]})
@@ -226,9 +226,9 @@ def test_a_node_that_never_ends_its_messages_loses_the_rank_and_not_the_heads_me
         half = encode_frame({"t": "x"}, bytes(most // 2))[:-1]
         for number in range(3):
             for start in range(0, len(half), 1 << 16):
-                node._said([number], ("channel", half[start : start + (1 << 16)]))
+                node._take({"t": "channel", "p": number}, half[start : start + (1 << 16)])
         assert [rank.is_lost for rank in ranks] == [False, True, True]
-        node._said([0], ("channel", b"\0"))  # the message of rank 0 is complete
+        node._take({"t": "channel", "p": 0}, b"\0")  # the message of rank 0 is complete
         assert (node._processes[0].pending_bytes, node._pending) == (0, {})
 
     asyncio.run(check())

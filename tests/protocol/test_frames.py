@@ -1,5 +1,3 @@
-from itertools import accumulate
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,9 +5,9 @@ from hypothesis import strategies as st
 from jupyter_dist.transport.frames import (
     LENGTHS,
     MAX_HEADER_BYTES,
-    FrameBounds,
     FrameDecoder,
     FrameError,
+    FrameSplitter,
     encode_frame,
 )
 
@@ -30,14 +28,13 @@ def test_frames_come_back_however_the_bytes_are_split(frames, size):
     st.lists(st.builds(encode_frame, headers, st.binary(max_size=50)), max_size=6),
     st.lists(st.integers(0, 99), max_size=9),
 )
-def test_where_frames_begin_and_end_is_known_however_the_bytes_are_split(frames, sizes):
-    data, bounds = b"".join(frames), FrameBounds()
-    between = {0, *accumulate(map(len, frames))}
-    start = 0
+def test_short_frames_are_whole_and_long_ones_in_parts_however_the_bytes_are_split(frames, sizes):
+    data, splitter, start, found = b"".join(frames), FrameSplitter(40), 0, []
     for size in [*sizes, len(data)]:
-        end = min(len(data), start + size)
-        assert bounds.feed(data[start:end]) is (start in between and end in between)
-        start = end
+        found += splitter.feed(data[start : start + size])
+        start += size
+    assert b"".join(part for part, _ in found) == data
+    assert [part for part, is_frame in found if is_frame] == [frame for frame in frames if len(frame) <= 40]
 
 
 @given(st.binary(max_size=300))

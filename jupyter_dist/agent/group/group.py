@@ -55,7 +55,7 @@ class Group:
         self.journal = JournalWriter(
             directory / "journal", on_records, on_group, spec.journal_bytes, spec.user_journal_bytes
         )
-        self.journal.gather(asyncio.get_running_loop().call_soon)
+        self.journal.join_records(asyncio.get_running_loop().call_soon)
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, on_execution)
         self.comms = Comms()

@@ -1,4 +1,4 @@
-"""A rank on a node agent's machine: what it says goes to the link, in order, and what it is told comes from there."""
+"""The channel to a rank on a node agent's machine, for the head: what is read goes to the link, in order."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from jupyter_dist.agent.processes.starting.process import ProcessHandle, RankDes
 
 CHUNK_BYTES = 256 << 10
 
-Say = Callable[[str, bytes], None]  # the name of the stream, and data
+OnRead = Callable[[str, bytes], None]  # `channel`, `stdout` or `stderr`, and data; no data: the channel is closed
 
 
 class LocalRank:
     """The node agent's ends of a rank's channel and pipes."""
 
-    def __init__(self, number: int, say: Say) -> None:
+    def __init__(self, number: int, rank: int, on_read: OnRead) -> None:
+        """`number` is that of the process, as the head counts them."""
         self.number = number
+        self.rank = rank
         self.handle: ProcessHandle | None = None
-        self._say = say
+        self._on_read = on_read
         self._sock: socket.socket | None = None
-        self._pipes = RankPipes(say)
+        self._pipes = RankPipes(on_read)
         self._to_write: list[bytes] = []
         self._listens = False
 
@@ -37,7 +39,7 @@ class LocalRank:
             return RankDescriptors(child.detach(), stdout, stderr)
 
     def listen(self, is_full: bool) -> None:
-        """Pass on what the rank says, or let it wait for the link, as it would for a full pipe."""
+        """Read the channel and the pipes, or leave the rank waiting for the link, as it would for a full pipe."""
         if self._sock is None or self._listens is not is_full:
             return
         self._listens = not is_full
@@ -50,21 +52,21 @@ class LocalRank:
             self._pipes.listen()
 
     def write(self, data: bytes) -> None:
-        """Tell the rank something."""
+        """Send bytes to the rank."""
         self._to_write.append(data)
         self._flush()
 
     def close_channel(self) -> None:
-        """Let the rank see that the head has let go of it."""
+        """Close the channel for writing, which the rank notices."""
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 self._sock.shutdown(socket.SHUT_WR)
 
     def drain(self) -> None:
-        """Pass on all that it has said: it has ended."""
+        """Read the rest of what the process, which has ended, has written."""
         self._pipes.drain()
         while self._sock is not None and (data := self._read()):
-            self._say("channel", data)
+            self._on_read("channel", data)
         self._pipes.drain()
 
     def close(self) -> None:
@@ -81,10 +83,10 @@ class LocalRank:
         data = self._read()
         self._pipes.drain()  # what C code wrote before this must precede it (docs/messaging.md)
         if data:
-            self._say("channel", data)
+            self._on_read("channel", data)
         elif data is not None and self._sock is not None:
             asyncio.get_running_loop().remove_reader(self._sock)
-            self._say("channel", b"")
+            self._on_read("channel", b"")
 
     def _read(self) -> bytes | None:
         """Return what the channel has: nothing at its end, None if there is nothing now."""

@@ -1,4 +1,4 @@
-"""A node agent: dials the head, starts ranks on this machine, and passes on what they say, until the group ends."""
+"""A node agent: dials the head, starts ranks on this machine, and sends their output, until the group ends."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
 from jupyter_dist.transport.tasks import start_task
 
 from .joinfile import JoinFile, interface_of
-from .localrank import CHUNK_BYTES, LocalRank
-from .saying import Sayings
+from .localrank import LocalRank
+from .outgoing import OutgoingRecords
 from .sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .stores import StoreDoor
 
@@ -73,7 +73,7 @@ class NodeAgent:
         self._folder = folder or Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
         self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
-        self._sayings = Sayings(self._conversation.send)  # in this turn of the event loop
+        self._outgoing = OutgoingRecords(self._conversation.send)
         self._by_process: dict[ProcessHandle, LocalRank] = {}
         self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
         self._new_start_method = start_method
@@ -204,7 +204,7 @@ class NodeAgent:
         self._conversation.connected(self._sock.send, int(header["received"]))
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
-        self._sayings.flush()
+        self._outgoing.flush()
         self._conversation.send(header, payload)
 
     def _take(self, header: Header, payload: bytes) -> None:
@@ -252,7 +252,7 @@ class NodeAgent:
         spec = self._own_spec(RankSpec.from_dict(header["spec"]))
         await self._start_method.prepare(Preparing(IMPORT_SECONDS))
         number = int(header["p"])
-        rank = self._ranks[number] = LocalRank(number, lambda name, data: self._say(number, name, data))
+        rank = self._ranks[number] = LocalRank(number, spec.rank, lambda name, data: self._on_read(rank, name, data))
         try:
             with open_descriptors(rank.open) as fds:
                 rank.handle = await self._start_method.start(spec, fds)
@@ -299,16 +299,22 @@ class NodeAgent:
 
     # -- its ranks ------------------------------------------------------------------------------------------
 
-    def _say(self, number: int, name: str, data: bytes) -> None:
-        """Pass on what a rank said, with what others say in this turn of the event loop."""
-        if not self._sayings:
+    def _on_read(self, rank: LocalRank, name: str, data: bytes) -> None:
+        """Send what was read of a rank, with what is read of others in this turn of the event loop."""
+        had_some = bool(self._outgoing)
+        if name == "channel":
+            self._outgoing.add_bytes(rank.number, rank.rank, data)
+        else:
+            self._outgoing.add_text(rank.rank, name, data)
+        if not had_some and self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._sayings.add(number, name, data)
-        if self._sayings.num_bytes >= CHUNK_BYTES:
-            self._flush()
+        self._pause_if_full()
 
     def _flush(self) -> None:
-        self._sayings.flush()
+        self._outgoing.flush()
+        self._pause_if_full()
+
+    def _pause_if_full(self) -> None:
         if self._conversation.is_full:
             self._listen_all()
 
@@ -325,7 +331,7 @@ class NodeAgent:
         rank.drain()
         rank.close()
         self._ranks.pop(rank.number, None)
-        self._sayings.forget(rank.number)
+        self._outgoing.forget(rank.number)
         told = {name: getattr(ending, name) for name in ("code", "signal", "peak_bytes", "because", "killed")}
         self._send(*pack({"t": "exited", "p": rank.number}, {**told, "out_of_memory": ending.out_of_memory}))
 

@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.agent.processes import alike
-from jupyter_dist.agent.processes.alike import Said
+from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.records import RankRecord
 from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import SETTLE_SECONDS, OnExit, ProcessHandle, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -29,7 +29,6 @@ from jupyter_dist.transport.tasks import start_task
 
 from .files import FileDoor
 from .hello import one_line
-from .saying import Bytes, each_said
 from .sockets import LinkConversation
 from .stores import LinkStores
 
@@ -73,38 +72,35 @@ class RemoteProcess:
         self._node = node
         self.rank: RankProcess | None = None  # receives the messages
         self._decoder = FrameDecoder()
-        self._early: list[Bytes | Said] = []  # what it said before `listen`
+        self._early: list[bytes | RankRecord] = []  # what has arrived before `listen`
         self._is_over = False
 
     def listen(self, rank: RankProcess) -> None:
-        """Pass on what the rank says, from its first word on."""
+        """Begin to pass on messages and output, including those that have arrived before."""
         self.rank = rank
         early, self._early = self._early, []
-        for said in early:
-            self.said(said)
+        for arrived in early:
+            self.receive(arrived)
 
-    def said(self, said: Bytes | Said) -> None:
-        """Handle what the rank said."""
+    def receive(self, arrived: bytes | RankRecord) -> None:
+        """Handle bytes of the rank's channel, or a record of it."""
         if self.rank is None:
             if not self._is_over:
-                self._early.append(said)
-        elif isinstance(said, Said):
-            alike.hear_together([self.rank], said)
-        else:
-            self._hear(self.rank, *said)
+                self._early.append(arrived)
+        elif isinstance(arrived, RankRecord):
+            records.handle_or_lose([self.rank], arrived)
+        elif not arrived:
+            self.rank.lost_channel()
+        elif not self.rank.is_mute:
+            self._decode(self.rank, arrived)
 
-    def _hear(self, rank: RankProcess, name: str, data: bytes) -> None:
-        if name != "channel":
-            rank.receive_text(name, data)
-        elif not data:
+    def _decode(self, rank: RankProcess, data: bytes) -> None:
+        try:
+            for header, payload in self._decoder.feed(data):
+                rank.receive(header, payload)
+        except Exception:  # whatever another machine sends, only this rank is affected
+            log.exception("Rank %d sent an invalid message", rank.rank)
             rank.lost_channel()
-        elif not rank.is_mute:
-            try:
-                for header, payload in self._decoder.feed(data):
-                    rank.receive(header, payload)
-            except Exception:  # whatever another machine sends, only this rank is affected
-                log.exception("Rank %d sent an invalid message", rank.rank)
-                rank.lost_channel()
 
     async def read_last(self) -> None:
         """Do nothing: a node agent passes on all that a rank has written before it reports the rank's end."""
@@ -123,7 +119,7 @@ class RemoteProcess:
     @property
     def pending_bytes(self) -> int:
         """Return how much is kept of what it said: before `listen`, or of a message that is not complete."""
-        early = sum(len(said[1]) for said in self._early if not isinstance(said, Said))
+        early = sum(one.num_bytes if isinstance(one, RankRecord) else len(one) for one in self._early)
         return early + (self._decoder.pending_bytes if self.rank is not None else 0)
 
     def refuse(self) -> None:
@@ -159,6 +155,7 @@ class RemoteNode:
     def _begin(self) -> None:
         self.conversation = LinkConversation(MAX_KEPT_BYTES)
         self._processes: dict[int, RemoteProcess] = {}
+        self._by_rank: dict[int, RemoteProcess] = {}  # the process of each rank that has one
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()
         self._pending: dict[int, int] = {}  # bytes of messages that are not complete, of each process with any
@@ -226,21 +223,38 @@ class RemoteNode:
                 self.conversation.send({"t": "in", "ps": numbers}, frame[start : start + CHUNK_BYTES])
 
     def _take(self, header: Header, payload: bytes) -> None:
-        if header["t"] != "out":
-            self._handle(header, payload, self._processes.get(int(header.get("p") or 0)))
-            return
-        for numbers, said in each_said(header, payload):
-            self._said(numbers, said)
+        process = self._processes.get(int(header.get("p") or 0))
+        if header["t"] == "records":
+            self._take_records(header["records"], payload)
+        elif header["t"] != "channel":
+            self._handle(header, payload, process)
+        elif process is not None:
+            process.receive(payload)
+            self._check_pending(process)
 
-    def _said(self, numbers: list[int], said: Bytes | Said) -> None:
-        processes = [self._processes.get(number) for number in numbers]
+    def _take_records(self, headers: list[Header], payloads: bytes) -> None:
+        start = 0
+        for header in headers:
+            end = start + header["bytes"]
+            if not start <= end <= len(payloads):
+                raise ValueError("records that do not fit their payloads")
+            payload, start = payloads[start:end], end
+            try:
+                self._take_record(*records.from_node(header, payload))
+            except Exception:  # those after it are of other ranks, or other cells
+                log.exception("Node %d sent an invalid record", self.node)
+
+    def _take_record(self, numbers: tuple[int, ...], record: RankRecord) -> None:
+        if not set(numbers).issubset(self.ranks):
+            raise ValueError("a record of ranks of another node")
+        processes = [self._by_rank.get(number) for number in numbers]
         ranks = [process.rank for process in processes if process is not None and process.rank is not None]
-        if isinstance(said, Said) and len(ranks) == len(numbers):
-            alike.hear_together(ranks, said)
+        if len(ranks) == len(numbers):
+            records.handle_or_lose(ranks, record)
             return
         for index, process in enumerate(processes):
-            if process is not None:
-                process.said(said.only([index]) if isinstance(said, Said) else said)
+            if process is not None:  # the others have ended
+                process.receive(record.of([index]))
                 self._check_pending(process)
 
     def _check_pending(self, process: RemoteProcess) -> None:
@@ -306,11 +320,11 @@ class RemoteNode:
         Raises:
             JupyterDistError: `start_failed`, naming the node.
         """
-        process = self._processes[number] = RemoteProcess(number, self)
+        process = self._processes[number] = self._by_rank[spec.rank] = RemoteProcess(number, self)
         try:
             header, _ = await self._ask("start", FORK_SECONDS, p=number, spec=spec.to_dict())
         except JupyterDistError as err:
-            self._processes.pop(number, process).ended()
+            self._forget(process)
             message = f"Rank {spec.rank} on {self.label}: {err.message}"
             raise JupyterDistError("start_failed", message, err.hint) from err
         except asyncio.CancelledError:  # the start is given up: the rank must see that its channel is closed
@@ -357,10 +371,14 @@ class RemoteNode:
             message = f"{self.label[0].upper()}{self.label[1:]} did not answer within {seconds:g} s."
             raise JupyterDistError("start_failed", message, "Look at the link between the machines.") from err
 
-    def _exited(self, process: RemoteProcess, ending: Ending) -> None:
+    def _forget(self, process: RemoteProcess) -> None:
         self._processes.pop(process.number, None)
         self._pending.pop(process.number, None)
+        self._by_rank = {rank: other for rank, other in self._by_rank.items() if other is not process}
         process.ended()
+
+    def _exited(self, process: RemoteProcess, ending: Ending) -> None:
+        self._forget(process)
         if process.handle is None:
             process.ending = ending
         else:

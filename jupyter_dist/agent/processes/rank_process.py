@@ -17,9 +17,9 @@ from jupyter_dist.protocol.states import RANK_LIFE, STARTING_RANK_STATES, RankSt
 from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 
-from . import alike
-from .alike import Said
+from . import records
 from .death import Ending, LastWords, describe_companions, exit_model
+from .records import RankRecord
 from .starting.process import ProcessHandle
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class RankProcess:
         self.last_words = LastWords()
         self.journal = journal
         self.listener = listener
-        self._last_execution_id: str | None = None
+        self.last_execution_id: str | None = None  # of the cell that output on its file descriptors belongs to
         self._killed_because: str | None = None
         self._left_because: str | None = None  # it was asked to exit
         self._mute: asyncio.TimerHandle | None = None
@@ -111,7 +111,6 @@ class RankProcess:
             "phase": self._on_phase,
             "ready": self._on_ready,
             "failed": self._on_failed,
-            **dict.fromkeys(alike.HANDLERS, self._on_said),
             "trace": self._on_trace,
             "from_rank": self._on_from_rank,
             "sync": self._on_sync,
@@ -191,15 +190,15 @@ class RankProcess:
             self._channel.send(frame)
 
     def begin(self, execution_id: str, frame: bytes) -> None:
-        """Run the rank's part of a cell (for alike.execute, which notifies the listener)."""
+        """Run the rank's part of a cell (for records.execute, which notifies the listener)."""
         RANK_LIFE.check(self.state, "busy")
         self._send(frame)  # first: it has the cell, or nothing has changed
-        self.execution_id = self._last_execution_id = execution_id
+        self.execution_id = self.last_execution_id = execution_id
         self._forget_interrupt()
         self._enter("busy")
 
     def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None) -> None:
-        """Handle the rank's reply, which is valid (for alike.py, which notifies the listener)."""
+        """Handle the rank's reply, which is valid (for records.handle, which notifies the listener)."""
         self.execution_id = None
         self._forget_interrupt()
         self.collective_seq = reply.get("collective_seq")
@@ -219,7 +218,7 @@ class RankProcess:
 
     def write(self, text: str) -> None:
         """Add a line of jupyter_dist's own to the output of the rank's last cell."""
-        self._keep_text("stderr", f"jupyter_dist: {text}\n".encode(), self._last_execution_id)
+        self.receive_text("stderr", f"jupyter_dist: {text}\n".encode())
 
     @property
     def interrupted_seconds(self) -> float:
@@ -296,11 +295,14 @@ class RankProcess:
 
     def receive(self, header: Header, payload: bytes) -> None:
         """Handle a message of the rank. Raises any exception if it is invalid; the channel is lost then."""
-        self._handlers[header["t"]](header, payload)
+        if not records.is_record(header):
+            self._handlers[header["t"]](header, payload)
+        elif (record := records.from_message(header, payload)) is not None:
+            records.handle([self], record)
 
     def receive_text(self, name: str, data: bytes) -> None:
         """Handle output on the file descriptors 1 and 2 of the process: `stdout` or `stderr`."""
-        self._keep_text(name, data, self._last_execution_id)
+        records.handle([self], RankRecord("stream", {"name": name}, [data]))
 
     @property
     def is_mute(self) -> bool:
@@ -322,9 +324,6 @@ class RankProcess:
     def _on_failed(self, header: Header, payload: bytes) -> None:
         self.last_words.add(payload)
         self.failure = f"{header['ename']}: {header['evalue']}"
-
-    def _on_said(self, header: Header, payload: bytes) -> None:
-        alike.hear([self], Said.by_one(header, payload))
 
     def _on_trace(self, header: Header, payload: bytes) -> None:
         if self.execution_id is not None and header["execution_id"] == self.execution_id:
@@ -348,8 +347,3 @@ class RankProcess:
             self._questions.answer(answer["id"], answer)
         else:
             self._questions.refuse(answer["id"], JupyterDistError.from_dict(answer.get("error")))
-
-    def _keep_text(self, name: str, data: bytes, execution_id: str | None) -> None:
-        self.journal.append_of(self.rank, "stream", data, execution_id=execution_id, name=name)
-        if name == "stderr":
-            self.last_words.add(data)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jupyter_dist.journal.wide import alike, each_rank
+from jupyter_dist.journal.wide import each_payload, each_rank
 from jupyter_dist.protocol import models
 
 from .content import DamagedContentError, read_content
@@ -45,7 +45,7 @@ class View:
         self.seq = seq
         kind = record["kind"]
         if kind in _OF_FEEDS:
-            for ranks, part in alike(record, payload):
+            for ranks, part in each_payload(record, payload):
                 with contextlib.suppress(DamagedContentError):
                     _OF_FEEDS[kind](self, ranks, record, part)
         elif kind == "begin":

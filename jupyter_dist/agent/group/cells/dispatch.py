@@ -10,7 +10,7 @@ from typing import Any
 from jupyter_dist.agent.group.cellcode.definitions import Definitions
 from jupyter_dist.agent.group.cellcode.needs import WORDS, find_need
 from jupyter_dist.agent.group.process_group import ProcessGroup
-from jupyter_dist.agent.processes import alike
+from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol import road
@@ -317,7 +317,7 @@ class Dispatcher:
         if spec.call is not None:
             header["t"], code = "call", json.dumps(spec.call).encode()
         frame = encode_frame(header, code)
-        alike.execute((self._ranks[rank] for rank in ranks), execution.id, frame)
+        records.execute((self._ranks[rank] for rank in ranks), execution.id, frame)
         self._on_change(execution)
 
     def _ranks_ended(
