@@ -6,7 +6,7 @@ of them one after the other, in the order of the ranks, and `sizes` has the leng
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 from typing import Any
 
@@ -157,7 +157,7 @@ class RecordJoiner:
 
     def __init__(self) -> None:
         self._open: list[_OpenRecord] = []
-        self._latest: dict[bytes, int] = {}  # the last record with these fields
+        self._latest: dict[Hashable, int] = {}  # the last record with these fields
         self._latest_of: dict[int, int] = {}  # the last record of each rank
 
     def __bool__(self) -> bool:
@@ -189,7 +189,7 @@ class RecordJoiner:
                 self.add([rank], kind, [payloads[index]], fields, one)
             return
         names = tuple(own)
-        key = encode_frame({"kind": kind, "own": names, **fields})
+        key = _key(kind, names, fields)
         index = self._latest.get(key, -1)
         if index <= max(map(self._latest_of.get, ranks, repeat(-1))) or not self._open[index].takes(payloads):
             if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": ranks[0], **fields}):
@@ -205,3 +205,13 @@ class RecordJoiner:
         self._latest.clear()
         self._latest_of.clear()
         return [record.finish() for record in finished]
+
+
+def _key(kind: str, names: tuple[str, ...], fields: Header) -> Hashable:
+    """Return a key that is the same for records that can be joined."""
+    key = (kind, names, *fields.items())
+    try:
+        hash(key)
+    except TypeError:  # a field of a reply, or an invalid one
+        return kind, names, encode_frame(fields)
+    return key
