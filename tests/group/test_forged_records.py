@@ -17,9 +17,8 @@ from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import segment_path
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import DamagedContentError, read_content
-from jupyter_dist.server.groups.group import ManagedGroup
-from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import log_text
+from jupyter_dist.server.mirror.mirror import GroupMirror
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.transport.frames import encode_frame
 
@@ -68,10 +67,10 @@ def framed(header, payload=b""):
 SPEC = {"world_size": WORLD_SIZE, "name": "g", "accelerator": "cpu", "backend": "gloo", "devices": [], "cwd": "/"}
 
 
-def lost_group(folder: Path) -> FollowedGroup:
+def lost_group(folder: Path) -> GroupMirror:
     """A group of which the journal alone is left."""
     (folder / "journal").mkdir()
-    group = ManagedGroup(GroupDirectory(folder), "s-1", lambda topic: None)
+    group = GroupMirror(GroupDirectory(folder), "s-1", lambda topic: None)
     group.status.take_remains({"spec": SPEC})
     group.mark_lost("")
     execution = {
@@ -96,16 +95,16 @@ GOOD = [
 GOOD = [({"at": 1.0, "execution_id": "e-good", **header}, payload) for header, payload in GOOD]
 
 
-def check_all_that_pages_are_given(group: ManagedGroup) -> None:
+def check_all_that_pages_are_given(group: GroupMirror) -> None:
     view = asyncio.run(group.view("e-good"))
     shown = json.dumps(view.snapshot().to_list(), allow_nan=False)
     assert "first" in shown
     assert "second" in shown
     for rank in range(WORLD_SIZE):
-        page = asyncio.run(group.log_page(rank, None, 1 << 20))
+        page = asyncio.run(group.history.log_page(rank, None, 1 << 20))
         json.dumps(page, allow_nan=False)
         assert all(record["rank"] == rank for record in page["records"])
-        for records in group.log_chunks(rank):
+        for records in group.history.log_chunks(rank, group.world_size):
             log_text(records)
     for known in list(group._views._views.values()):
         for item in known.snapshot().to_list():
@@ -202,7 +201,7 @@ def test_whatever_stands_in_group_json_the_group_can_be_shown_or_is_none(data):
         directory = GroupDirectory(Path(folder))
         (Path(folder) / "group.json").write_bytes(data)
         content = directory.read_group_json()
-        group = ManagedGroup(directory, "s-1", lambda topic: None)
+        group = GroupMirror(directory, "s-1", lambda topic: None)
         assert not group.agent_lives()
         if content.get("spec"):
             group.status.take_remains(content)

@@ -17,6 +17,7 @@ from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.http.page import subscriptions
 from jupyter_dist.server.mirror.link import AgentLink
+from jupyter_dist.server.mirror.mirror import GroupMirror
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.local import LocalSpawner
 
@@ -27,10 +28,10 @@ EXECUTION = {"type": "subscribe", "topic": "execution", "group": "small", "execu
 async def following(manager, folder, request, failure):
     with SmallAgent(folder, request, failure) as agent:
         await until_async(lambda: agent.is_ready)
-        group = ManagedGroup(GroupDirectory(folder), "s-1", manager.notify)
+        group = GroupMirror(GroupDirectory(folder), "s-1", manager.notify)
         group.status.take_remains({"spec": {"name": "small", "world_size": 1}})
         group.connect()
-        manager._groups[group.id] = group
+        manager._groups[group.id] = ManagedGroup(group)
         try:
             yield agent, group
         finally:
@@ -139,7 +140,7 @@ async def test_an_agent_is_asked_for_what_pages_watch_whenever_a_server_attaches
         async with page_of(manager) as (page, _):
             await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
             await until_async(lambda: agent.watched() == ["0", "1"], agent.watched)
-            await group._link.close()
+            await group.link.close()
             group.connect()
             await until_async(lambda: agent.watched() == ["0", "1", "1"], agent.watched)
 

@@ -29,9 +29,9 @@ def server_again(jp_serverapp):
             await app.manager.stop(end_groups=False)
         else:
             for group in app.manager.all():  # a killed server says nothing; the kernel frees its locks
-                await group._link.close()
-                group._ending = True
-                group.directory.release()
+                await group.mirror.link.close()
+                group.mirror.is_ending = True
+                group.mirror.directory.release()
             app.manager._spawner.detach()
         await begin_again(jp_serverapp).service.adopted()
 
@@ -130,7 +130,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     before = await api.ask("POST", "groups/g/script", {})
     history = await api.ask("GET", "groups/g/history")
     assert [cell["code"] for cell in history["cells"]] == ["x = 1", "1 / 0", "print('last words')"]
-    assert (await api.ask("GET", "groups/g/history", n=1))["cells"] == history["cells"][-1:]
+    assert (await api.ask("GET", "groups/g/history", number=1))["cells"] == history["cells"][-1:]
     assert "print('last words')\n" in before["script"]
     assert "hidden" not in before["script"]
     agent_pid = (groups_path / group["id"] / "group.json").read_text()
@@ -199,7 +199,7 @@ async def test_a_connection_to_a_living_agent_that_breaks_is_made_again(api, jp_
     await api.start(name="g")
     running = await api.submit("g", "import time\nfor n in range(10):\n    print(n, flush=True); time.sleep(0.1)")
     (group,) = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager.all()
-    group._link._stream.abort()
+    group.mirror.link._stream.abort()
     view = await api.view("g", running)
     assert view["execution"]["state"] == "ok"
     assert texts(view) == [("0-1", "".join(f"{n}\n" for n in range(10)))]
@@ -211,7 +211,7 @@ async def test_groups_of_a_server_that_is_ending_are_waited_for(api, jp_serverap
     before = await api.start(name="g")
     ending = app.manager
     for group in ending.all():
-        group.directory.announce_release()
+        group.mirror.directory.announce_release()
     adoption = asyncio.ensure_future(begin_again(jp_serverapp).service.adopted())
     await asyncio.wait([adoption], timeout=0.3)
     assert not adoption.done()

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.differences import Drift
 from jupyter_dist.server.mirror.executions import MAX_KEPT
+from jupyter_dist.server.mirror.mirror import GroupMirror
 from jupyter_dist.server.script.missed import Processes, cells_of, with_code
 from jupyter_dist.server.script.replay import MAX_RUNS, in_order
-
-from .group import ManagedGroup
 
 MAX_CODE_CHARS = 4 << 20
 
 
-async def find_drift(group: ManagedGroup) -> Drift:
+async def find_drift(group: GroupMirror) -> Drift:
     """Return the cells of a group since its last restart, and which ranks have missed them.
 
     Raises:
@@ -41,7 +40,7 @@ async def find_drift(group: ManagedGroup) -> Drift:
 
 
 def _of_generation(
-    group: ManagedGroup, model: models.Group, known: Sequence[models.Execution]
+    group: GroupMirror, model: models.Group, known: Sequence[models.Execution]
 ) -> list[models.Execution]:
     """Return the executions that began since the last restart, oldest first."""
     since = model["started_at"] or 0.0
@@ -50,7 +49,7 @@ def _of_generation(
     return [run for run in begun if (run["started_at"] or 0.0) >= since]
 
 
-async def _codes(group: ManagedGroup, executions: Sequence[str]) -> dict[str, str]:
+async def _codes(group: GroupMirror, executions: Sequence[str]) -> dict[str, str]:
     """Return the code of the first of these executions, up to MAX_CODE_CHARS."""
     codes: dict[str, str] = {}
     left = MAX_CODE_CHARS

@@ -1,4 +1,4 @@
-"""All groups of this server: starts, adopts, finds and ends them. The only object that handlers get."""
+"""All groups of this server: starts, adopts, finds and ends them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jupyter_dist.protocol.specs import LOCAL
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
 from jupyter_dist.server.launchers.allocation import STATE_FILE
-from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.server.mirror.mirror import GroupMirror, Topic
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.local import agent_environment, client_environment
 from jupyter_dist.server.spawner.spawner import Spawner, check_usable
@@ -94,13 +94,13 @@ class GroupManager:
         groups = list(self._groups.values())
         if not end_groups:
             for group in groups:
-                group.directory.announce_release()
+                group.mirror.directory.announce_release()
         await self._warm.stop()
         for group in groups:
             what = "ends with this server" if end_groups else "keeps running without this server"
-            log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
+            log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.mirror.world_size, what)
         groups += await self._stop_discarding()
-        leave = (group.shutdown() if end_groups else group.detach() for group in groups)
+        leave = (group.shutdown() if end_groups else group.mirror.detach() for group in groups)
         await asyncio.gather(*leave, return_exceptions=True)
         if self._made_launchers is not None:
             await self._made_launchers.detach()
@@ -139,9 +139,9 @@ class GroupManager:
             raise JupyterDistError("unknown_group", message, hint)
         raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
 
-    def has(self, group: ManagedGroup) -> bool:
+    def has(self, group_id: str) -> bool:
         """Whether the group has not been removed."""
-        return self._groups.get(group.id) is group
+        return group_id in self._groups
 
     def rank_of_pid(self, pid: int) -> tuple[str, int] | None:
         """Return the group's name and the rank of a process."""
@@ -222,17 +222,12 @@ class GroupManager:
             self._warm.warm_next(environment)
         return group
 
-    async def restart(self, group: ManagedGroup, key: str | None = None) -> None:
-        """End all ranks of a group and start new ones.
-
-        Raises:
-            JupyterDistError: `name_taken`, if the group was dead, and another one has its name now.
-        """
+    def check_name(self, group: ManagedGroup) -> None:
+        """Raise JupyterDistError `name_taken` if another group has the name of this one, which was dead."""
         taken = [other.name for other in self._groups.values() if other is not group and not other.status.is_gone]
         if group.name in (*taken, *self._starting):
             message = f"There is another group '{group.name}' now, or one is about to start."
             raise JupyterDistError("name_taken", message, "Shut that one down first, or use it.")
-        await group.restart(key)
 
     def _started_with(self, key: str) -> ManagedGroup | None:
         """Return the group that an earlier server started for this key before it could answer."""
@@ -287,9 +282,9 @@ class GroupManager:
     async def _attached(self, launch: Launch, environment: Environment) -> ManagedGroup:
         check_usable(type(self._spawner))
         directory = await launch(environment.python, environment.env)
-        group = ManagedGroup(directory, self.server_id, self.notify)
+        group = ManagedGroup(GroupMirror(directory, self.server_id, self.notify))
         try:
-            await group.attach(START_HELLO_SECONDS)
+            await group.mirror.attach(START_HELLO_SECONDS)
         except JupyterDistError:
             await group.shutdown()
             raise
@@ -302,40 +297,40 @@ class GroupManager:
         except OSError:
             return  # it ended meanwhile
         content = directory.read_group_json()
-        group = ManagedGroup(directory, self.server_id, self.notify)
+        group = ManagedGroup(GroupMirror(directory, self.server_id, self.notify))
         if not content.get("spec"):
             await self._end_unclaimed(group)
             return
-        await group.adopt(content, ADOPT_SECONDS)  # no request waits longer for an agent that does not respond
+        await group.mirror.adopt(content, ADOPT_SECONDS)  # no request waits longer for an agent that does not respond
         self._adopt_nodes(group)
         self._groups[group.id] = group
         self.notify(("groups",))
 
     def _adopt_nodes(self, group: ManagedGroup) -> None:
-        if not (group.directory.path / STATE_FILE).exists():
+        if not (group.mirror.directory.path / STATE_FILE).exists():
             return
         try:
-            if (allocation := self.launchers.adopt(group.directory.path)) is not None:
+            if (allocation := self.launchers.adopt(group.mirror.directory.path)) is not None:
                 group.take_allocation(allocation)
         except JupyterDistError as err:
             log.warning("jupyter_dist: group '%s': %s", group.name, err)
 
     async def _end_unclaimed(self, group: ManagedGroup) -> None:
         """End a waiting agent whose server is gone, or remove its files."""
-        if group.agent_lives():
+        if group.mirror.agent_lives():
             with contextlib.suppress(JupyterDistError):
-                await group.attach(ADOPT_SECONDS)
-                if group.state == "warm":
+                await group.mirror.attach(ADOPT_SECONDS)
+                if group.mirror.state == "warm":
                     await group.shutdown()
                 else:  # a rank removed group.json
                     self._groups[group.id] = group
                     self.notify(("groups",))
                 return
-            await group.detach()  # it ends by itself if no server claims it
-        elif group.directory.age_seconds() > ABANDONED_SECONDS:
-            group.directory.remove()
+            await group.mirror.detach()  # it ends by itself if no server claims it
+        elif group.mirror.directory.age_seconds() > ABANDONED_SECONDS:
+            group.mirror.directory.remove()
         else:
-            group.directory.release()  # another server may be creating it right now
+            group.mirror.directory.release()  # another server may be creating it right now
 
     def _taken_names(self) -> list[str]:
         living = [group.name for group in self._groups.values() if not group.status.is_gone]
@@ -344,7 +339,7 @@ class GroupManager:
     def _drop_remains(self, name: str) -> None:
         """Remove a dead group whose name a new group takes; a start waits neither for its agent nor for its nodes."""
         for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
-            if group.state != "ending":  # a request is removing it
+            if group.mirror.state != "ending":  # a request is removing it
                 del self._groups[group.id]
                 task = start_task(self._discard(group), f"discard {group.id}")
                 self._discarding[task] = group
@@ -366,7 +361,7 @@ class GroupManager:
     def _names_hint(self, wanted: str) -> str:
         if not self._groups:
             return "No group is running. Start one."
-        names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
+        names = [f"{group.name} ({group.mirror.world_size} ranks)" for group in self.all()]
         near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
         return (f"Did you mean '{near[0]}'? " if near else "") + f"Running groups: {', '.join(names[:20])}."
 

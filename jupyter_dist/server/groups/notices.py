@@ -70,7 +70,7 @@ class Notices:
     def _look(self, group_id: str, execution_id: str) -> None:
         try:
             group = self._manager.get(group_id)
-            execution = group.executions.get(execution_id)
+            execution = group.mirror.executions.get(execution_id)
         except JupyterDistError:  # it was removed meanwhile
             return
         if execution["silent"] or execution["started_at"] is None:
@@ -103,7 +103,7 @@ class Notices:
         if len(self._waiting) >= MAX_WAITING:
             log.warning("jupyter_dist: %d notices wait for the command; one of %s is lost.", MAX_WAITING, group.name)
             return
-        line = group.executions.line(execution["id"])
+        line = group.mirror.executions.line(execution["id"])
         self._waiting.append({**notice_of(group.name, execution, what), "line": line})
         self._run_next()
 

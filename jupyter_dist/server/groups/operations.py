@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.protocol import curves, differences, machine, models
-from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.protocol import curves, differences, machine, models, road
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import RankSet, format_ranks, parse_ranks
+from jupyter_dist.protocol.requests import MAX_CODE_BYTES
+from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
+from jupyter_dist.server.script.writer import write_script
+from jupyter_dist.transport.frames import Header
 
 from .comparison import compare
 from .curves import MAX_BYTES, CurvesByName, csv_chunks, find_curves, list_curves
 from .differences import list_variables
 from .drift import find_drift
+from .resolve import checked_owner
 from .traces import clock_shifts, find_trace, trace_chunks
 
 if TYPE_CHECKING:
@@ -23,6 +32,9 @@ if TYPE_CHECKING:
     from .manager import GroupManager
 
 LAST_SECONDS = 300.0
+
+_SAME_KEY = "The cell may still run. A retry with the same key does not run it twice."
+_LOOK_FIRST = "The cell may still be running: check the group's executions before you run it again."
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ class GroupOperations:
 
     def __init__(self, group: ManagedGroup, manager: GroupManager) -> None:
         self._group = group
+        self._mirror = group.mirror
         self._manager = manager
 
     @property
@@ -50,11 +63,11 @@ class GroupOperations:
 
     async def status(self, wait: float = 0, not_state: str | None = None) -> models.Group:
         """Return the state of the group, at once or after it has left a state."""
-        group = self._group
+        mirror = self._mirror
         if not_state is not None:
             # A group that does not respond may still be in it.
-            await group.wait_until(lambda: not_state not in (group.state, group.status.told_state), wait)
-        return group.model()
+            await mirror.wait_until(lambda: not_state not in (mirror.state, mirror.status.told_state), wait)
+        return mirror.model()
 
     async def shutdown(self) -> models.Shutdown:
         """End the group."""
@@ -62,136 +75,221 @@ class GroupOperations:
 
     async def own(self, key: str | None = None, **owner: Any) -> models.Group:
         """Let the group live as long as another process, too."""
-        await self._group.own(owner)
-        return self._group.model()
+        return await self._changed_by("own", owner=checked_owner(owner))
 
     async def interrupt(self, ranks: str = "all") -> models.Interrupted:
-        """Interrupt running cells."""
-        return await self._group.interrupt(ranks)
+        """Interrupt the cells that run on these ranks."""
+        answer, _ = await self._mirror.ask("interrupt", ranks=self._chosen(ranks))
+        found: models.Interrupted = {
+            "interrupted": format_ranks(answer["interrupted"]),
+            "idle": format_ranks(answer["idle"]),
+        }
+        if answer.get("unresponsive"):
+            found["unresponsive"] = format_ranks(answer["unresponsive"])
+        return found
 
     async def restart(self, key: str | None = None) -> models.Group:
-        """Restart all ranks."""
-        await self._manager.restart(self._group, key)
-        return self._group.model()
+        """End all ranks and start new ones; not repeated for a key that the agent has seen.
+
+        Raises:
+            JupyterDistError: `name_taken`, if the group was dead, and another one has its name now.
+        """
+        self._manager.check_name(self._group)
+        return await self._changed_by("restart", key=key)
 
     async def replace(self, key: str | None = None) -> models.Group:
-        """Start new processes for dead ranks."""
-        await self._group.replace(key)
-        return self._group.model()
+        """Start a new process for every dead rank. Raises JupyterDistError `group_not_ready`, if no rank is dead."""
+        return await self._changed_by("replace", key=key)
 
     async def reform(self, key: str | None = None) -> models.Group:
-        """Re-create the process group in the same processes."""
-        await self._group.reform(key)
-        return self._group.model()
+        """Re-create the process group in the same processes.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
+        """
+        return await self._changed_by("reform", key=key)
 
     async def debug(self, message: dict[str, Any], ranks: str = "all") -> models.DebugReplies:
-        """Send a request to the debuggers of ranks."""
-        return await self._group.debug(ranks, message)
+        """Send a debug_request of Jupyter's to the debuggers of ranks. Raises as `complete`."""
+        chosen, payload = self._chosen(ranks), json.dumps(message).encode()
+        answers = await asyncio.gather(*(self._mirror.ask("debug", payload, rank=rank) for rank in chosen))
+        return {
+            "replies": [{"rank": rank, "content": a["reply"]} for rank, (a, _) in zip(chosen, answers, strict=True)]
+        }
 
     async def empty_cache(self, ranks: str = "all") -> models.FreedBytes:
         """Free unused memory of ranks."""
-        return {"freed_bytes": await self._group.empty_cache(ranks)}
+        answer, _ = await self._mirror.ask("empty_cache", ranks=self._chosen(ranks))
+        return {"freed_bytes": dict(answer["freed_bytes"])}
 
     async def last_samples(self) -> machine.Samples:
         """Return the last minutes of memory samples."""
-        return {"samples": self._group.memory.last(LAST_SECONDS)}
+        return {"samples": self._mirror.memory.last(LAST_SECONDS)}
 
     async def samples(self, since: float = 0, seconds: float | None = None, limit: int = 600) -> machine.PastSamples:
         """Return a page of the last hour's samples."""
         if seconds is not None:
             since = max(since, seconds_ago(seconds))
-        page = self._group.memory.page(since, limit)
-        devices = [] if self._group.status.num_nodes > 1 else self._manager.devices.past.between(page)
+        page = self._mirror.memory.page(since, limit)
+        devices = [] if self._mirror.status.num_nodes > 1 else self._manager.devices.past.between(page)
         return {**page, "devices": devices}
 
     async def stacks(self) -> models.Stacks:
         """Return the Python stacks of all ranks."""
-        return {"stacks": await self._group.stacks()}
+        answer, _ = await self._mirror.ask("stacks")
+        return {"stacks": list(answer["stacks"])}
 
     async def variables(self, ranks: str = "all") -> differences.Variables:
         """Return the variables of idle ranks; no code of users runs there."""
-        return await list_variables(self._group.ask_variables, self._chosen(ranks))
+        return await list_variables(self._ask_variables, self._chosen(ranks))
 
     async def compare(self, name: str, ranks: str = "all") -> differences.Comparison:
         """Compare a variable between ranks."""
-        return await compare(self._group.ask_variables, name, self._chosen(ranks))
+        return await compare(self._ask_variables, name, self._chosen(ranks))
 
     async def drift(self) -> differences.Drift:
         """Return the cells since the last restart, and the ranks that have missed them."""
-        return await find_drift(self._group)
+        return await find_drift(self._mirror)
 
     async def history(self, number: int = 500) -> machine.History:
-        """Return the last cells that ran, with their code."""
-        return {"cells": await self._group.history(number)}
+        """Return the last cells that ran, with their code; also those that ran before a restart of the ranks."""
+        return {"cells": await self._mirror.history.cells(number)}
 
     async def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
-        """Return the cells of a notebook as a script for torchrun."""
-        return await self._group.script(notebook, cells)
+        """Return the cells of a notebook as a script for torchrun (docs/api.md, Script).
+
+        Raises:
+            JupyterDistError: `bad_request`, `not_found`, `too_large`.
+        """
+        runs, codes = await self._mirror.history.runs()
+        return await asyncio.to_thread(write_script, self._mirror.model(), runs, codes, notebook, cells)
 
     # -- one rank ---------------------------------------------------------------------------------------
 
     async def kill(self, rank: int, key: str | None = None) -> models.Group:
         """Kill the rank's process, even if it hangs."""
-        await self._group.kill(rank, key)
-        return self._group.model()
+        self._mirror.check_rank(rank)
+        return await self._changed_by("kill", rank=rank, key=key)
 
     async def complete(self, rank: int, code: str, cursor_pos: int | None = None) -> models.Completion:
-        """Complete code with the names of a rank."""
-        return await self._group.complete(rank, code, cursor_pos)
+        """Complete the code before the cursor with the names of a rank.
+
+        Raises:
+            JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` if the rank cannot answer at once, ...
+        """
+        answer = await self._ask_at_cursor("complete", rank, code, cursor_pos)
+        found: models.Completion = {
+            "matches": answer["matches"],
+            "cursor_start": answer["cursor_start"],
+            "cursor_end": answer["cursor_end"],
+        }
+        if "types" in answer:  # the rank runs no cell
+            found["types"], found["signatures"] = answer["types"], answer["signatures"]
+        return found
 
     async def inspect(self, rank: int, code: str, cursor_pos: int | None = None, detail: int = 0) -> models.Inspection:
         """Return the documentation that a rank has of the name at the cursor."""
-        return await self._group.inspect(rank, code, cursor_pos, detail)
+        answer = await self._ask_at_cursor("inspect", rank, code, cursor_pos, detail=detail)
+        return {"found": answer["found"], "data": answer["data"], "busy": answer["busy"]}
 
     async def send_comm(self, rank: int, kind: str, content: str) -> models.CommTaken:
-        """Send a message to a widget of a rank."""
-        return await self._group.send_comm(rank, kind, content)
+        """Send a message to a widget of a rank, which handles it when no cell runs there."""
+        self._mirror.check_rank(rank)
+        answer, _ = await self._mirror.ask("to_rank", road.checked(kind, content), kind=kind, ranks=[rank])
+        return {"waits": bool(answer["waits"])}
 
     async def logs(self, rank: int, tail_bytes: int = 256 << 10, before: int | None = None) -> models.LogPage:
         """Return the newest records of a rank's log, or those before a record."""
-        return await self._group.log_page(rank, before, tail_bytes)
+        self._mirror.check_rank(rank)
+        return await self._mirror.history.log_page(rank, before, tail_bytes)
 
     async def log_file(self, rank: int) -> FileAnswer:
         """Return the full log of a rank as text."""
-        group = self._group
-        group.check_rank(rank)
-        chunks = map(log_text, group.log_chunks(rank))
-        return FileAnswer(f"{group.id}-rank-{rank}.log", chunks, "The log cannot be read.")
+        self._mirror.check_rank(rank)
+        chunks = map(log_text, self._mirror.history.log_chunks(rank, self._mirror.world_size))
+        return FileAnswer(f"{self.id}-rank-{rank}.log", chunks, "The log cannot be read.")
 
     # -- executions -------------------------------------------------------------------------------------
 
     async def executions(self) -> models.Executions:
         """Return the executions of the group."""
-        return {"executions": self._group.executions.listed()}
+        return {"executions": self._mirror.executions.listed()}
 
     async def submit(
         self, code: str, ranks: str = "all", key: str | None = None, owner: str | None = None, **fields: Any
     ) -> models.Execution:
-        """Queue a cell on ranks, with optional fields of RunRequest; `owner` is the name of the user who runs it."""
-        return await self._group.execute(code, ranks, key, owner=owner, **fields)
+        """Queue a cell on ranks, and return its execution.
+
+        A key that was used before, by this or an earlier server, returns the earlier execution.
+
+        Args:
+            code: the cell.
+            ranks: a rank expression.
+            key: of the request, so that it is not repeated.
+            owner: the name of the user who runs the cell.
+            fields: optional ones of RunRequest.
+
+        Raises:
+            JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `too_large`, ...
+        """
+        mirror, payload = self._mirror, code.encode("utf-8", "surrogatepass")
+        if len(payload) > MAX_CODE_BYTES:
+            message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
+            raise JupyterDistError("too_large", message, "Put the data into a file.")
+        mirror.status.check_takes_cells()
+        spec = ExecutionSpec(execution_id=_execution_id(key), ranks=self._rank_set(ranks), owner=owner, **fields)
+        try:
+            await mirror.ask("execute", payload, take=mirror.on_submitted, execution=spec.to_dict())
+        except JupyterDistError as err:
+            if err.code not in ("timed_out", "agent_unreachable") or mirror.status.silence is err:
+                raise
+            raise JupyterDistError(err.code, err.message, _SAME_KEY if key else _LOOK_FIRST) from err
+        mirror.executions.set_code(spec.execution_id, code)
+        return mirror.executions.get(spec.execution_id)
 
     async def view(self, execution_id: str, wait: float = 0) -> models.View:
         """Return an execution and its folded outputs, at once or after it has ended."""
-        group = self._group
-        await group.wait_ended(execution_id, wait)
-        snapshot = (await group.view(execution_id)).snapshot()
-        return {"execution": await group.execution(execution_id), "seq": snapshot.seq, "items": snapshot.to_list()}
+        mirror = self._mirror
+        await mirror.wait_ended(execution_id, wait)
+        snapshot = (await mirror.view(execution_id)).snapshot()
+        return {"execution": await mirror.execution(execution_id), "seq": snapshot.seq, "items": snapshot.to_list()}
 
     async def cancel(self, execution_id: str) -> models.Execution:
         """Cancel a queued execution, interrupt a running one."""
-        await self._group.cancel(execution_id)
-        return await self._group.execution(execution_id)
+        self._mirror.executions.get(execution_id)
+        await self._mirror.ask("cancel", execution_id=execution_id)
+        return await self._mirror.execution(execution_id)
 
     async def answer_input(
         self, execution_id: str, text: str | None, ranks: str | None = None, seq: int | None = None
     ) -> models.InputAnswered:
-        """Answer the question of an execution's ranks."""
-        return await self._group.answer_input(execution_id, text, ranks, seq)
+        """Answer the question of an execution's ranks; of several answers to a question the first one counts.
+
+        Args:
+            execution_id: the cell.
+            text: the answer; None: there is no more input.
+            ranks: a rank expression; by default all that ask, if they ask the same.
+            seq: the number of the question; later ones are not answered.
+
+        Raises:
+            JupyterDistError: `not_asking`, `rank_dead`, `bad_request`, `bad_ranks`, ...
+        """
+        self._mirror.executions.get(execution_id)
+        chosen = None if ranks is None else self._chosen(ranks)
+        payload = road.TO_RANK["input"].encode(road.InputAnswer(text=text))
+        fields = {"kind": "input", "execution_id": execution_id, "ranks": chosen, "seq": seq}
+        answer, _ = await self._mirror.ask("to_rank", payload, **fields)
+        answered = list(answer["ranks"])
+        left = [] if chosen is None else [rank for rank in chosen if rank not in answered]
+        return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
 
     async def extend(self, execution_id: str, ranks: str = "all") -> models.Execution:
-        """Run a running cell on more ranks."""
-        await self._group.extend(execution_id, ranks)
-        return await self._group.execution(execution_id)
+        """Run a running cell, as it was submitted, on more ranks; those that have it already are skipped."""
+        mirror = self._mirror
+        mirror.executions.get(execution_id)
+        fields: dict[str, Any] = {"execution_id": execution_id, "ranks": self._chosen(ranks)}
+        await mirror.ask("extend", take=mirror.on_execution, **fields)
+        return await mirror.execution(execution_id)
 
     async def curves(self, execution_id: str) -> curves.Curves:
         """Return the curves of an execution, from all lines so far."""
@@ -205,15 +303,44 @@ class GroupOperations:
 
     async def trace_file(self, execution_id: str) -> FileAnswer:
         """Return the merged trace of a profiled cell."""
-        self._group.executions.get(execution_id)
-        files = await asyncio.to_thread(find_trace, self._group.directory.path, execution_id)
-        shifts = clock_shifts((await self._group.view(execution_id)).snapshot().to_list())
+        self._mirror.executions.get(execution_id)
+        files = await asyncio.to_thread(find_trace, self._mirror.directory.path, execution_id)
+        shifts = clock_shifts((await self._mirror.view(execution_id)).snapshot().to_list())
         chunks = trace_chunks(files, shifts)
         return FileAnswer(f"{self.id}-{execution_id}-trace.json", chunks, "The trace cannot be read.")
 
     async def _curves(self, execution_id: str) -> tuple[CurvesByName, int]:
-        printed = await self._group.printed(execution_id, MAX_BYTES)
+        self._mirror.executions.get(execution_id)
+        printed = await self._mirror.history.printed(execution_id, MAX_BYTES)
         return await asyncio.to_thread(find_curves, printed), printed.unread_bytes
 
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _changed_by(self, request: str, **fields: Any) -> models.Group:
+        """Ask the agent for a change of the group, and return the group as the agent says that it is now."""
+        await self._mirror.ask(request, take=self._mirror.on_group, **fields)
+        return self._mirror.model()
+
+    async def _ask_at_cursor(self, request: str, rank: int, code: str, cursor_pos: int | None, **fields: Any) -> Header:
+        """Ask a rank about the name at the cursor."""
+        self._mirror.check_rank(rank)
+        position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
+        payload = code.encode("utf-8", "replace")
+        answer, _ = await self._mirror.ask(request, payload, rank=rank, cursor_pos=position, **fields)
+        return answer
+
+    async def _ask_variables(self, rank: int, asked: dict[str, Any]) -> dict[str, Any]:
+        """Ask a rank about its variables, between cells (docs/messaging.md)."""
+        answer, _ = await self._mirror.ask("variables", json.dumps(asked).encode(), rank=rank)
+        return dict(answer["reply"])
+
+    def _rank_set(self, ranks: str) -> RankSet:
+        return parse_ranks(ranks, self._mirror.world_size, self._mirror.status.num_nodes)
+
     def _chosen(self, ranks: str) -> list[int]:
-        return list(parse_ranks(ranks, self._group.world_size, self._group.status.num_nodes))
+        return list(self._rank_set(ranks))
+
+
+def _execution_id(key: str | None) -> str:
+    """Return a new id, the same for the same key, so that the agent recognizes a cell that it already has."""
+    return f"e-{hashlib.sha256(key.encode()).hexdigest()[:24] if key else secrets.token_hex(6)}"

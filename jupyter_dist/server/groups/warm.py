@@ -59,7 +59,7 @@ class WarmAgents:
         if key in self._warming:
             await asyncio.wait([self._warming[key]])
         group = self._waiting.pop(key, None)
-        if group is not None and not (group.is_attached and await group.responds()):
+        if group is not None and not (group.mirror.is_attached and await group.responds()):
             self.discard(group)
             return None
         return group
@@ -81,7 +81,7 @@ class WarmAgents:
         """
         key = _key(environment)
         waiting = self._waiting.get(key)
-        if key in self._warming or (waiting is not None and waiting.is_attached) or is_short():
+        if key in self._warming or (waiting is not None and waiting.mirror.is_attached) or is_short():
             return
         if seconds is not None and key in self._claimed:  # it was asked for while its environment was looked at
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.script.runs import RecordedRun
 from jupyter_dist.server.script.translate import is_empty
 from jupyter_dist.system.limits import within
-from jupyter_dist.transport.frames import FrameDecoder
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder
 
 from .executions import Executions
 from .logs import MAX_RING_BYTES, LogReader, LogRing
@@ -123,6 +123,12 @@ class History:
             "first": records[0][0]["seq"] if records else None,
             "more": more,
         }
+
+    def log_chunks(self, rank: int, world_size: int) -> Iterator[list[models.LogRecord]]:
+        """Yield the full log of a rank, about a megabyte of the journal at a time. Reads files: call it in a thread."""
+        return LogReader(rank, self._executions.counts, MAX_PAYLOAD_BYTES).chunks(
+            self._journal, world_size, self._check
+        )
 
     async def ring(self, rank: int) -> LogRing:
         """Return the ring of a rank's newest records, which is fed from now on."""

@@ -13,7 +13,7 @@ from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage
 from jupyter_dist.server.groups.manager import REMOVED, GroupManager
-from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.server.mirror.mirror import Topic
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.tasks import start_task
 

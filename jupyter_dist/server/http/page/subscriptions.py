@@ -20,10 +20,9 @@ from jupyter_dist.protocol.messages import (
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.folding.views import View
-from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.executions import is_final
-from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.server.mirror.mirror import GroupMirror, Topic
 
 DEVICES_SECONDS = 3.0
 AWAY = ("agent_unreachable", "timed_out")  # errors of an agent that may answer later
@@ -119,12 +118,12 @@ class OfGroup(Subscription):
 
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
-        self._group: ManagedGroup = manager.get(request["group"])
+        self._group: GroupMirror = manager.get(request["group"]).mirror
 
     @property
     def is_over(self) -> bool:
         """Whether its group has been removed."""
-        return not self._manager.has(self._group)
+        return not self._manager.has(self._group.id)
 
 
 class GroupsSubscription(Subscription):

@@ -45,8 +45,8 @@ Topic = tuple[Any, ...]
 log = logging.getLogger(__name__)
 
 
-class FollowedGroup:
-    """What is known of a group, from its waiting agent until the group has been removed."""
+class GroupMirror:
+    """The state of a group, kept up to date from its agent: from the waiting agent until the group has been removed."""
 
     def __init__(self, directory: GroupDirectory, server_id: str, notify: Callable[[Topic], None]) -> None:
         self.directory = directory
@@ -56,23 +56,23 @@ class FollowedGroup:
         self.comms = CommFeed()
         self.status = GroupStatus()
         self._notify = notify
-        self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
-        self._history = History(directory.journal_path, self.executions, self._is_sound)
+        self.link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
+        self.history = History(directory.journal_path, self.executions, self._is_sound)
         self._damaged = 0  # records that were skipped
-        self._views = ViewStore(self._history.execution_records)
+        self._views = ViewStore(self.history.execution_records)
         self._seq = 0  # of the last record that has arrived
         self._since: int | None = None  # the record after which this server follows
         self._notices: list[str] | None = None  # as followers of its executions were told
         self._watchers = 0
-        self._ending = False
+        self.is_ending = False
         self._connecting: asyncio.Task[None] | None = None
         self._found = asyncio.Event()  # set when the state of the agent is known
         self._asking: asyncio.Task[None] | None = None
         self._changes = Changes()
         self._handlers = {
             "record": self._on_record,
-            "group": self._on_group,
-            "execution": self._on_execution,
+            "group": self.on_group,
+            "execution": self.on_execution,
             "sample": self._on_sample,
             "comms": self._on_comms,
             "dropped": self._on_dropped,
@@ -81,7 +81,7 @@ class FollowedGroup:
     @property
     def is_attached(self) -> bool:
         """Whether its agent can be reached."""
-        return self._link.answers
+        return self.link.answers
 
     @property
     def state(self) -> str:
@@ -109,6 +109,24 @@ class FollowedGroup:
         model = self.executions.get(execution_id)
         return await self._views.get(execution_id, model["ranks"], is_final=is_final(model))
 
+    async def execution(self, execution_id: str) -> models.Execution:
+        """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
+        self.executions.get(execution_id)
+        with contextlib.suppress(JupyterDistError):  # its state can be told whatever the disk does
+            await self.history.fetch_code(execution_id)
+        return self.executions.get(execution_id)
+
+    async def log_after(self, rank: int, seq: int) -> tuple[list[models.LogRecord], int]:
+        """Return the newest log records after `seq`, and how many were skipped."""
+        self.check_rank(rank)
+        return (await self.history.ring(rank)).after(seq)
+
+    def check_rank(self, rank: int) -> None:
+        """Raise JupyterDistError `unknown_rank` unless the rank exists."""
+        if not 0 <= rank < self.world_size:
+            message = f"Group '{self.name}' has no rank {rank}."
+            raise JupyterDistError("unknown_rank", message, f"Its ranks are 0 to {self.world_size - 1}.")
+
     # -- the connection ---------------------------------------------------------------------------------
 
     async def attach(self, hello_seconds: float = HELLO_SECONDS) -> None:
@@ -120,13 +138,13 @@ class FollowedGroup:
         protocol = self.directory.read_group_json().get("protocol", PROTOCOL_VERSION)
         if not is_compatible(protocol):
             raise JupyterDistError("incompatible", f"The group's agent uses protocol {protocol!r:.20}.")
-        await self._link.open(self._on_hello, hello_seconds)
+        await self.link.open(self._on_hello, hello_seconds)
         if self.status.told_state == "warm":
             return
         try:
             await self._take_up()
         except BaseException:  # half attached, it would be shown as ready, and none of its output
-            await self._link.close()
+            await self.link.close()
             self.comms.reset()
             raise
 
@@ -135,10 +153,10 @@ class FollowedGroup:
         await self._fetch_executions()
         # After a lost connection from the same record, even if none had arrived: views that are expected miss none.
         since = int(self.status.fields["seq"]) if self._since is None else max(self._seq, self._since)
-        await self._follow(since)
+        await self.follow(since)
         await self._complete_views()
         # Also if no page watches: the server before may have left pages that did.
-        await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
+        await self.link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
         self._notify(("comms", self.id))
 
     def connect(self) -> None:
@@ -149,7 +167,7 @@ class FollowedGroup:
 
     def _connect_later(self, _: BaseException) -> None:
         """Try again after an error that tells nothing about the agent, as without descriptors in this process."""
-        if not self._ending:
+        if not self.is_ending:
             asyncio.get_running_loop().call_later(RECONNECT_AFTER_SECONDS[-1], self.connect)
 
     async def adopt(self, group_json: dict[str, Any], seconds: float) -> None:
@@ -163,8 +181,8 @@ class FollowedGroup:
 
     async def detach(self) -> None:
         """Leave the group to the next server."""
-        await self._stop_tasks()
-        await self._link.close()
+        await self.stop_tasks()
+        await self.link.close()
         self.directory.release()
 
     def agent_process(self) -> AgentProcess | None:
@@ -187,7 +205,7 @@ class FollowedGroup:
         self.status.mark_lost(error)
         for execution_id in self.executions.mark_lost(error):
             self._notify(("execution", self.id, execution_id))
-        self._changed()
+        self.changed()
 
     def mark_silent(self) -> None:
         """Mark the group as unresponsive: the last reported state is no longer shown as current."""
@@ -203,15 +221,15 @@ class FollowedGroup:
             f"The agent of group '{self.name}' (process {process.pid}) {why}.",
             "Its ranks keep their variables, and it is usable again as soon as it responds. Shutting it down ends it.",
         )
-        self._link.is_silent = True
+        self.link.is_silent = True
         log.warning("jupyter_dist: %s", self.status.silence.message)
-        self._changed()
+        self.changed()
 
     def _mark_heard(self) -> None:
-        self._link.is_silent = False
+        self.link.is_silent = False
         if self.status.silence is not None:
             self.status.silence = None
-            self._changed()
+            self.changed()
 
     async def _connect(self) -> None:
         delays = itertools.chain(RECONNECT_AFTER_SECONDS, itertools.repeat(RECONNECT_AFTER_SECONDS[-1]))
@@ -224,10 +242,10 @@ class FollowedGroup:
                 break
             with process:
                 await self._try_to_attach(process)
-            if self._link.is_open:
+            if self.link.is_open:
                 break
         self._found.set()
-        self._changed()
+        self.changed()
 
     async def _try_to_attach(self, process: AgentProcess) -> None:
         try:
@@ -236,7 +254,7 @@ class FollowedGroup:
             log.info("jupyter_dist: cannot connect to %s: %s", self.directory.path, err)
             if err.code == "incompatible":
                 self.status.mark_incompatible(self.directory.read_group_json())
-                self._changed()
+                self.changed()
                 self._found.set()
                 await process.wait(None)
 
@@ -244,19 +262,19 @@ class FollowedGroup:
         """Fetch all executions page by page, in order with the updates that the agent sends meanwhile."""
         after, more = None, True
         while more:
-            answer, _ = await self._link.request("executions", take=self._on_executions, after=after)
+            answer, _ = await self.link.request("executions", take=self._on_executions, after=after)
             more = bool(answer["more"])
             after = answer["executions"][-1]["id"] if answer["executions"] else None
 
     async def _ask_for_life(self) -> None:
         """Detect within seconds that the agent stopped responding, or responds again."""
         while self._is_unheard_since(math.inf):
-            quiet_seconds = time.monotonic() - self._link.heard_at
+            quiet_seconds = time.monotonic() - self.link.heard_at
             # At the moment at which it has been quiet for that long, not up to twice as late.
             await asyncio.sleep(ASK_EVERY_SECONDS - (quiet_seconds if quiet_seconds < ASK_EVERY_SECONDS else 0.0))
             asked_at = time.monotonic()
-            if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
-                await self._link.responds(ANSWER_SECONDS)
+            if asked_at - self.link.heard_at >= ASK_EVERY_SECONDS:
+                await self.link.responds(ANSWER_SECONDS)
                 if self._is_unheard_since(asked_at):
                     await asyncio.sleep(0.05)  # first handle what arrived while this process itself was blocked
                 if self._is_unheard_since(asked_at):
@@ -266,10 +284,11 @@ class FollowedGroup:
                 self._mark_heard()
 
     def _is_unheard_since(self, at: float) -> bool:
-        return self._link.is_open and self._link.heard_at < at
+        return self.link.is_open and self.link.heard_at < at
 
-    async def _stop_tasks(self) -> None:
-        self._ending = True
+    async def stop_tasks(self) -> None:
+        """Connect and ask no more, because the group ends, or is left to the next server."""
+        self.is_ending = True
         tasks = [task for task in (self._connecting, self._asking) if task is not None]
         for task in tasks:
             task.cancel()
@@ -283,9 +302,10 @@ class FollowedGroup:
                     await self.view(execution_id)
                     self._notify(("view", self.id, execution_id))
 
-    async def _follow(self, since: int) -> None:
+    async def follow(self, since: int) -> None:
+        """Receive the records of the group's journal after this one."""
         self._since = since
-        await self._link.request("follow", since=since)
+        await self.link.request("follow", since=since)
 
     # -- waiting ----------------------------------------------------------------------------------------
 
@@ -300,16 +320,21 @@ class FollowedGroup:
     async def watch_memory(self, change: int) -> None:
         """Add (1) or remove (-1) a watcher; samples are taken while there is one."""
         before, self._watchers = self._watchers, self._watchers + change
-        if bool(before) != bool(self._watchers) and self._link.answers:
-            await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
+        if bool(before) != bool(self._watchers) and self.link.answers:
+            await self.link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
+
+    async def fetch_comms(self) -> Header:
+        """Return all open comms, with their state. Raises JupyterDistError `agent_unreachable`, ..."""
+        answer, _ = await self.ask("comms")
+        return answer
 
     # -- messages of the agent ---------------------------------------------------------------------------
 
     def _on_hello(self, header: Header, payload: bytes) -> None:
         self.status.protocol = header["protocol"]
-        self._on_group(header, payload)
+        self.on_group(header, payload)
         self._mark_heard()
-        if not self._ending and (self._asking is None or self._asking.done()):
+        if not self.is_ending and (self._asking is None or self._asking.done()):
             self._watch_life()
 
     def _watch_life(self, _: BaseException | None = None) -> None:
@@ -336,7 +361,7 @@ class FollowedGroup:
         if execution_id is not None:
             self._notify(("view", self.id, execution_id))
         for rank in concerned_ranks(header, self.world_size):
-            if self._history.feed(rank, header, payload):  # of a wide one its own part
+            if self.history.feed(rank, header, payload):  # of a wide one its own part
                 self._notify(("log", self.id, rank))
 
     def _is_sound(self, header: Header) -> bool:
@@ -348,21 +373,24 @@ class FollowedGroup:
         self._damaged += 1
         return False
 
-    def _on_group(self, header: Header, payload: bytes) -> None:
+    def on_group(self, header: Header, payload: bytes) -> None:
+        """Handle the group's state, which the agent sends by itself and as an answer."""
         before, self.status.fields = self.status.fields.get("disk"), header["group"]
         self.directory.keep()
         disk = self.status.fields.get("disk")
         if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its numbers change all the time
             log.warning("jupyter_dist: group '%s': %s", self.name, disk)
-        self._changed()
+        self.changed()
 
-    def _on_execution(self, header: Header, payload: bytes) -> None:
+    def on_execution(self, header: Header, payload: bytes) -> None:
+        """Handle the state of an execution."""
         model = self.executions.update(header["execution"])
         self._notify(("execution", self.id, model["id"]))
         self._changes.wake()
 
-    def _on_submitted(self, header: Header, payload: bytes) -> None:
-        self._on_execution(header, payload)
+    def on_submitted(self, header: Header, payload: bytes) -> None:
+        """Handle the answer to a cell that was submitted."""
+        self.on_execution(header, payload)
         told = header["execution"]
         if told["begin_seq"] is None or told["begin_seq"] > self._seq:
             self._views.expect(told["id"], told["ranks"])  # not for a retry, whose records were read already
@@ -380,17 +408,18 @@ class FollowedGroup:
 
     def _on_lost(self) -> None:
         self.comms.reset()
-        if not self._ending and self.status.told_state != "warm":
+        if not self.is_ending and self.status.told_state != "warm":
             self.connect()
 
-    async def _ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
+    async def ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
         """Send a request to the agent, unless it is known not to respond: it might carry it out much later."""
         self.status.check_reachable()
-        if self.status.is_gone and not self._link.is_open:
+        if self.status.is_gone and not self.link.is_open:
             self.status.check_takes_cells()
-        return await self._link.request(t, payload, **fields)
+        return await self.link.request(t, payload, **fields)
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Notify the followers of the group."""
         self._notify(("groups",))
         if (notices := self.status.notices) != self._notices:
             self._notices = notices
