@@ -17,7 +17,7 @@ from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, Segments, filled, parent_folders
 from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, format_ranks, parse_ranks
 
 MEGABYTE = 1e6
 
@@ -33,7 +33,7 @@ class Exchanger:
     is_trusted: bool  # whether values of the ranks may run code in this process
     run_call: RunCall  # lets ranks carry out a call; the group's log shows the note
 
-    def chosen(self, ranks: str) -> tuple[int, ...]:
+    def chosen(self, ranks: str) -> RankSet:
         """Return the ranks of a rank expression."""
         return parse_ranks(ranks, self.model["world_size"], len(self.model.get("nodes") or ()) or 1)
 

@@ -13,7 +13,7 @@ from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
 from jupyter_dist.magics.failures import DistError
 from jupyter_dist.protocol.models import InputPrompt
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .lines import KernelMagics, parts
 from .outputs import PRINTED, PlainOutputs, StreamFile, error_content
@@ -169,8 +169,8 @@ class CellRunner:
 
 def _includes(asked: InputPrompt, question: InputPrompt) -> bool:
     """Whether the ranks of a question still ask it; more may have joined them."""
-    ranks = set(expand_ranks(asked["ranks"]))
-    return asked["prompt"] == question["prompt"] and ranks >= set(expand_ranks(question["ranks"]))
+    others = RankSet.from_text(question["ranks"]) - RankSet.from_text(asked["ranks"])
+    return asked["prompt"] == question["prompt"] and not others
 
 
 def _content(err: Exception, traceback: list[str]) -> dict[str, Any]:

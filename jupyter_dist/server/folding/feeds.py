@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jupyter_dist.protocol.ranks import RankSet
+
 from .fold import Fold, lowest
 from .rankfeed import Limits, RankFeed
 
@@ -11,7 +13,7 @@ from .rankfeed import Limits, RankFeed
 class Feeds:
     """A feed for each rank of a view, and for each other rank that said something."""
 
-    def __init__(self, ranks: tuple[int, ...], fold: Fold) -> None:
+    def __init__(self, ranks: RankSet, fold: Fold) -> None:
         self._fold = fold
         self._limits = Limits.for_ranks(len(ranks))
         self._mask = mask_of(ranks)

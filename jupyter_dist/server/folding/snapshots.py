@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .fold import STREAM_KINDS
 
@@ -73,7 +73,7 @@ class Difference(TypedDict):
 EMPTY = Snapshot(0, ())
 
 
-def mask_ranks(mask: int) -> tuple[int, ...]:
+def mask_ranks(mask: int) -> RankSet:
     """Return the ranks of a bit mask, in time that depends on how many ranges they are."""
     ranks: list[int] = []
     while mask:
@@ -82,7 +82,7 @@ def mask_ranks(mask: int) -> tuple[int, ...]:
         length = (~shifted & (shifted + 1)).bit_length() - 1
         ranks.extend(range(first, first + length))
         mask = shifted >> length << (first + length)
-    return tuple(ranks)
+    return RankSet(ranks)
 
 
 def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Snapshot:
@@ -134,7 +134,7 @@ def _item(run: list[Piece], known: dict[int, Item], expressions: dict[int, str])
     seq = max(piece.seq for piece in run)
     ranks = expressions.get(first.mask)
     if ranks is None:
-        ranks = expressions[first.mask] = format_ranks(mask_ranks(first.mask))
+        ranks = expressions[first.mask] = str(mask_ranks(first.mask))
     old = known.get(first.id)
     if (
         old is not None

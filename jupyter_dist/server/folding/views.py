@@ -9,6 +9,7 @@ from typing import Any
 
 from jupyter_dist.journal.wide import each_payload, each_rank
 from jupyter_dist.protocol import models
+from jupyter_dist.protocol.ranks import RankSet
 
 from .content import DamagedContentError, read_content
 from .feeds import Feeds
@@ -26,7 +27,7 @@ Ranks = Sequence[int]
 class View:
     """Follows the records of one execution; `snapshot` returns what clients show."""
 
-    def __init__(self, execution_id: str, ranks: tuple[int, ...]) -> None:
+    def __init__(self, execution_id: str, ranks: RankSet) -> None:
         self.execution_id = execution_id
         self.seq = 0  # seq of the last record fed
         self.began = False

@@ -12,7 +12,7 @@ from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.record import Check, Record
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.script.runs import RecordedRun, latest
 
 MAX_CODE_CHARS = 64 << 20  # more than a script may have
@@ -91,5 +91,5 @@ class _RunReader:
     def _extend(self, header: dict[str, Any]) -> None:
         """Add the ranks on which a running cell was run, too."""
         if (run := self.runs.get(header["execution_id"])) is not None:
-            ranks = sorted({*expand_ranks(run.ranks), *expand_ranks(header["ranks"])})
-            self.runs[run.execution_id] = replace(run, ranks=format_ranks(ranks))
+            ranks = RankSet.from_text(run.ranks) | RankSet.from_text(header["ranks"])
+            self.runs[run.execution_id] = replace(run, ranks=str(ranks))

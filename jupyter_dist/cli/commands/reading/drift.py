@@ -11,7 +11,7 @@ from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.displays.live import TextDisplay
 from jupyter_dist.client.results.drift import CaughtUp, Step
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 
 class Drift(Command):
@@ -66,8 +66,8 @@ class CatchUp(Command):
             if unknown:
                 message = f"No rank has missed a cell [{min(unknown)}]."
                 raise bad_request(message, f"See jupyter dist drift {group.name}.")
-        wanted = set(parse_ranks(self.options.ranks, group.world_size, group.num_nodes))
-        parts = [(step, format_ranks(wanted & set(expand_ranks(step.ranks)))) for step in steps]
+        wanted = parse_ranks(self.options.ranks, group.world_size, group.num_nodes)
+        parts = [(step, str(wanted & RankSet.from_text(step.ranks))) for step in steps]
         return [Step(step.cell, ranks, step.reason, step.code) for step, ranks in parts if ranks]
 
     def _ask(self, steps: list[Step]) -> None:
