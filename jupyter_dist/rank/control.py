@@ -16,6 +16,8 @@ from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
 from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
+from jupyter_dist.rank.collectives.diagnosis import counters, flight, waiting
+from jupyter_dist.rank.collectives.diagnosis.records import IncompleteCollective
 from jupyter_dist.rank.guard.own import json, os, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython.tracebacks import safe_name
@@ -23,9 +25,7 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.readable import check_readable
 from jupyter_dist.transport.frames import Header, pack
 
-from .collectives import counters, flight, waiting
 from .collectives.process_group import RevivedGroups
-from .collectives.records import IncompleteCollective
 from .memory import MemoryCounters
 
 if TYPE_CHECKING:

@@ -28,6 +28,9 @@ from jupyter_dist.rank.cells.profiling.sessions import Sessions
 from jupyter_dist.rank.cells.runner import Runner, RunnerParts, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell, ShellParts
 from jupyter_dist.rank.cells.stdin import Stdin
+from jupyter_dist.rank.collectives import captures, process_group, torch_compat, torch_recorders
+from jupyter_dist.rank.collectives.diagnosis import peers
+from jupyter_dist.rank.collectives.interruptible import storewaits, tcpstores, waits
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.leaving import leave_in_order
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
@@ -38,7 +41,6 @@ from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import FrameSender
 from jupyter_dist.transport.frames import Header
 
-from .collectives import captures, peers, process_group, storewaits, tcpstores, torch_compat, torch_recorders, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting

@@ -29,7 +29,7 @@ def torch_compat():
 
 @pytest.fixture
 def nccl():
-    return importlib.import_module("jupyter_dist.rank.collectives.nccl")
+    return importlib.import_module("jupyter_dist.rank.collectives.aborting.nccl")
 
 
 def test_this_ipython_has_all_that_ranks_use():

@@ -139,7 +139,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
         "print(*sorted(m.__name__.rpartition('.')[2] for m in ours if not interrupt._is_guarded(vars(m))))\n"
         "print(all(interrupt._is_guarded(vars(sys.modules[f'jupyter_dist.rank.{n}'])) for n in"
         " ('cells.runner', 'output.outbox', 'output.streams', 'output.wire', 'ipython.displays', 'ipython.tracebacks',"
-        " 'collectives.gloo_sockets', 'main')))"
+        " 'collectives.aborting.gloo_sockets', 'main')))"
     )
     text = rank.run(code).text()
     says_so = (

@@ -259,7 +259,7 @@ def test_aborting_and_forgetting_find_all_they_need_in_this_torch(make_group: Ma
     group = make_group(2)
     run_all(group, "other = dist.new_group([0, 1])")
     code = (
-        "from jupyter_dist.rank.collectives import nccl\n"
+        "from jupyter_dist.rank.collectives.aborting import nccl\n"
         "aborted = nccl.abort()\ndist.barrier()\nnccl.forget()\nprint(aborted, dist.is_initialized())"
     )
     assert run_all(group, code) == ["None False\n"] * 2
@@ -273,7 +273,7 @@ def test_a_collective_whose_end_gloo_lost_is_left_and_a_new_group_formed_beside_
 ) -> None:
     """What cannot be had at will is made here: breaking connections has no effect, as when none is left."""
     group = make_group(2)
-    run_all(group, "kept = rank\nfrom jupyter_dist.rank.collectives.gloo_sockets import GlooSockets")
+    run_all(group, "kept = rank\nfrom jupyter_dist.rank.collectives.aborting.gloo_sockets import GlooSockets")
     assert group[0].run("GlooSockets.connections = lambda self: []").status == "ok"
     execution_id = group[0].start("print('go')\ndist.all_reduce(torch.ones(3))")
     group[0].wait_text("go")

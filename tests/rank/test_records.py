@@ -16,7 +16,7 @@ from waits import PATIENCE
 @pytest.fixture
 def records():
     """Imported by tests, not by all who collect this file: it imports torch."""
-    from jupyter_dist.rank.collectives import records
+    from jupyter_dist.rank.collectives.diagnosis import records
 
     return records
 
@@ -70,7 +70,7 @@ def test_a_build_for_devices_has_two_recorders_and_both_are_read(monkeypatch, re
 
 def test_what_is_forgotten_in_one_recorder_is_not_in_another(monkeypatch, records):
     """Both count their records from 0; and torch's name of a group, not its number of all that ever were, tells which it is."""
-    from jupyter_dist.rank.collectives import flight
+    from jupyter_dist.rank.collectives.diagnosis import flight
 
     monkeypatch.setattr(flight, "_forgotten", set())
     first = {**OF_NCCL, "entries": [entry(0, "nccl:broadcast", ["0", "default_pg"], 1)]}
@@ -172,7 +172,7 @@ def test_the_canary_of_nccl():
     """A collective is in the recorder that ranks read; the names of recorders alone do not tell."""
     code = (
         "import torch, torch.distributed as dist\n"
-        "from jupyter_dist.rank.collectives import counters, records\n"
+        "from jupyter_dist.rank.collectives.diagnosis import counters, records\n"
         "dist.init_process_group('cpu:gloo,cuda:nccl', store=dist.HashStore(), rank=0, world_size=1)\n"
         "dist.all_reduce(torch.ones(2, device='cuda:0'))\ndist.all_reduce(torch.ones(2))\n"
         "print(sorted(records.backends_seen()), counters.collective_seq())"
@@ -189,7 +189,7 @@ def test_the_canary_of_gloo_and_a_rank_says_when_its_collectives_are_in_no_recor
     if not torch_compat.keeps_records("gloo"):
         pytest.skip("this torch does not record gloo")
     rank.run(
-        "from jupyter_dist.rank.collectives import counters, records\nseen, records.backends_seen = records.backends_seen, set"
+        "from jupyter_dist.rank.collectives.diagnosis import counters, records\nseen, records.backends_seen = records.backends_seen, set"
     )
     rank.run("dist.barrier()")
     rank.wait_text("keeps no record of this group's collectives", "stderr")

@@ -13,7 +13,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, ReportedError, explain_failure
-from jupyter_dist.rank.collectives import failures, unhang
+from jupyter_dist.rank.collectives import failures
+from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
@@ -322,7 +323,7 @@ def _masks_sigint() -> bool:
 def _signal_awaited_children() -> bool:
     """If the main thread waits for a child in C (as os.system does), signal the child like Ctrl-C in a terminal."""
     # Only then: DataLoader workers, for example, must not be signaled. The rank leads its process group.
-    if unhang.main_thread_syscall()[0] not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
+    if mainthread.main_thread_syscall()[0] not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
         return False
     # Not the whole group at once: it has the rank, which SIGINT would end if the cell has set SIG_DFL.
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):

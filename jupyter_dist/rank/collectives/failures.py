@@ -11,12 +11,14 @@ from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from jupyter_dist.protocol.accelerators import BACKENDS
+from jupyter_dist.rank.collectives.diagnosis import mainthread
+from jupyter_dist.rank.collectives.interruptible import waits
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.guard.own import os
 
-from . import linkstore, torch_compat, unhang, waits
+from . import linkstore, torch_compat
 
-_DISTRIBUTED = os.path.join(unhang.TORCH, "distributed") + os.sep
+_DISTRIBUTED = os.path.join(mainthread.TORCH, "distributed") + os.sep
 # These speak to other processes, not to the process group.
 _OTHERS = tuple(os.path.join(_DISTRIBUTED, name) + os.sep for name in ("rpc", "elastic", "launcher"))
 # Ours, around those of torch.

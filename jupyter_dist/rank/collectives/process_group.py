@@ -14,10 +14,13 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.rank.collectives.aborting import nccl, unhang
+from jupyter_dist.rank.collectives.aborting.gloo_sockets import GlooSockets
+from jupyter_dist.rank.collectives.diagnosis import counters, flight, mainthread, records
+from jupyter_dist.rank.collectives.interruptible import waits
 from jupyter_dist.rank.guard.own import os, time
 
-from . import counters, failures, flight, linkstore, lostdevice, nccl, records, torch_compat, unhang, waits
-from .gloo_sockets import GlooSockets
+from . import failures, linkstore, lostdevice, torch_compat
 from .revival import models
 from .revival.groups import KeptGroups
 
@@ -291,22 +294,22 @@ class Membership:
             frees: end what hangs on devices, too. The agent asks for it on all ranks of a cell together: an abort on
                 one rank alone leaves the others waiting, and in healthy training destroys what works.
         """
-        if self._meets and unhang.main_thread_sleeps():
+        if self._meets and mainthread.main_thread_sleeps():
             self._break()
             self._break_store()
             return True
         if frees and not self._has_aborted and torch_compat.device_groups():
             return self._unhang_device()
         # The main thread's state says nothing of a wait for a device, in which it spins.
-        return unhang.main_thread_sleeps() and self._unhang_host(frees or self._spec.backend == "gloo")
+        return mainthread.main_thread_sleeps() and self._unhang_host(frees or self._spec.backend == "gloo")
 
     def _unhang_host(self, may_break: bool) -> bool:
-        in_torch = may_break and unhang.main_thread_waits_in_torch("gloo")
+        in_torch = may_break and mainthread.main_thread_waits_in_torch("gloo")
         # Set the flag first: the main thread may be free and reply before this thread continues.
         was_broken = self._broken_since is not None
         if in_torch:
             self._break()
-        store = self._sockets.store_connection(unhang.main_thread_fd())
+        store = self._sockets.store_connection(mainthread.main_thread_fd())
         if store is not None:
             unhang.break_connections([store])
         elif in_torch and was_broken:  # the connections are cut already, so it waits in the store (as new_group does)

@@ -14,13 +14,13 @@ import sysconfig
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
-from jupyter_dist.rank.collectives import unhang, waiting
+from jupyter_dist.rank.collectives.diagnosis import mainthread, waiting
 from jupyter_dist.rank.guard.own import asyncio, os, signal, threading
 
 _PATHS = sysconfig.get_paths()
 _PACKAGE = os.path.dirname(os.path.abspath(sys.modules["jupyter_dist"].__file__ or "")) + os.sep
 _LIBRARIES = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_DISTRIBUTED = os.path.join(unhang.TORCH, "distributed") + os.sep  # checkpoints are saved in threads there
+_DISTRIBUTED = os.path.join(mainthread.TORCH, "distributed") + os.sep  # checkpoints are saved in threads there
 _POOL = os.path.join("concurrent", "futures", "thread.py")
 # nanosleep, clock_nanosleep, wait4 and waitid, by their numbers in /proc/PID/syscall.
 _SLEEPS = {"x86_64": (35, 230, 61, 247), "aarch64": (101, 115, 260, 95)}
@@ -47,7 +47,7 @@ def comes_by_itself(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | N
 
 def sleeps() -> bool:
     """Whether the main thread sleeps for a time, or waits for a process that it has started."""
-    return unhang.main_thread_syscall()[0] in _SLEEPS.get(platform.machine(), ())
+    return mainthread.main_thread_syscall()[0] in _SLEEPS.get(platform.machine(), ())
 
 
 def _may_act(thread: threading.Thread | None, frame: FrameType) -> bool:

@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from jupyter_dist.protocol.profiles import MAX_RANK_EVENTS, MAX_TRACE_EVENTS
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.rank.collectives import records
+from jupyter_dist.rank.collectives.diagnosis import records
 from jupyter_dist.rank.guard.own import os, time
 
 from .sessions import BEFORE, MEANWHILE, TWICE, Sessions

@@ -11,10 +11,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.collectives.aborting import unhang
+from jupyter_dist.rank.collectives.aborting.gloo_sockets import duplicate
 from jupyter_dist.rank.guard.own import os, socket, threading
-
-from . import torch_compat, unhang
-from .gloo_sockets import duplicate
 
 INTERRUPTIBLE = True  # cells wait below these functions
 

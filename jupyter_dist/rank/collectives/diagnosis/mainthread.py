@@ -1,22 +1,16 @@
-"""Ends a hung gloo collective by shutting down the sockets it waits on; torch itself has no way to.
-
-torch's abort, shutdown, destroy and timeouts do not free the waiting thread (measured with torch 2.13). When a socket
-is shut down, gloo raises RuntimeError within milliseconds, and all variables are kept; the process group is then
-unusable until `rejoin`. gloo_sockets.py knows which sockets are gloo's; no others are touched.
-"""
+"""Where the main thread waits, by its frames and its system call. The side thread asks."""
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import sys
-from collections.abc import Iterable
 
 import torch
 
-from jupyter_dist.rank.guard.own import os, read_text, socket, threading, time
+from jupyter_dist.rank.collectives.interruptible import waits
+from jupyter_dist.rank.guard.own import os, read_text, threading, time
 
-from . import flight, waits
+from . import flight
 
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DATA_LOADER = os.path.join(TORCH, "utils", "data") + os.sep
@@ -85,33 +79,3 @@ def main_thread_waits_in_torch(backend: str | None = None) -> bool:
 def _is_torchs(filename: str) -> bool:
     """Whether it is a file of torch, other than those of the DataLoader, whose waits are not for ranks."""
     return filename.startswith(TORCH) and not filename.startswith(_DATA_LOADER)
-
-
-def break_connections(connections: Iterable[socket.socket]) -> int:
-    """Shut the connections down; return their number (side thread)."""
-    # All are duplicates, because gloo closes the other connections as soon as one fails.
-    number = 0
-    for sock in connections:
-        with contextlib.suppress(OSError), sock:
-            sock.shutdown(socket.SHUT_RDWR)
-            number += 1
-    return number
-
-
-def store_is_broken(path: str) -> bool:
-    """Whether `break_store` broke this FileStore, in any rank."""
-    try:
-        return os.readlink(path) == path
-    except OSError:
-        return False
-
-
-def break_store(path: str) -> None:
-    """Make every access to a FileStore fail at once: its file becomes a symbolic link to itself.
-
-    Deleting the file is not enough, because torch waits for it to appear. The new process group gets a new store.
-    """
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    with contextlib.suppress(FileExistsError):  # another rank was first
-        os.symlink(path, path)

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import os, time
-
-from . import torch_compat
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 

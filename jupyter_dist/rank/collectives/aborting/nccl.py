@@ -10,9 +10,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
-
-from . import torch_compat
 
 ABORT_SECONDS = 1.5  # the side thread must answer a ping within 2 s
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import torch.distributed as dist
 
-from . import torch_compat
+from jupyter_dist.rank.collectives import torch_compat
 
 INTERRUPTIBLE = True  # cells wait below these functions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import torch_compat
+from jupyter_dist.rank.collectives import torch_compat
 
 
 def name_of_group(group: Any) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from . import torch_compat
+from jupyter_dist.rank.collectives import torch_compat
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 

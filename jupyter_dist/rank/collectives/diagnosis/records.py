@@ -10,9 +10,8 @@ import operator
 from contextlib import suppress
 from typing import Any, TypedDict
 
+from jupyter_dist.rank.collectives import captures, torch_recorders
 from jupyter_dist.rank.guard.own import json
-
-from . import captures, torch_recorders
 
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)

@@ -15,12 +15,15 @@ from itertools import islice
 from types import FrameType
 from typing import Any, TypedDict
 
+from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.collectives.diagnosis import mainthread
+from jupyter_dist.rank.collectives.interruptible import waits
 from jupyter_dist.rank.guard.own import os, threading
 
-from . import counters, flight, insides, peers, torch_compat, unhang, waits
+from . import counters, flight, insides, peers
 from .records import IncompleteCollective
 
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # wrapped around functions of torch
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # wrapped around functions of torch
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
 _AUTOGRAD = os.path.join("torch", "autograd", "graph.py")
 _PEERS = ("dst", "src")
@@ -222,7 +225,7 @@ def _distributed_call(
 ) -> _Found:
     """Return the frame of the call of torch.distributed, what to call it, and the Work that it waits for."""
     found = _Found()
-    while frame is not None and frame.f_code.co_filename.startswith((unhang.TORCH, _OURS)):
+    while frame is not None and frame.f_code.co_filename.startswith((mainthread.TORCH, _OURS)):
         filename, function = frame.f_code.co_filename, frame.f_code.co_name
         if filename.endswith(_C10D) and not function.startswith("_"):
             found.call, found.name = frame, function
@@ -240,7 +243,7 @@ def _distributed_call(
         found.inside = insides.name(filename, function) or found.inside
         frame = frame.f_back
     # A wait in C++ that the cell itself calls.
-    if found.name is None and is_main and unfinished and unhang.main_thread_waits_in_torch():
+    if found.name is None and is_main and unfinished and mainthread.main_thread_waits_in_torch():
         found.name = _WAIT
     return found
 

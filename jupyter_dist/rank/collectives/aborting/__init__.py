@@ -1,0 +1,1 @@
+"""Ends a collective that hangs, by breaking the connections that it waits on."""
