@@ -217,7 +217,8 @@ def imported_modules(tree):
 def test_what_is_imported_is_declared_and_nothing_else():
     tomllib = pytest.importorskip("tomllib")  # Python 3.11 and later
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["mcp"]]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *extras["mcp"], *extras["testing"]]
     names = {re.match(r"[\w-]+", line)[0] for line in declared}
     trees = [ast.parse(path.read_text()) for path in SOURCES]
     imported = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}

@@ -4,10 +4,13 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from faults.server import JupyterServer
+from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
@@ -62,6 +65,19 @@ def said(view):
 
 def test_a_spawner_of_another_package_starts_the_groups(server, group):
     assert said(server.run(group, "import os\nos.nice(0)")) == [("0-1", str(min(19, os.nice(0) + 5)))]
+
+
+def test_a_launcher_of_another_package_is_there_and_keeps_the_contract(server, tmp_path):
+    """Its package and its test lie in a folder of their own, with nothing of ours but what is installed."""
+    assert "prefix" in {found["name"] for found in server.ask("GET", "launchers")["launchers"]}
+    shutil.copy(HERE / "example_launcher.py", tmp_path)
+    shutil.copy(HERE / "example_contract.py", tmp_path / "test_example.py")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    install(tmp_path, "[jupyter_dist.launchers]\nprefix = example_launcher:PrefixLauncher\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(tmp_path)])}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert "5 passed" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
 
 
 def test_a_device_reader_of_another_package_is_read(server):

@@ -12,10 +12,10 @@ TESTS = ":::{dropdown} Tests\n"
 
 
 def test_every_test_that_the_pages_name_exists():
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", ALL)
+    named = re.findall(r"`((?:tests|jupyter_dist/testing)/[\w/]+\.py)::(\w+)`", ALL)
     assert len(named) > 40
     for path, name in named:
-        assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.M), (path, name)
+        assert re.search(rf"^ *(async )?def {name}\(", (ROOT / path).read_text(), re.M), (path, name)
 
 
 def test_every_browser_test_that_the_pages_name_exists():
@@ -33,6 +33,6 @@ def test_every_promise_has_a_test(page):
         promises, _, tests = section.partition(TESTS)
         numbers = re.findall(r"^(\d+)\. ", promises, re.M)
         assert numbers == [str(number) for number in range(1, len(numbers) + 1)], section.splitlines()[0]
-        tested = re.findall(r"^(\d+)\. .*`(?:tests/\S+\.py|ui-tests/\S+\.ts)::", tests, re.M)
+        tested = re.findall(r"^(\d+)\. .*`(?:(?:tests|jupyter_dist/testing)/\S+\.py|ui-tests/\S+\.ts)::", tests, re.M)
         assert numbers == tested, section.splitlines()[0]
         assert numbers, section.splitlines()[0]

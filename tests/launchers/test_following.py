@@ -31,6 +31,7 @@ class Engine(Launcher):
 
     name = "engine"
     looks = 0
+    probe = start = restore = None
 
     async def look(self, allocations):
         self.looks += 1

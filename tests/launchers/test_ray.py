@@ -7,12 +7,12 @@ import signal
 import sys
 
 import pytest
-from launchers.conftest import Followed, running
 from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import AgentExited, AgentStarted, Ended, NotKnown, Queued
 from jupyter_dist.server.launchers.ray.options import bundle
+from jupyter_dist.testing.launchers import Followed, running
 
 
 @contextlib.asynccontextmanager

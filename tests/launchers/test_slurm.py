@@ -7,7 +7,6 @@ import shutil
 import signal
 
 import pytest
-from launchers.conftest import Followed, running
 from launchers.slurmcluster import NODES
 from waits import PATIENCE, until, until_async
 
@@ -22,6 +21,7 @@ from jupyter_dist.server.launchers.allocation import (
     Queued,
 )
 from jupyter_dist.server.launchers.slurm import launcher, options, queue, words
+from jupyter_dist.testing.launchers import Followed, running
 
 CANCELLED = "The job was cancelled: with scancel, or by an administrator."
 

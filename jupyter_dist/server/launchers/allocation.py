@@ -106,9 +106,12 @@ class Allocation(ABC):
         return isinstance(self.status, Ended)
 
     def publish(self, event: Event) -> None:
-        """Add an event; one that repeats the current status is dropped."""
+        """Add an event; one that repeats the current status is dropped. Events of nodes are added before `Ended`."""
         if self.has_ended or event == self.status:
             return
+        if isinstance(event, Ended):
+            self.files.read()
+            self.publish_node_events()
         if isinstance(event, (Queued, Allocated, NotKnown, Ended)):
             self.status = event
         self._events.append(event)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
+from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from traitlets import Dict
+from traitlets import Dict, MetaHasTraits
 from traitlets.config import Configurable
 
 from jupyter_dist.server.traits import Seconds
 
-from .allocation import Allocation, Wanted
+from .allocation import Allocation, Wanted, launcher_failed
 from .nodefiles import NodeFiles
 from .options import Option, checked
 
@@ -35,8 +37,15 @@ class Availability:
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # values that an option can have, by its name
 
 
-class Launcher(Configurable):
-    """An engine that starts node agents. One object per server, created when it is first needed."""
+class _AbstractTraits(ABCMeta, MetaHasTraits):
+    """Lets a Configurable have abstract methods."""
+
+
+class Launcher(Configurable, metaclass=_AbstractTraits):
+    """An engine that starts node agents. One object per server, created when it is first needed.
+
+    A subclass has a `name`, a `label`, its `options`, and four methods: `probe`, `start`, `restore` and `look`.
+    """
 
     name: ClassVar[str]
     label: ClassVar[str]
@@ -51,9 +60,33 @@ class Launcher(Configurable):
         self._followed: set[Allocation] = set()
         self._follower: asyncio.Task[None] | None = None
 
+    @abstractmethod
     async def probe(self) -> Availability:
-        """Return whether it can be used here, within seconds; never raises."""
-        raise NotImplementedError
+        """Return whether the engine can be used here, within seconds; never raises."""
+
+    @abstractmethod
+    async def start(self, wanted: Wanted) -> Allocation:
+        """Hand the job to the engine; return when the engine has accepted it, without waiting for nodes.
+
+        The options have been checked. Call `allocation.save()` before the engine is asked if a server that is killed
+        meanwhile would lose the job; it is saved after this method, too.
+
+        Raises:
+            JupyterDistError: `launcher_failed` with the engine's message, `timed_out`. No job is left then.
+        """
+
+    @abstractmethod
+    def restore(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
+        """Return the allocation that an earlier server saved (`Allocation.state`). Do not ask the engine now."""
+
+    @abstractmethod
+    async def look(self, allocations: Collection[Allocation]) -> None:
+        """Ask the engine about all allocations at once, and publish what is new; called every `poll_seconds`.
+
+        What the nodes write about the command is published by the base. Never raises because of the engine.
+        """
+
+    # -- called by the server ---------------------------------------------------------------------------------
 
     def check(self, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
         """Return the options with defaults.
@@ -64,20 +97,27 @@ class Launcher(Configurable):
         return checked(self.name, self.options, {**self.defaults, **options})
 
     async def submit(self, wanted: Wanted) -> Allocation:
-        """Hand the job to the engine; return when it has accepted it, without waiting for nodes.
+        """Check the options, start the job, save it for the next server, and follow it until it ends.
 
         Raises:
-            JupyterDistError: `bad_request` (see `check`), `launcher_failed` with what the engine said, `timed_out`.
+            JupyterDistError: `bad_request` (see `check`), `launcher_failed` with the engine's message, `timed_out`.
         """
-        raise NotImplementedError
+        options = self.check(wanted.options, wanted.num_nodes)
+        allocation = await self.start(dataclasses.replace(wanted, options=options))
+        try:
+            allocation.save()  # without an await: a start that is cancelled now would leave a job that nobody knows
+        except OSError as err:  # the next server would not find it
+            await allocation.cancel(0.0)
+            allocation.undo()
+            raise launcher_failed(f"The state of the job cannot be saved: {err}.") from err
+        self.follow(allocation)
+        return allocation
 
     def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
-        """Return the allocation that an earlier server saved. The engine is asked about it soon, not now."""
-        raise NotImplementedError
-
-    async def look(self, allocations: Collection[Allocation]) -> None:
-        """Ask the engine about all of these at once, and publish what is new. Never raises because of the engine."""
-        raise NotImplementedError
+        """Return the allocation that an earlier server saved, and follow it until it ends."""
+        allocation = self.restore(directory, files, num_nodes, state)
+        self.follow(allocation)
+        return allocation
 
     # -- following --------------------------------------------------------------------------------------------
 

@@ -25,23 +25,20 @@ class ProcessLauncher(Launcher):
         """It can always be used."""
         return Availability(is_usable=True, text="The nodes are processes on the server's machine.")
 
-    async def submit(self, wanted: Wanted) -> Allocation:
+    async def start(self, wanted: Wanted) -> Allocation:
         """Start the processes."""
-        self.check(wanted.options, wanted.num_nodes)
         try:
             files = NodeFiles.create(wanted.directory / FOLDER, wanted.files)
             allocation = ProcessAllocation(self, wanted.directory, files, wanted.num_nodes)
             await asyncio.to_thread(allocation.start, wanted)
         except (OSError, ToolError) as err:
             raise launcher_failed(f"The nodes cannot be started: {err}") from err
-        self.follow(allocation)
         return allocation
 
-    def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
+    def restore(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
         """Return the processes that an earlier server started."""
         allocation = ProcessAllocation(self, directory, files, num_nodes)
         allocation.processes = [Detached(int(pid), int(started)) for pid, started in state["processes"]]
-        self.follow(allocation)
         return allocation
 
     async def look(self, allocations: Collection[Allocation]) -> None:
@@ -71,8 +68,6 @@ class ProcessAllocation(Allocation):
         if sum(process.runs for process in self.processes):  # reaps each
             self.publish(Allocated(("localhost",) * self.num_nodes, ""))
             return
-        self.files.read()
-        self.publish_node_events()
         self.publish(Ended("The node agents have ended, and their nodes are released."))
 
     def state(self) -> dict[str, Any]:

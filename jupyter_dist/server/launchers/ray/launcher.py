@@ -87,13 +87,12 @@ class RayLauncher(Launcher):
         except (IndexError, ValueError, KeyError, TypeError):
             return Availability(is_usable=False, text=f"Ray does not answer: {said.problem[-MAX_LOG_BYTES:]}")
 
-    async def submit(self, wanted: Wanted) -> Allocation:
+    async def start(self, wanted: Wanted) -> Allocation:
         """Start the driver, and wait until it has asked Ray for the nodes."""
-        options = self.check(wanted.options, wanted.num_nodes)
         try:
             files = await asyncio.to_thread(NodeFiles.create, wanted.directory / FOLDER, wanted.files)
             shutil.copyfile(DRIVER, files.folder / DRIVER.name)  # Ray has workers search its folder for modules
-            write_private(files.folder / JOB, json.dumps(_job(wanted, options, files, self.lease_seconds)))
+            write_private(files.folder / JOB, json.dumps(_job(wanted, files, self.lease_seconds)))
         except OSError as err:
             raise launcher_failed(f"The files of the job cannot be written: {err.strerror}: {err.filename}.") from err
         job = RayJob(self, wanted.directory, files, wanted.num_nodes)
@@ -106,14 +105,12 @@ class RayLauncher(Launcher):
                 await job.end_driver(0.0)
             job.undo()
             raise
-        self.follow(job)
         return job
 
-    def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
+    def restore(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
         """Return the job whose driver an earlier server started."""
         job = RayJob(self, directory, files, num_nodes)
         job.driver = Detached(*map(int, state["driver"])) if state["driver"] else None
-        self.follow(job)
         return job
 
     async def look(self, allocations: Collection[Allocation]) -> None:
@@ -216,8 +213,6 @@ class RayJob(Allocation):
                 self.driver = Detached(int(said["pid"]), int(said["started"]))
 
     def _end(self, why: str) -> None:
-        self.files.read()
-        self.publish_node_events()
         self.publish(Ended(why))
 
 
@@ -232,14 +227,14 @@ def _event(said: Mapping[str, Any]) -> Event | None:
     return None
 
 
-def _job(wanted: Wanted, options: Mapping[str, Any], files: NodeFiles, lease: float) -> dict[str, Any]:
+def _job(wanted: Wanted, files: NodeFiles, lease: float) -> dict[str, Any]:
     """Return what the driver reads. Variables of Ray are those of the server's machine, and nodes have their own."""
     copies = files.copies(wanted.files)
     return {
         "name": f"jupyter-dist-{wanted.name}-{wanted.group_id}",
-        "address": options.get("address", AUTO),
-        "bundle": bundle(options),
-        "runtime_env": options.get("runtime_env", {}),
+        "address": wanted.options.get("address", AUTO),
+        "bundle": bundle(wanted.options),
+        "runtime_env": wanted.options.get("runtime_env", {}),
         "num_nodes": wanted.num_nodes,
         "command": [copies.get(word, word) for word in wanted.command],
         "files": list(copies.values()),

@@ -105,9 +105,9 @@ class SlurmLauncher(Launcher):
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
-    async def submit(self, wanted: Wanted) -> Allocation:
+    async def start(self, wanted: Wanted) -> Allocation:
         """Submit the job, or start the step."""
-        options = self.check(wanted.options, wanted.num_nodes)
+        options = wanted.options
         folder = self._folder(wanted)
         await asyncio.to_thread(_check_place, folder)
         try:
@@ -120,19 +120,16 @@ class SlurmLauncher(Launcher):
         try:
             job.save()  # before it is submitted, so that no server ever loses it
             await (self._start_step(job, wanted, options) if _is_step(options) else self._sbatch(job, wanted, options))
-            job.save()
         except BaseException:
             job.undo()
             raise
-        self.follow(job)
         return job
 
-    def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
+    def restore(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
         """Return the job that an earlier server submitted, or was about to."""
         job = SlurmJob(self, directory, files, num_nodes, name=str(state["name"]))
         job.job_id = None if state["job_id"] is None else str(state["job_id"])
         job.srun = Detached(*map(int, state["srun"])) if state["srun"] else None
-        self.follow(job)
         return job
 
     async def look(self, allocations: Collection[Allocation]) -> None:
