@@ -117,7 +117,8 @@ ui-tests/node_modules: ui-tests/package-lock.json
 generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol; the blocking client
 	$(BIN)/python .ci/generate.py
 
-lint: .venv/ready  ## Style, types, import rules, spelling
+lint: .venv/ready  ## Style, types, import rules, spelling, and that generated files are up to date
+	$(BIN)/python .ci/generate.py --check
 	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_client.py docs/conf.py docs/_ext
 	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_client.py docs/conf.py docs/_ext
 	$(BIN)/mypy

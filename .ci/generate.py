@@ -21,7 +21,7 @@ from jupyter_dist.protocol import (
     states,
 )
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.schemas import fields_of, types_in
+from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, types_in
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.operations import API_VERSION
 
@@ -76,7 +76,7 @@ def typescript() -> str:
     parts.append(
         f"/** The MIME type of the profile of a cell. */\nexport const PROFILE_MIME = '{profiles.PROFILE_MIME}';\n"
     )
-    modules = (models, machine, memory, differences, curves, profiles, requests, queries, messages)
+    modules = (models, machine, memory, differences, curves, profiles, requests, queries, *WITH_OPERATIONS, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
     return "\n".join(parts)
@@ -123,8 +123,13 @@ def _literal(hint: Any) -> str:
 
 
 def main() -> None:
-    """Write the files."""
-    for path, text in files().items():
+    """Write the files; with `--check` name those that are out of date, and fail."""
+    stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
+    if "--check" in sys.argv[1:]:
+        if stale:
+            sys.exit(f"Run `make generate`: {', '.join(str(path.relative_to(ROOT)) for path in stale)} out of date.")
+        return
+    for path, text in stale.items():
         path.write_text(text)
 
 

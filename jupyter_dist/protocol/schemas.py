@@ -10,10 +10,14 @@ from typing_extensions import NotRequired, get_type_hints
 
 from . import curves, differences, machine, memory, messages, models, requests
 from .field import Field
+from .operations import of_execution, of_group, of_rank, of_server
 
 Schema = dict[str, Any]
 
 ANY_OBJECT: Schema = {"type": "object"}
+
+# Types that only one operation uses may stand beside it.
+WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution)
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -94,7 +98,7 @@ def components() -> dict[str, Schema]:
     """Return every type of `models` and `messages`, by name."""
     named = {
         model.__name__: object_schema(model)
-        for module in (models, machine, memory, differences, curves, messages)
+        for module in (models, machine, memory, differences, curves, *WITH_OPERATIONS, messages)
         for model in types_in(module)
     }
     return {**named, "ServerMessage": schema_of(messages.ServerMessage)}
