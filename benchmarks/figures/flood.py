@@ -16,7 +16,7 @@ from benchmarks.ours import Client, Server
 from benchmarks.processes import MemoryWatch
 from benchmarks.tables import Table, note_failure
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.wide import each_rank
+from jupyter_dist.journal.records.wide import each_rank
 
 RANKS = 2
 LINES = 1_000_000

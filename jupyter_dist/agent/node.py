@@ -24,7 +24,7 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
 from jupyter_dist.system.sparing import log_sparingly
 
-from .nodes.joinfile import JoinFile
+from .nodes.link.joinfile import JoinFile
 
 # The first that is set tells which node this is. Those of tasks: there is one task per node.
 RANK_VARIABLES = (
@@ -79,8 +79,8 @@ def _say(text: str) -> int:
 
 def _watch_over(join: JoinFile, node: int | None) -> int:
     """Run the agent as a child; clean up and tell the head when it ends in another way than with its group."""
+    from .nodes.link.sockets import check_usable  # noqa: PLC0415
     from .nodes.member import torch_is_missing  # noqa: PLC0415 - after the join file was found to be sound
-    from .nodes.sockets import check_usable  # noqa: PLC0415
 
     check_usable()
     if torch_is_missing():
@@ -146,7 +146,7 @@ async def _tell_head(join: JoinFile, session: str, reason: str) -> None:
     """Tell the head that this node agent has ended, if it can be reached."""
     from jupyter_dist.transport.frames import encode_frame  # noqa: PLC0415
 
-    from .nodes.sockets import NodeSocket, reachable  # noqa: PLC0415
+    from .nodes.link.sockets import NodeSocket, reachable  # noqa: PLC0415
 
     heard, deadline = asyncio.Event(), time.monotonic() + TELL_SECONDS
     found = None

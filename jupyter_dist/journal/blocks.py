@@ -17,7 +17,7 @@ from typing import NamedTuple
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .wide import ranks_of
+from .records.wide import ranks_of
 
 BLOCK_BYTES = 64 << 10
 MAX_INDEX_BYTES = 4 << 20  # far more than a segment's index has: 64 ranks take 40 bytes a block

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from jupyter_dist.protocol.specs import MAX_SEQ
 
 from .reader import execution_records, place_of, records_backward
-from .record import PREFIX_BYTES, Check, Record
-from .sound import is_sound
+from .records.record import PREFIX_BYTES, Check, Record
+from .records.sound import is_sound
 
 
 class Span(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from .record import Record
+from .records.record import Record
 
 MAX_WAITING_BYTES = 4 << 20
 

@@ -18,9 +18,9 @@ from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, encode_frame
 
 from .blocks import Block, read_blocks
-from .record import MARKER, PREFIX_BYTES, Check, Record, junk_length, scan
-from .sound import is_numbered, is_sound, is_wide
-from .wide import of_rank, ranks_of
+from .records.record import MARKER, PREFIX_BYTES, Check, Record, junk_length, scan
+from .records.sound import is_numbered, is_sound, is_wide
+from .records.wide import of_rank, ranks_of
 from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20

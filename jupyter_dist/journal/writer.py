@@ -18,8 +18,8 @@ from jupyter_dist.transport.frames import Header, encode_frame
 from .blocks import BlockWriter, index_path
 from .overflow import Overflow
 from .quota import Quota
-from .record import PREFIX_BYTES, record_prefix
-from .wide import RecordJoiner, each_rank
+from .records.record import PREFIX_BYTES, record_prefix
+from .records.wide import RecordJoiner, each_rank
 
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0

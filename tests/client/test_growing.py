@@ -9,7 +9,7 @@ from records import LEFT_OUT, Recorder, counted
 
 from jupyter_dist.client import Result
 from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
-from jupyter_dist.server.folding import rankfeed
+from jupyter_dist.server.folding.feeding import rankfeed
 from jupyter_dist.server.folding.views import View
 
 NUM_LINES = 6000  # more than twice what a view has

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from waits import PATIENCE, until
 
-from jupyter_dist.journal.record import record_prefix
+from jupyter_dist.journal.records.record import record_prefix
 from jupyter_dist.transport.frames import encode_frame
 
 from .server import TOKEN, JupyterServer

@@ -15,7 +15,7 @@ import pytest
 from waits import until
 
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.wide import each_rank
+from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .server import JupyterServer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from records import Record, of_rank
 
 from jupyter_dist.protocol.ranks import format_ranks
-from jupyter_dist.server.folding.feeds import Feeds
+from jupyter_dist.server.folding.feeding.feeds import Feeds
 from jupyter_dist.server.folding.fold import Fold
 from jupyter_dist.server.folding.views import View
 

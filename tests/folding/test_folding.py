@@ -3,7 +3,7 @@
 import pytest
 from records import Recorder, shown
 
-from jupyter_dist.server.folding import rankfeed
+from jupyter_dist.server.folding.feeding import rankfeed
 
 
 def lines(recorder: Recorder) -> list[tuple[str, str]]:

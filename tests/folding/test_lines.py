@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.server.folding.lines import MAX_LINE_CHARS, LineBuffer
+from jupyter_dist.server.folding.feeding.lines import MAX_LINE_CHARS, LineBuffer
 
 
 def shown(*chunks: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import Recorder, make_view, of_rank
 
-from jupyter_dist.server.folding.lines import LineBuffer
+from jupyter_dist.server.folding.feeding.lines import LineBuffer
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 
 WORDS = ["loss 0.5\n", "loss 0.25\n", "a\n", "b\n", "\n", "a", "part", "x 1 y", "\r", "50%\r", "tail"]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.journal.record import record_prefix, scan
-from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.journal.records.record import record_prefix, scan
+from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.journal.writer import segment_path
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import DamagedContentError, read_content

@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_dist.journal import blocks, reader
 from jupyter_dist.journal import writer as writer_module
-from jupyter_dist.journal.record import scan
+from jupyter_dist.journal.records.record import scan
 
 
 @pytest.fixture

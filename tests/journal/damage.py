@@ -3,7 +3,7 @@
 import struct
 
 from jupyter_dist.journal.reader import segments
-from jupyter_dist.journal.record import record_prefix
+from jupyter_dist.journal.records.record import record_prefix
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, encode_frame
 
 

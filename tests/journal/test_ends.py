@@ -6,7 +6,7 @@ from damage import FORGERIES, append_to_last_segment, spoil
 from jupyter_dist.journal import reader
 from jupyter_dist.journal.ends import Span, first_and_last
 from jupyter_dist.journal.reader import execution_records, segments
-from jupyter_dist.journal.record import PREFIX_BYTES
+from jupyter_dist.journal.records.record import PREFIX_BYTES
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jupyter_dist.journal import blocks
 from jupyter_dist.journal.overflow import MAX_WAITING_BYTES, Overflow
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
-from jupyter_dist.journal.record import scan
-from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.journal.records.record import scan
+from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.server.mirror.pastruns import journal_runs
 from jupyter_dist.transport.frames import FrameDecoder

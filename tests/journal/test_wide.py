@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from records import of_rank as shown_of_rank
 
 from jupyter_dist.journal.reader import JournalCursor, rank_page
-from jupyter_dist.journal.sound import is_sound, is_wide
-from jupyter_dist.journal.wide import MAX_PART_BYTES, MAX_SHARED_BYTES, each_rank, of_rank
+from jupyter_dist.journal.records.sound import is_sound, is_wide
+from jupyter_dist.journal.records.wide import MAX_PART_BYTES, MAX_SHARED_BYTES, each_rank, of_rank
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.server.folding.views import View
 

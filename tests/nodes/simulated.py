@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.agent.nodes.joinfile import JoinFile
+from jupyter_dist.agent.nodes.link.joinfile import JoinFile
 from jupyter_dist.agent.nodes.member import NodeAgent
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle, RankDescriptors

@@ -206,7 +206,7 @@ exec "$@"
 
 def test_second_addresses_of_an_interface_are_offered_to_nodes_and_known(network):
     code = (
-        "from jupyter_dist.agent.nodes.joinfile import interface_of, own_addresses\n"
+        "from jupyter_dist.agent.nodes.link.joinfile import interface_of, own_addresses\n"
         "print(*((address, interface_of(address)) for address in own_addresses() if address.startswith('10.9.')))"
     )
     command = ["unshare", "--net", "sh", "-c", SECOND, "sh", sys.executable, "-c", code]

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.agent.nodes import hello, remote, stores
+from jupyter_dist.agent.nodes import remote, stores
 from jupyter_dist.agent.nodes.files import FileDoor
+from jupyter_dist.agent.nodes.link import hello
+from jupyter_dist.agent.nodes.link.sockets import handle_each
 from jupyter_dist.agent.nodes.remote import RemoteNode, RemoteProcess
-from jupyter_dist.agent.nodes.sockets import handle_each
 from jupyter_dist.agent.nodes.stores import LinkStores
 from jupyter_dist.system.sparing import IN_FULL, MAX_TEXT, Sparing
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, encode_frame

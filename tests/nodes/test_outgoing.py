@@ -15,7 +15,7 @@ from jupyter_dist.agent.nodes.stores import LinkStores
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.records import RankRecord, from_message, from_node, handle_or_lose
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.wide import MAX_PART_BYTES, each_rank
+from jupyter_dist.journal.records.wide import MAX_PART_BYTES, each_rank
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.transport.frames import LENGTHS, FrameDecoder, encode_frame, unpack

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from waits import PATIENCE, until_async
 
-from jupyter_dist.agent.nodes.sockets import (
+from jupyter_dist.agent.nodes.link.sockets import (
     BUNDLE_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_PAYLOAD_BYTES,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.sound import is_numbered
+from jupyter_dist.journal.records.sound import is_numbered
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.system.limits import within

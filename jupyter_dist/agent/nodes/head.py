@@ -18,9 +18,9 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header, encode_frame
 from jupyter_dist.transport.tasks import start_task
 
-from . import hello, sockets
 from .files import FileDoor
-from .joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
+from .link import hello, sockets
+from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
 from .remote import RemoteNode
 from .stores import LinkStores
 

@@ -30,10 +30,10 @@ from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
 from jupyter_dist.transport.tasks import start_task
 
-from .joinfile import JoinFile, interface_of
+from .link.joinfile import JoinFile, interface_of
+from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .localrank import LocalRank
 from .outgoing import OutgoingRecords
-from .sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .stores import StoreDoor
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jupyter_dist.agent.processes import records
-from jupyter_dist.journal.wide import RecordJoiner
+from jupyter_dist.journal.records.wide import RecordJoiner
 from jupyter_dist.transport.frames import FrameSplitter, Header, decode_frame, pack
 
 MAX_BYTES = 256 << 10  # of a message that is made a record, and of records that wait to be sent

@@ -28,8 +28,8 @@ from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.tasks import start_task
 
 from .files import FileDoor
-from .hello import one_line
-from .sockets import LinkConversation
+from .link.hello import one_line
+from .link.sockets import LinkConversation
 from .stores import LinkStores
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.journal.wide import split, split_list
+from jupyter_dist.journal.records.wide import split, split_list
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.transport.frames import Header

@@ -19,7 +19,7 @@ INTERRUPTIBLE = True  # cells wait here for other ranks
 PREFIX = "link:"
 BREAK_SECONDS = 5.0
 RECV_BYTES = 1 << 18
-MAX_VALUE_BYTES = 8 << 20  # one message between machines takes a little more (agent/nodes/sockets.py)
+MAX_VALUE_BYTES = 8 << 20  # one message between machines takes a little more (agent/nodes/link/sockets.py)
 # torch calls the methods below only as long as the Python object lives, and does not keep it alive itself.
 _kept: list[dist.Store] = []
 

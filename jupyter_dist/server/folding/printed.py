@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jupyter_dist.journal.wide import each_rank
+from jupyter_dist.journal.records.wide import each_rank
 
-from .lines import LineBuffer
-from .rankfeed import Decoders
+from .feeding.lines import LineBuffer
+from .feeding.rankfeed import Decoders
 
 
 def printed_lines(records: Iterable[tuple[dict[str, Any], bytes]]) -> Iterator[tuple[tuple[int, ...], str]]:

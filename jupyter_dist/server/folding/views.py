@@ -7,15 +7,15 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jupyter_dist.journal.wide import each_payload, each_rank
+from jupyter_dist.journal.records.wide import each_payload, each_rank
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .content import DamagedContentError, read_content
-from .feeds import Feeds
+from .feeding.feeds import Feeds
+from .feeding.rankfeed import RankFeed
 from .fold import Fold, lowest
 from .profiles import Summary, compare, profile_output, read_summary
-from .rankfeed import RankFeed
 from .rows import Row
 from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
 

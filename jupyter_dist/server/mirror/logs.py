@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.record import Check
-from jupyter_dist.journal.wide import of_rank, ranks_of
+from jupyter_dist.journal.records.record import Check
+from jupyter_dist.journal.records.wide import of_rank, ranks_of
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
-from jupyter_dist.server.folding.rankfeed import Decoders
+from jupyter_dist.server.folding.feeding.rankfeed import Decoders
 from jupyter_dist.server.folding.views import rich_output
 
 MAX_RING_BYTES = 256 * 1024

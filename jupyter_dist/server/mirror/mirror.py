@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, is_compatible

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.record import Check, Record
+from jupyter_dist.journal.records.record import Check, Record
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet

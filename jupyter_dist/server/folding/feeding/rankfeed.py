@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jupyter_dist.protocol import models
+from jupyter_dist.server.folding.fold import ID_RANKS, STREAM_KINDS, Fold, lowest
+from jupyter_dist.server.folding.rows import Row
 
-from .fold import ID_RANKS, STREAM_KINDS, Fold, lowest
 from .lines import LineBuffer
-from .rows import Row
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 2000

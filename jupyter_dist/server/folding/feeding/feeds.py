@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.server.folding.fold import Fold, lowest
 
-from .fold import Fold, lowest
 from .rankfeed import Limits, RankFeed
 
 

@@ -1,0 +1,1 @@
+"""One record: its bytes, its fields and their validation, and records of many ranks."""

@@ -1,0 +1,1 @@
+"""The outputs of ranks on the way to the fold: decoded, in lines, within limits."""
