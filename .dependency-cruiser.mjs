@@ -6,6 +6,7 @@ import { relative } from 'node:path';
 const ROOT = 'labextension/src';
 const ORDER = {
   '': ['services', 'tokens.ts', 'model', 'widgets', 'plugins'],
+  services: ['protocol.ts', 'translation.ts', 'errors.ts', 'rest', 'channel'],
   model: [
     '.',
     'format',
@@ -91,7 +92,7 @@ export default {
       comment: 'The rest of the page asks a DistService.',
       severity: 'error',
       from: { pathNot: [`^${ROOT}/services/`, TESTS] },
-      to: { path: `^${ROOT}/services/(restapi|channel)` }
+      to: { path: `^${ROOT}/services/(rest/|channel/channel)` }
     },
     {
       name: 'no-dom-below-widgets',

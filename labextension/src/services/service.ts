@@ -6,7 +6,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
-import { Channel } from './channel';
+import { Channel } from './channel/channel';
 import type {
   ICommRequest,
   IComparison,
@@ -36,10 +36,10 @@ import type {
   IView,
   Topic
 } from './protocol';
-import * as restapi from './restapi';
-import type { ITopicHandler, ITopicSubscription } from './topics';
+import * as restapi from './rest/requests';
+import type { ITopicHandler, ITopicSubscription } from './channel/topics';
 
-export type { IDownload } from './restapi';
+export type { IDownload } from './rest/requests';
 
 /** The content of a message to a widget, as in Jupyter's protocol. */
 export interface ICommContent {

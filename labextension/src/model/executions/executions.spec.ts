@@ -1,6 +1,6 @@
 import { DisposableDelegate } from '@lumino/disposable';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
+import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { ExecutionState, IExecution, Topic, TopicMessage } from '../../services/protocol';
 import { ExecutionsModel } from './executions';
 

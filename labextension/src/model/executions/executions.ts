@@ -12,7 +12,7 @@ import {
   IViewMessage,
   TopicMessage
 } from '../../services/protocol';
-import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
+import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import { translation } from '../../services/translation';
 import type { IDistExecutions, IDistService, IFollowedChange, IFollowedExecution, IFollower } from '../../tokens';
 import { ViewModel } from './executionview';

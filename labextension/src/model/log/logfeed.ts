@@ -3,7 +3,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IErrorBody, ILogPage, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
-import type { ITopicSubscription } from '../../services/topics';
+import type { ITopicSubscription } from '../../services/channel/topics';
 import type { LogModel } from './log';
 import type { IGapBlock } from './logblocks';
 

@@ -7,7 +7,7 @@ import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { DistError } from '../../services/errors';
 import type { ExecutionState, IExecution, IGroup, IRunRequest, Topic } from '../../services/protocol';
-import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
+import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
 import { ExecutionsModel } from '../executions/executions';

@@ -2,7 +2,7 @@ import { Sanitizer } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { expect, it, vi } from 'vitest';
-import type { ITopicHandler } from '../../services/topics';
+import type { ITopicHandler } from '../../services/channel/topics';
 import type { ILogRecord } from '../../services/protocol';
 import { IRankLogOptions, RankLog } from './ranklog';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { KnownGroups } from './knowngroups';
-import type { IGroup } from './protocol';
+import type { IGroup } from '../protocol';
 
 const group = (id: string, states: string[]): IGroup =>
   ({ id, name: id, state: 'ready', ranks: states.map((state, rank) => ({ rank, state })) }) as unknown as IGroup;

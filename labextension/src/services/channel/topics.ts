@@ -1,7 +1,7 @@
 /** The topics that a page follows, and their followers; a subscription that failed for now is renewed. */
 import type { IDisposable } from '@lumino/disposable';
-import { isLasting } from './errors';
-import type { Topic, TopicMessage } from './protocol';
+import { isLasting } from '../errors';
+import type { Topic, TopicMessage } from '../protocol';
 
 /** A follower of a topic. */
 export interface ITopicHandler {

@@ -1,5 +1,5 @@
 /** All groups as the page has them: the server sends what changed. */
-import type { IGroup, IGroupChange, IChangesMessage } from './protocol';
+import type { IGroup, IGroupChange, IChangesMessage } from '../protocol';
 
 export class KnownGroups {
   /** All groups after a change, oldest first; null if a message is missing: ask for all of them. */

@@ -1,7 +1,7 @@
 /** Reads the answers to requests, which may be those of a proxy in between. */
-import { DistError, isPassing } from './errors';
-import type { IErrorBody } from './protocol';
-import { translation } from './translation';
+import { DistError, isPassing } from '../errors';
+import type { IErrorBody } from '../protocol';
+import { translation } from '../translation';
 
 /** A proxy's words for a server that it does not reach, or that took longer than it waits. */
 const GATEWAY_STATUSES = [502, 503, 504];

@@ -6,7 +6,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import { errorBody, parseAnswer, unanswered, unreachable } from './answers';
-import { DistError } from './errors';
+import { DistError } from '../errors';
 import type {
   ICommRequest,
   ICommTaken,
@@ -35,8 +35,8 @@ import type {
   IStartRequest,
   IVariables,
   IView
-} from './protocol';
-import { translation } from './translation';
+} from '../protocol';
+import { translation } from '../translation';
 
 type Settings = ServerConnection.ISettings;
 

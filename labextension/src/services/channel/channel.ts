@@ -8,7 +8,7 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
-import { DistError } from './errors';
+import { DistError } from '../errors';
 import { KnownGroups } from './knowngroups';
 import { Liveness } from './liveness';
 import type {
@@ -24,9 +24,9 @@ import type {
   ServerMessage,
   Topic,
   TopicMessage
-} from './protocol';
+} from '../protocol';
 import { ITopicEntry, ITopicHandler, ITopicSubscription, messageKey, topicKey, Topics } from './topics';
-import { translation } from './translation';
+import { translation } from '../translation';
 
 /** The server closes a connection that sends a larger message. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;
