@@ -1,4 +1,4 @@
-"""Make docs/openapi.json, the types of the extension and the blocking client. Run by `make generate`."""
+"""Make docs/openapi.json, the extension's types and API client, and the blocking client. Run by `make generate`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.operations import API_VERSION
 
 sys.path.append(str(Path(__file__).parent))
+from generate_api import API, api_source
 from generate_client import WRAPPED, blocking_source
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +57,7 @@ def files() -> dict[Path, str]:
     return {
         ROOT / "docs" / "openapi.json": json.dumps(document, indent=1) + "\n",
         ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),
+        API: api_source(),
         WRAPPED: blocking_source({}),
     }
 

@@ -83,7 +83,7 @@ export const CommandIDs = {
   focusPicker: 'jupyter-dist:focus-picker'
 } as const;
 
-/** The server, as one object: REST and the WebSocket. */
+/** The server, as one object: a method for each operation of its API, and the WebSocket. */
 export type IDistService = IService;
 
 export const IDistService = new Token<IDistService>(

@@ -19,7 +19,7 @@ from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
 
 ROOT = Path(__file__).parents[2]
 OF_TYPES = ["docs/openapi.json", "labextension/src/services/protocol.ts"]
-MADE = [*OF_TYPES, "jupyter_dist/client/blocking/wrapped.py"]
+MADE = [*OF_TYPES, "labextension/src/services/rest/api.ts", "jupyter_dist/client/blocking/wrapped.py"]
 
 
 def generator():

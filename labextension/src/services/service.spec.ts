@@ -64,7 +64,7 @@ test('one message to the widgets of several ranks, of which some refuse: each ge
   const content = { comm_id: 'c', data: {}, metadata: {}, msg_id: 'm-1' };
   const refused = new Map<number, string>();
   for (const rank of [0, 1, 2]) {
-    service.sendComm('g', rank, 'comm_msg', content).catch(({ message }) => refused.set(rank, message));
+    service.sendToWidget('g', rank, 'comm_msg', content).catch(({ message }) => refused.set(rank, message));
   }
   const requests = socket.sent.filter(({ type }) => type === 'comm');
   expect(requests.map(({ rank }) => rank)).toEqual([0, 1, 2]);
@@ -109,7 +109,7 @@ describe('a cell whose answer is lost', () => {
 
   test('is asked for, with the same key, for as long as a server takes to restart', async () => {
     const { service, socket } = await openPage(down, gateway, cut, down, down, taken);
-    const answer = service.run('g', CELL);
+    const answer = service.submit('g', CELL);
     const [{ key }] = socket.sent.filter(({ type }) => type === 'submit');
     (socket as unknown as { onclose(): void }).onclose();
     await vi.advanceTimersByTimeAsync(20000);
@@ -126,7 +126,7 @@ describe('a cell whose answer is lost', () => {
     if (!isSent) {
       (socket as unknown as { onclose(): void }).onclose();
     }
-    const answer = service.run('g', CELL).catch(reason => reason);
+    const answer = service.submit('g', CELL).catch(reason => reason);
     await vi.advanceTimersByTimeAsync(11000); // without an answer to what was sent by the WebSocket
     const hint = isSent ? expect.stringContaining('when the agent responds') : 'Variables are kept.';
     expect(await answer).toMatchObject({ code: 'agent_unreachable', isUnanswered: isSent, hint });
@@ -136,7 +136,7 @@ describe('a cell whose answer is lost', () => {
 
   test('is an error after half a minute, and not asked for any more', async () => {
     const { service, socket } = await openPage(gateway);
-    const answer = service.run('g', CELL).catch(reason => reason);
+    const answer = service.submit('g', CELL).catch(reason => reason);
     (socket as unknown as { onclose(): void }).onclose();
     await vi.advanceTimersByTimeAsync(31000);
     expect(await answer).toMatchObject({ code: 'server_unreachable', message: expect.stringContaining('502') });
@@ -152,7 +152,8 @@ describe('a connection', () => {
   const asks = ({ sent }: Socket): object[] => sent.filter(({ topic }) => topic === 'groups');
 
   /** Run a cell, and do not wait for what becomes of it. */
-  const run = (service: DistService): void => void service.run('g', { code: '1', ranks: 'all' }).catch(() => undefined);
+  const run = (service: DistService): void =>
+    void service.submit('g', { code: '1', ranks: 'all' }).catch(() => undefined);
 
   test('that is dead and not closed is given up when a cell is not answered, and the page connects again', async () => {
     const { service, socket } = await connect();

@@ -23,7 +23,7 @@ const WAIT_MS = 700;
 const ANSWER_MS = 15000;
 
 export interface ISpaceOptions {
-  service: Pick<IDistService, 'subscribe' | 'sendComm'>;
+  service: Pick<IDistService, 'subscribe' | 'sendToWidget'>;
   group: string;
   /** The registry with which the notebook shows outputs. */
   rendermime: IRenderMimeRegistry;
@@ -42,7 +42,7 @@ export class WidgetSpace implements IDisposable {
   constructor({ service, group, context, rendermime, library }: ISpaceOptions) {
     this._kernel = new RankKernel({
       id: `jupyter-dist-${group}-${nextId++}`,
-      send: (rank, kind, content) => service.sendComm(group, rank, kind, content),
+      send: (rank, kind, content) => service.sendToWidget(group, rank, kind, content),
       placesOf: id => this._shared.placesOf(id),
       onSent: (rank, id) => this._onSent(rank, id),
       onHandled: (rank, _, reason) => this._onHandled(rank, reason)

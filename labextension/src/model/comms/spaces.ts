@@ -20,7 +20,7 @@ export interface ILoadedSpace {
 /** One notebook's: the registry with which it shows outputs has these, and a copy for each group. */
 export class WidgetSpaces {
   constructor(
-    private readonly _service: Pick<IDistService, 'subscribe' | 'sendComm'>,
+    private readonly _service: Pick<IDistService, 'subscribe' | 'sendToWidget'>,
     private readonly _rendermime: IRenderMimeRegistry,
     private readonly _context: Context | null,
     /** Whether the page has JupyterLab's extension for widgets: what it shares can be imported even if it is disabled. */

@@ -13,7 +13,7 @@ class Wire {
       resubscribe: () => this.asked.push(handler.since!())
     }) as ITopicSubscription;
   }
-  run = async (): Promise<IExecution> => execution('queued');
+  submit = async (): Promise<IExecution> => execution('queued');
   cancel = async (): Promise<void> => undefined;
   send(message: TopicMessage): void {
     this.handlers.forEach(handler => handler.receive(message));

@@ -25,7 +25,7 @@ const MAX_GAPS = 5;
 const ANSWER_MS = 10000;
 
 /** The part of the service that this model needs. */
-type ExecutionsSource = Pick<IDistService, 'run' | 'cancel' | 'subscribe'>;
+type ExecutionsSource = Pick<IDistService, 'submit' | 'cancel' | 'subscribe'>;
 
 export class ExecutionsModel implements IDistExecutions {
   constructor(service: ExecutionsSource) {
@@ -37,7 +37,7 @@ export class ExecutionsModel implements IDistExecutions {
   }
 
   async run(group: string, request: IRunRequest): Promise<IExecution> {
-    const execution = await this._service.run(group, request);
+    const execution = await this._service.submit(group, request);
     this._own.add(execution.id);
     return execution;
   }
@@ -46,8 +46,8 @@ export class ExecutionsModel implements IDistExecutions {
     return this._own.has(execution);
   }
 
-  cancel(group: string, execution: string): Promise<void> {
-    return this._service.cancel(group, execution);
+  async cancel(group: string, execution: string): Promise<void> {
+    await this._service.cancel(group, execution);
   }
 
   follow(group: string, execution: string): IFollower {

@@ -51,7 +51,7 @@ it('requests the cells of a group once, when a cell waits', async () => {
   const service = {
     executions: async () => {
       asked += 1;
-      return [execution('e-1', '0-1'), mine, execution('e-0', '0', 'ok')];
+      return { executions: [execution('e-1', '0-1'), mine, execution('e-0', '0', 'ok')] };
     }
   };
   const model = new WaitingModel({ find: () => busy }, service);

@@ -88,8 +88,9 @@ export class WaitingModel {
     }
     this._known.set(group, { ...known, askedAt: now });
     try {
-      const executions = (await this._service.executions(group)).filter(({ state }) => !FINAL_STATES.has(state));
-      this._known.set(group, { askedAt: now, executions: new Map(executions.map(one => [one.id, one])) });
+      const { executions } = await this._service.executions(group);
+      const open = executions.filter(({ state }) => !FINAL_STATES.has(state));
+      this._known.set(group, { askedAt: now, executions: new Map(open.map(one => [one.id, one])) });
     } catch (reason) {
       console.debug('jupyter_dist: could not list the executions', reason);
     }

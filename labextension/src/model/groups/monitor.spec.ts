@@ -11,8 +11,8 @@ function watched() {
       receive = subscriber.receive;
       return { dispose: () => undefined };
     },
-    memory: async () => [],
-    executions: async () => []
+    lastSamples: async () => ({ samples: [] }),
+    executions: async () => ({ executions: [] })
   } as unknown as IService;
   const monitor = new GroupMonitor(service, new Clock(), 'g');
   monitor.watch();

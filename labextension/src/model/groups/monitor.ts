@@ -95,7 +95,7 @@ export class GroupMonitor {
 
   private async _loadPast(): Promise<void> {
     try {
-      const samples = await this._service.memory(this._group);
+      const { samples } = await this._service.lastSamples(this._group);
       if (!this._isDisposed) {
         this.memory.add(...samples);
       }
@@ -111,7 +111,7 @@ export class GroupMonitor {
     }
     this._loading = true;
     try {
-      this._executions = await this._service.executions(this._group);
+      this._executions = (await this._service.executions(this._group)).executions;
       this._changed.emit();
     } catch (reason) {
       console.debug('jupyter_dist: could not list the executions', reason);

@@ -24,7 +24,7 @@ class FakeServer {
   reconnect: () => void = () => undefined;
 
   readonly service = {
-    log: async (_group: string, _rank: number, page: { before?: number }): Promise<ILogPage> => {
+    logs: async (_group: string, _rank: number, page: { before?: number }): Promise<ILogPage> => {
       this.asked.push(page);
       const { _last: seq, failure } = this;
       await this.held;

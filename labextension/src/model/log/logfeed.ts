@@ -10,7 +10,7 @@ import type { IGapBlock } from './logblocks';
 /** The size of a page, in bytes of records. */
 const PAGE_BYTES = 262144;
 
-type LogService = Pick<IService, 'log' | 'subscribe'>;
+type LogService = Pick<IService, 'logs' | 'subscribe'>;
 
 export class LogFeed implements IDisposable {
   constructor(service: LogService, group: string, rank: number, log: LogModel) {
@@ -96,7 +96,7 @@ export class LogFeed implements IDisposable {
     }
     this._setState(true, this._pageError);
     try {
-      const page = await this._service.log(this._group, this._rank, which);
+      const page = await this._service.logs(this._group, this._rank, which);
       if (!this._isDisposed) {
         take(page);
         this._setState(false, null);

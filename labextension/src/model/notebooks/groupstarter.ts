@@ -9,7 +9,7 @@ import { getNotebookTarget, getWanted } from '../targets/target';
 import { isGone } from '../groups/groups';
 import { fittingSize, isName, nameFor, offeredSizes, readWanted, sizeOf, wantedOf } from '../groups/wanted';
 
-type Service = Pick<IDistService, 'devices' | 'startGroup' | 'starting' | 'requestOf'>;
+type Service = Pick<IDistService, 'devices' | 'start' | 'starting' | 'requestOf'>;
 
 export class GroupStarter extends ChangingModel implements IDistStarter {
   constructor(service: Service, groups: IDistGroups) {
@@ -60,7 +60,7 @@ export class GroupStarter extends ChangingModel implements IDistStarter {
 
   async start(name: string, wanted: IWantedGroup, notebook: string): Promise<IGroup> {
     const free = isName(name) ? name : nameFor(notebook, this._groups.groups);
-    const starting = this._service.startGroup({ ...wanted, name: free, notebook });
+    const starting = this._service.start({ ...wanted, name: free, notebook });
     this.emitChanged();
     try {
       return await starting;

@@ -283,7 +283,7 @@ export class NotebooksModel implements IDistNotebooks {
         if (!TELLING.has(state)) {
           silent.add(id);
         }
-        return await this._service.executions(id);
+        return (await this._service.executions(id)).executions;
       } catch (reason) {
         // A group can end at any moment, and is then unknown.
         if (!(reason instanceof DistError && reason.code === 'unknown_group')) {

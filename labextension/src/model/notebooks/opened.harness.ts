@@ -6,7 +6,7 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { DistError } from '../../services/errors';
-import type { ExecutionState, IExecution, IGroup, IRunRequest, Topic } from '../../services/protocol';
+import type { ExecutionState, IExecution, IExecutions, IGroup, IRunRequest, Topic } from '../../services/protocol';
 import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
@@ -25,7 +25,7 @@ class Server {
     }) as ITopicSubscription;
   }
 
-  run = async (_: string, request: IRunRequest): Promise<IExecution> => {
+  submit = async (_: string, request: IRunRequest): Promise<IExecution> => {
     this.requests.push(request);
     if (this.refusal) {
       throw this.refusal;
@@ -37,7 +37,7 @@ class Server {
   };
 
   cancel = async (): Promise<void> => undefined;
-  executions = async (): Promise<IExecution[]> => this.listed;
+  executions = async (): Promise<IExecutions> => ({ executions: this.listed });
   listed: IExecution[] = [];
   refusal: DistError | null = null;
   connected = true;

@@ -31,7 +31,8 @@ export class RankCompleter implements ICompletionProvider {
     if (!place) {
       return { start: request.offset, end: request.offset, items: [] };
     }
-    const reply = await this._service.complete(place.group, place.rank, request.text, request.offset);
+    const { text: code, offset } = request;
+    const reply = await this._service.complete(place.group, place.rank, { code, cursor_pos: offset });
     const type = this._trans.__('rank %1', place.rank).replace(' ', '\u00a0'); // JupyterLab shows one word
     return {
       start: reply.cursor_start,

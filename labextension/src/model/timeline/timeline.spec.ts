@@ -34,22 +34,24 @@ function made(pages: IPastSamples[]): {
   const topics: string[] = [];
   let receive: (message: TopicMessage) => void = () => undefined;
   const service = {
-    samples: async (_: string, since: number) => {
+    samples: async (_: string, { since }: { since: number }) => {
       asked.push(since);
       return pages.shift() ?? pageOf([], false);
     },
-    executions: async () => [
-      {
-        id: 'e',
-        ranks: '0',
-        started_at: 20,
-        ended_at: 25,
-        state: 'ok',
-        statuses: [],
-        rank_seconds: { '0': 5 },
-        silent: false
-      } as unknown as IExecution
-    ],
+    executions: async () => ({
+      executions: [
+        {
+          id: 'e',
+          ranks: '0',
+          started_at: 20,
+          ended_at: 25,
+          state: 'ok',
+          statuses: [],
+          rank_seconds: { '0': 5 },
+          silent: false
+        } as unknown as IExecution
+      ]
+    }),
     subscribe: (topic: { topic: string }, handler: { receive(message: TopicMessage): void }) => {
       topics.push(`+${topic.topic}`);
       receive = handler.receive;

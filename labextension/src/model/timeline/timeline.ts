@@ -208,7 +208,7 @@ export class TimelineModel extends ChangingModel {
     try {
       let more = true;
       while (more && this._following === following && !this.isDisposed) {
-        const page = await this._service.samples(this.group, this.columns.last);
+        const page = await this._service.samples(this.group, { since: this.columns.last });
         more = page.more && page.times.length > 0;
         this.columns.append(page);
         page.seen.forEach(look => this.sights.add(look));
@@ -230,8 +230,8 @@ export class TimelineModel extends ChangingModel {
     this._timer = undefined; // what changes meanwhile is asked for again
     try {
       const since = this.now() - HOUR;
-      const found = await this._service.executions(this.group);
-      this._executions = found.filter(({ silent, ended_at }) => !silent && (ended_at ?? Infinity) > since);
+      const { executions } = await this._service.executions(this.group);
+      this._executions = executions.filter(({ silent, ended_at }) => !silent && (ended_at ?? Infinity) > since);
       this._bands = bandsOf(this._executions);
       this._firstBegin = Math.min(Infinity, ...this._executions.map(({ started_at }) => started_at ?? Infinity));
     } catch (reason) {

@@ -103,7 +103,7 @@ export class VariablesModel extends ChangingModel {
     const dated = { at: Date.now(), stamp: stampOf(this._known) };
     this._setCompared(name, { ...dated, result: null, error: null });
     try {
-      this._setCompared(name, { ...dated, result: await this._service.compare(this.group, name), error: null });
+      this._setCompared(name, { ...dated, result: await this._service.compare(this.group, { name }), error: null });
     } catch (reason) {
       this._setCompared(name, { ...dated, result: null, error: reason as DistError });
     }

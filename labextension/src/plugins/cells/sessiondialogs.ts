@@ -118,7 +118,7 @@ class RankRestart {
     // A kernel cancels its queue when it is restarted: so is what waits in the page, for the kernel or for ranks.
     this._notebooks.abortWaiting(panel.content.model!);
     try {
-      await Promise.all([...groups.map(group => this._service.restartGroup(group.id)), context?.restartKernel()]);
+      await Promise.all([...groups.map(group => this._service.restart(group.id)), context?.restartKernel()]);
       // New cells wait until the ranks are up; they must not be queued after the cells that were ended.
       await this._ended(panel);
       return true;

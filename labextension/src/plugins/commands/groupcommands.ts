@@ -18,7 +18,7 @@ export class GroupCommands {
 
   async interrupt(group: IGroup, ranks: string): Promise<void> {
     await this._try(async () => {
-      const answer = await this._service.interrupt(group.id, ranks);
+      const answer = await this._service.interrupt(group.id, { ranks });
       if (!answer.interrupted) {
         this._say(this._trans.__('No rank of %1 was busy.', group.name));
       }
@@ -33,12 +33,12 @@ export class GroupCommands {
       trans.__('Restart')
     );
     if (isSure) {
-      await this._try(() => this._service.restartGroup(group.id));
+      await this._try(() => this._service.restart(group.id));
     }
   }
 
   async replace(group: IGroup): Promise<void> {
-    await this._try(() => this._service.replaceRanks(group.id));
+    await this._try(() => this._service.replace(group.id));
   }
 
   /** Kill a rank that cannot be interrupted; without a rank, ask which one. */
@@ -56,13 +56,13 @@ export class GroupCommands {
       trans.__('Kill')
     );
     if (isSure) {
-      await this._try(() => this._service.killRank(group.id, chosen));
+      await this._try(() => this._service.kill(group.id, chosen));
     }
   }
 
   /** No confirmation, because nothing is lost. The result is in the group's note. */
   async reform(group: IGroup): Promise<void> {
-    await this._try(() => this._service.reformGroup(group.id));
+    await this._try(() => this._service.reform(group.id));
   }
 
   async shutdown(group: IGroup): Promise<void> {
@@ -81,7 +81,7 @@ export class GroupCommands {
         trans.__('Shut Down')
       ));
     if (isSure) {
-      await this._try(() => this._service.shutdownGroup(group.id));
+      await this._try(() => this._service.shutdown(group.id));
     }
   }
 
@@ -94,14 +94,14 @@ export class GroupCommands {
       trans.__('Shut Down All')
     );
     if (isSure) {
-      await Promise.all(groups.map(group => this._try(() => this._service.shutdownGroup(group.id))));
+      await Promise.all(groups.map(group => this._try(() => this._service.shutdown(group.id))));
     }
   }
 
   async emptyCache(group: IGroup): Promise<void> {
     const trans = this._trans;
     await this._try(async () => {
-      const freed = Object.values(await this._service.emptyCache(group.id));
+      const freed = Object.values((await this._service.emptyCache(group.id)).freed_bytes);
       const bytes = formatBytes(freed.reduce((a, b) => a + b, 0));
       this._say(
         freed.length === 0

@@ -31,7 +31,7 @@ export class ScriptExport {
     try {
       const panel = this._tracker?.currentWidget ?? null;
       const request = panel ? this._request(panel) : {};
-      const script = await this._service.exportScript(group.id, request);
+      const script = await this._service.script(group.id, request);
       const path = scriptPath(request.notebook ?? script.notebook ?? group.name);
       if (await this._mayWrite(path)) {
         await this._contents.save(path, { type: 'file', format: 'text', content: script.script });

@@ -25,7 +25,7 @@ export const profilesPlugin: JupyterFrontEndPlugin<void> = {
       isVisible: output => output.trusted && isProfile(output),
       execute: ({ execution, group }) => {
         service
-          .traceDownload(group.id, execution)
+          .download(group.id, service.traceFileUrl(group.id, execution))
           .then(({ url, release }) => saveUrl(url, `${group.name}-${execution}-trace.json`, release))
           .catch(notifyError);
       }

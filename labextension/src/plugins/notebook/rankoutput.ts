@@ -118,12 +118,15 @@ function actsOf(
     killRank: (group, rank) => void commands.execute(CommandIDs.killRank, { group, rank }),
     replace: group => void commands.execute(CommandIDs.replace, { group }),
     interrupt: (group, ranks) =>
-      void service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason)),
+      void service
+        .interrupt(group, { ranks })
+        .catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason)),
     extend: (group, execution, ranks) =>
       service
-        .extend(group, execution, ranks)
+        .extend(group, execution, { ranks })
+        .then(() => undefined)
         .catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason)),
-    stacks: group => service.stacks(group),
+    stacks: async group => (await service.stacks(group)).stacks,
     answer: (group, execution, body) => service.answerInput(group, execution, body)
   };
 }

@@ -82,7 +82,7 @@ class RunningGroups implements IRunningSessions.IManager {
   }
 
   private _shutdown(group: IGroup): void {
-    this._service.shutdownGroup(group.id).catch(reason => {
+    this._service.shutdown(group.id).catch(reason => {
       console.error(`jupyter_dist: ${group.name} could not be shut down`, reason);
     });
   }

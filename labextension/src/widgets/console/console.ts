@@ -72,7 +72,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
       history: async () => {
         const group = getNotebookTarget(cells.notebook)?.group ?? target.group;
         return service.history(group).then(
-          ran => ran.map(({ code }) => code),
+          ({ cells }) => cells.map(({ code }) => code),
           () => []
         );
       }
@@ -195,7 +195,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
 
   private async _ran(group: string): Promise<IRanCell[]> {
     const { executions: known, service, path } = this._options;
-    const [executions, cells] = await Promise.all([service.executions(group), service.history(group)]);
+    const [{ executions }, { cells }] = await Promise.all([service.executions(group), service.history(group)]);
     const codes = new Map(cells.map(cell => [cell.execution_id, cell.code]));
     const codeOf = async ({ id }: IExecution): Promise<string> =>
       codes.get(id) ?? (await service.view(group, id)).execution.code ?? '';

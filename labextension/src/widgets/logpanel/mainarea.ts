@@ -18,8 +18,8 @@ export class LogMainArea extends MainAreaWidget<LogPanel> {
     this.title.icon = ranksIcon;
     this.title.closable = true;
     this._tools = new LogToolbar(this.content, trans, {
-      url: rank => service.logDownloadUrl(group.id, rank),
-      fetch: rank => service.logDownload(group.id, rank),
+      url: rank => service.logFileUrl(group.id, rank),
+      fetch: rank => service.download(group.id, service.logFileUrl(group.id, rank)),
       name: rank => `${group.id}-rank-${rank}.log`
     });
     this.toolbar.addItem('tools', this._tools);

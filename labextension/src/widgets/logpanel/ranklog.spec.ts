@@ -11,7 +11,7 @@ it('announces that lines are not shown, and not how many each time', async () =>
   let handler: ITopicHandler;
   const page = { records: [], first: 1, seq: 0, more: false };
   const service = {
-    log: async () => page,
+    logs: async () => page,
     subscribe: (_: unknown, follower: ITopicHandler) => {
       handler = follower;
       return { dispose: () => undefined };

@@ -37,10 +37,10 @@ beforeEach(() => {
       await environments;
       return { environments: [ENVIRONMENT], default: 'python3' };
     },
-    launchers: async () => [],
+    launchers: async () => ({ launchers: [] }),
     devices: () => new Promise(() => undefined),
     subscribe: () => ({ dispose: () => undefined }),
-    startGroup: () => {
+    start: () => {
       starts.push(new PromiseDelegate());
       return starts[starts.length - 1].promise;
     }

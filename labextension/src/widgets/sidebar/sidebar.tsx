@@ -90,7 +90,7 @@ export class RanksSidebar extends ReactWidget {
   async start(form: OpenForm, request: IStartRequest): Promise<void> {
     form.begin();
     try {
-      this.closeForm(form, await this._context.service.startGroup(request));
+      this.closeForm(form, await this._context.service.start(request));
     } catch (reason) {
       form.fail(errorBody(reason));
       if (form !== this._form) {
@@ -142,7 +142,7 @@ export class RanksSidebar extends ReactWidget {
       const known = await service.environments();
       const usable = known.environments.some(e => e.name === known.default && e.problem === null);
       if (known.default && usable) {
-        await service.warmEnvironment(known.default);
+        await service.warm(known.default);
       }
     } catch (reason) {
       console.debug('jupyter_dist: could not preload the default environment', reason);

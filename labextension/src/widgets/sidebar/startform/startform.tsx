@@ -166,7 +166,7 @@ function useLaunchers(): readonly ILauncherStatus[] {
   useEffect(() => {
     let isMounted = true;
     service.launchers().then(
-      found => isMounted && setLaunchers(found),
+      found => isMounted && setLaunchers(found.launchers),
       reason => console.warn('jupyter_dist: could not list the launchers', reason)
     );
     return () => {

@@ -1,0 +1,283 @@
+/**
+ * A method for each operation of the API. Made by `make generate` from jupyter_dist/protocol/operations: edit that.
+ */
+import type {
+  ICommRequest,
+  ICommTaken,
+  ICompareRequest,
+  IComparison,
+  ICompleteRequest,
+  ICompletion,
+  ICurves,
+  IDebugReplies,
+  IDebugRequest,
+  IDevices,
+  IDrift,
+  IEnvironments,
+  IExecution,
+  IExecutions,
+  IFreedBytes,
+  IGroup,
+  IGroups,
+  IHistory,
+  IHistoryQuery,
+  IInputAnswered,
+  IInputRequest,
+  IInspectRequest,
+  IInspection,
+  IInterrupted,
+  ILaunchers,
+  ILogPage,
+  ILogQuery,
+  INothing,
+  IOwnerRequest,
+  IPastSamples,
+  IPrepared,
+  IRanksQuery,
+  IRanksRequest,
+  IRunRequest,
+  ISamples,
+  ISamplesQuery,
+  IScript,
+  IScriptRequest,
+  IShutdown,
+  IStacks,
+  IStartRequest,
+  IStatusQuery,
+  IVariables,
+  IVersions,
+  IView,
+  IViewQuery
+} from '../protocol';
+
+/** A request to the server. */
+export interface IApiRequest {
+  readonly verb: 'GET' | 'POST' | 'DELETE';
+  /** The segments of the path below the API's root. */
+  readonly path: readonly (string | number)[];
+  readonly query?: object;
+  readonly body?: object;
+  /** Whether a retry with the same key is not carried out twice. */
+  readonly isKeyed?: boolean;
+}
+
+/** How long a change is requested whose answer is lost, and with which key: the server does not carry it out twice. */
+export interface IRetries {
+  readonly key: string;
+  readonly forMs: number;
+  /** Whether it was sent before, with the same key, and not answered. */
+  readonly isUnanswered: boolean;
+}
+
+/** The operations of the API. Promises reject with a DistError. */
+export abstract class Api {
+  /** Make a request; resolves with the answer. */
+  protected abstract ask<T>(request: IApiRequest, retries?: IRetries): Promise<T>;
+  /** The URL of a file that can be downloaded. */
+  protected abstract urlOf(...path: (string | number)[]): string;
+
+  /** Return the versions of the server, of its protocol and of its API. */
+  versions(): Promise<IVersions> {
+    return this.ask({ verb: 'GET', path: [] });
+  }
+
+  /** Return the description of the API. */
+  openapi(): Promise<object> {
+    return this.ask({ verb: 'GET', path: ['openapi.json'] });
+  }
+
+  /** Return the environments that groups can run in. */
+  environments(): Promise<IEnvironments> {
+    return this.ask({ verb: 'GET', path: ['environments'] });
+  }
+
+  /** Keep an agent with torch imported ready for the next start in an environment. */
+  warm(name: string): Promise<INothing> {
+    return this.ask({ verb: 'POST', path: ['environments', name, 'warm'], body: {} });
+  }
+
+  /** Return the accelerators and the host, and how they are used. */
+  devices(): Promise<IDevices> {
+    return this.ask({ verb: 'GET', path: ['devices'] });
+  }
+
+  /** Return the launchers that can start the nodes of a group, with what is free. */
+  launchers(): Promise<ILaunchers> {
+    return this.ask({ verb: 'GET', path: ['launchers'] });
+  }
+
+  /** Return the processes that are kept to make the next start faster, with their memory. */
+  prepared(): Promise<IPrepared> {
+    return this.ask({ verb: 'GET', path: ['prepared'] });
+  }
+
+  /** Return all groups, oldest first, including dead ones, whose logs can still be read. */
+  groups(): Promise<IGroups> {
+    return this.ask({ verb: 'GET', path: ['groups'] });
+  }
+
+  /** Start a group; return while its ranks are starting. */
+  start(body: IStartRequest = {}, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups'], body, isKeyed: true }, retries);
+  }
+
+  /** Return the state of the group, at once or after it has left a state. */
+  status(group: string, query: IStatusQuery = {}): Promise<IGroup> {
+    return this.ask({ verb: 'GET', path: ['groups', group], query });
+  }
+
+  /** End the group; return a sentence about each process that had to be killed. */
+  shutdown(group: string): Promise<IShutdown> {
+    return this.ask({ verb: 'DELETE', path: ['groups', group] });
+  }
+
+  /** Let a group that ends with processes live as long as another one, too. */
+  own(group: string, body: IOwnerRequest, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'owners'], body, isKeyed: true }, retries);
+  }
+
+  /** Interrupt running cells; the ranks keep their variables. */
+  interrupt(group: string, body: IRanksRequest = {}): Promise<IInterrupted> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'interrupt'], body });
+  }
+
+  /** Restart all ranks in new processes; cells wait for them. */
+  restart(group: string, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'restart'], body: {}, isKeyed: true }, retries);
+  }
+
+  /** Start new processes for dead ranks; the others keep their variables. */
+  replace(group: string, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'replace'], body: {}, isKeyed: true }, retries);
+  }
+
+  /** Re-create the process group in the same processes, which keep all variables. */
+  reform(group: string, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'reform'], body: {}, isKeyed: true }, retries);
+  }
+
+  /** Send a request to the debuggers of ranks, and return their replies. The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank. */
+  debug(group: string, body: IDebugRequest): Promise<IDebugReplies> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'debug'], body });
+  }
+
+  /** Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank. */
+  emptyCache(group: string, body: IRanksRequest = {}): Promise<IFreedBytes> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'empty-cache'], body });
+  }
+
+  /** Return the last minutes of memory samples, newest last. Samples are only taken while a client follows the memory. */
+  lastSamples(group: string): Promise<ISamples> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'memory'] });
+  }
+
+  /** Return a page of the last hour's memory samples, with what ranks were seen to wait in. Samples are only taken while a client follows the memory. */
+  samples(group: string, query: ISamplesQuery = {}): Promise<IPastSamples> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'samples'], query });
+  }
+
+  /** Return the Python stacks of all ranks, equal ones once. Ranks that do not answer within 2 s are `unknown`. */
+  stacks(group: string): Promise<IStacks> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'stacks'] });
+  }
+
+  /** Return the variables of ranks, with what differs between them; ranks that run a cell are not asked. */
+  variables(group: string, query: IRanksQuery = {}): Promise<IVariables> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'variables'], query });
+  }
+
+  /** Return what of a variable differs on which ranks, and by how much; and what could not be compared. Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all. */
+  compare(group: string, body: ICompareRequest): Promise<IComparison> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'compare'], body });
+  }
+
+  /** Return which version of which cell ran on which ranks since the last restart, and who has missed it. */
+  drift(group: string): Promise<IDrift> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'drift'] });
+  }
+
+  /** Return the last cells that ran on this group, whoever ran them, oldest first, with their code. Cells that a program ran silently, and calls, which are no code of users, are left out. */
+  history(group: string, query: IHistoryQuery = {}): Promise<IHistory> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'history'], query });
+  }
+
+  /** Return the cells of a notebook that ran on ranks as a script for torchrun. */
+  script(group: string, body: IScriptRequest = {}): Promise<IScript> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'script'], body });
+  }
+
+  /** Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it. */
+  kill(group: string, rank: number, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'kill'], body: {}, isKeyed: true }, retries);
+  }
+
+  /** Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply. Attributes are completed while the rank is idle, only variables while it is busy. */
+  complete(group: string, rank: number, body: ICompleteRequest): Promise<ICompletion> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'complete'], body });
+  }
+
+  /** Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`. A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules. */
+  inspect(group: string, rank: number, body: IInspectRequest): Promise<IInspection> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'inspect'], body });
+  }
+
+  /** Send a message to a widget of a rank, which handles it when no cell runs there. The answer does not wait for the code that handles the message. */
+  sendComm(group: string, rank: number, body: ICommRequest): Promise<ICommTaken> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'comms'], body });
+  }
+
+  /** Return the last records of a rank's log, or those before a record. */
+  logs(group: string, rank: number, query: ILogQuery = {}): Promise<ILogPage> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'ranks', rank, 'log'], query });
+  }
+
+  /** Download the full log of a rank. */
+  logFileUrl(group: string, rank: number): string {
+    return this.urlOf('groups', group, 'ranks', rank, 'log', 'download');
+  }
+
+  /** Return the executions of the group, newest last. */
+  executions(group: string): Promise<IExecutions> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions'] });
+  }
+
+  /** Queue a cell on ranks, and return its execution. */
+  submit(group: string, body: IRunRequest, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'executions'], body, isKeyed: true }, retries);
+  }
+
+  /** Return an execution and its folded outputs, at once or after it has ended. */
+  view(group: string, executionId: string, query: IViewQuery = {}): Promise<IView> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId], query });
+  }
+
+  /** Cancel a queued execution, interrupt a running one. */
+  cancel(group: string, executionId: string): Promise<IExecution> {
+    return this.ask({ verb: 'DELETE', path: ['groups', group, 'executions', executionId] });
+  }
+
+  /** Answer the question of an execution's ranks; the first answer to a question counts. */
+  answerInput(group: string, executionId: string, body: IInputRequest): Promise<IInputAnswered> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'input'], body });
+  }
+
+  /** Run a running cell, as it was submitted, on more ranks; those that have it already are skipped. */
+  extend(group: string, executionId: string, body: IRanksRequest = {}): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'extend'], body });
+  }
+
+  /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, also those that the view leaves out. */
+  curves(group: string, executionId: string): Promise<ICurves> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'curves'] });
+  }
+
+  /** Download the curves of an execution as comma-separated values. */
+  curvesFileUrl(group: string, executionId: string): string {
+    return this.urlOf('groups', group, 'executions', executionId, 'curves', 'download');
+  }
+
+  /** Download the trace of a profiled cell. */
+  traceFileUrl(group: string, executionId: string): string {
+    return this.urlOf('groups', group, 'executions', executionId, 'trace');
+  }
+}
