@@ -18,7 +18,7 @@ from benchmarks.tables import Table
 
 IDLE = "idle, pages connected"
 FLOODED = "flood; one page reads, one follows the logs, one is deaf"
-EMPTY = "the same flood; a loop that does nothing, in a process of its own"
+EMPTY = "the same flood; a loop that does nothing, in another process"
 LINE = "a line of 100 MB"
 CELLS = {IDLE: "import time; time.sleep(2)", FLOODED: FLOOD, LINE: "print('x' * 100_000_000)"}
 MAX_STALL_MS = 100
