@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
-from jupyter_dist.server.http.schemas import fields_of
+from jupyter_dist.protocol.schemas import fields_of
 
 API = Path(__file__).parents[1] / "labextension" / "src" / "services" / "rest" / "api.ts"
 
