@@ -2,7 +2,7 @@
 # Run the experiments of this folder on a machine with an NVIDIA GPU, torch and no network:
 #     bash run.sh WHEELS OUT [PLAN] [OPTION ...]           make gpu WHEELS=... OUT=... PLAN=... does the same
 # WHEELS is the folder that wheelhouse.sh filled; OUT gets results (*.jsonl) and a log. PLAN is one of first (default),
-# second, third, tests, all, or experiments of one program: facts:NAME,NAME or product:NAME,NAME. Options: --dry,
+# second, third, promises, tests, all, or experiments of one program: facts:NAME,NAME or product:NAME,NAME. Options: --dry,
 # --seconds N (for all together; 540), --scale X (of all limits).
 set -uo pipefail
 
@@ -30,7 +30,7 @@ main() {
     echo "installed after $SECONDS s: $python"
     versions
     case $plan in
-        first | second | third) "$plan" ;;
+        first | second | third | promises) "$plan" ;;
         tests) lane product product tests ;;
         all) first; second; third ;;
         facts:* | product:*) IFS=, read -r -a names <<< "${plan#*:}"; lane "${plan%%:*}" "${plan%%:*}" "${names[@]}" ;;
@@ -118,6 +118,17 @@ second() {
     lane facts facts checkpoint hang_ten profile other_nccl &
     lane product product objects hang_ten subgroups gloo_on_device nodes &
     lane slow product late two_groups graphs &
+    wait
+}
+
+# What jupyter_dist promises on a GPU, in one run of four minutes: at most five lanes on a device.
+promises() {
+    lane a product hang hang_ten models start_many &
+    { lane b product hang_cold eager subgroups
+      lane b facts ras xid staging; } &
+    lane c product tests gloo_on_device &
+    lane d product ways_of_waiting healthy broken_device graphs killed objects &
+    lane e product recovery late &
     wait
 }
 

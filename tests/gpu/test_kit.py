@@ -27,7 +27,7 @@ def test_every_experiment_of_a_plan_exists(program):
         for line in words
         for at, word in enumerate(line)
         if word == "lane"
-        for name in line[at + 3 :]
+        for name in (after.rstrip(";") for after in line[at + 3 :])
         if line[at + 2] == program and name.isidentifier()
     }
     assert planned

@@ -1,6 +1,7 @@
 """What ranks run in the matrix: a small model for each kind of parallelism, and a step of its training.
 
-A cell on 4 ranks, which form a mesh of 2 x 2 ("dp", "tp"). A step returns what it computed, to be compared bit for bit.
+A cell on 4 ranks, which form a mesh of 2 x 2 ("dp", "tp"), on the notebook's `device`: tests/gpu runs it on GPUs. A step
+returns its losses, to be compared bit for bit.
 """
 
 # ruff: noqa: F821, PLW0603 - it is a cell, whose names are those of the notebook
@@ -24,8 +25,8 @@ from torch.utils.data import DistributedSampler
 
 warnings.simplefilter("ignore")
 rank = dist.get_rank()
-mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-flat = init_device_mesh("cpu", (4,), mesh_dim_names=("all",))
+mesh = init_device_mesh(device.type, (2, 2), mesh_dim_names=("dp", "tp"))
+flat = init_device_mesh(device.type, (4,), mesh_dim_names=("all",))
 pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
 pair = pairs[rank // 2]
 few, _ = dist.new_subgroups_by_enumeration([[0, 3], [1, 2]])
@@ -46,6 +47,10 @@ class Net(nn.Module):
         return self.b(y)
 
 
+def net():
+    return Net().to(device)  # parameters are the same on every kind of device
+
+
 fails = False
 
 
@@ -55,29 +60,29 @@ def in_the_middle(gradient):
 
 
 def ddp(group=None):
-    model = DistributedDataParallel(Net(), process_group=group)
+    model = DistributedDataParallel(net(), process_group=group)
     return model, torch.optim.AdamW(model.parameters(), 0.1)
 
 
 def zero():
-    model = DistributedDataParallel(Net())
+    model = DistributedDataParallel(net())
     return model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=0.1)
 
 
 def fsdp1():
-    model = FullyShardedDataParallel(Net(), device_id=torch.device("cpu"))
+    model = FullyShardedDataParallel(net(), device_id=device)
     return model, torch.optim.AdamW(model.parameters(), 0.1)
 
 
 def fsdp2(over=None):
-    model = Net()
+    model = net()
     for layer in (model.a, model.b, model):
         fully_shard(layer, mesh=flat if over is None else over)
     return model, torch.optim.AdamW(model.parameters(), 0.1)
 
 
 def tensor_parallel():
-    model = parallelize_module(Net(), mesh["tp"], {"a": ColwiseParallel(), "b": RowwiseParallel()})
+    model = parallelize_module(net(), mesh["tp"], {"a": ColwiseParallel(), "b": RowwiseParallel()})
     return model, torch.optim.AdamW(model.parameters(), 0.1)
 
 
@@ -104,7 +109,7 @@ def step(name, number):
     """Train a model on one batch; ranks of a tensor-parallel pair have the same."""
     model, optimizer = models[name]
     torch.manual_seed(number * 10 + (rank // 2 if name == "tensor parallel" else rank))
-    x = torch.randn(4, 8)
+    x = torch.randn(4, 8).to(device)
     optimizer.zero_grad()
     loss = model(x).pow(2).mean()
     loss.backward()
@@ -115,11 +120,11 @@ def step(name, number):
 def pipeline(number):
     """One step of two stages, over a subgroup; the loss is known in the last one."""
     torch.manual_seed(5)
-    layer = nn.Linear(8, 8)
-    stage = PipelineStage(layer, dist.get_rank(pair), 2, torch.device("cpu"), group=pair)
+    layer = nn.Linear(8, 8).to(device)
+    stage = PipelineStage(layer, dist.get_rank(pair), 2, device, group=pair)
     schedule = ScheduleGPipe(stage, 2, loss_fn=lambda output, target: (output - target).pow(2).mean())
     torch.manual_seed(number)
-    x, losses = torch.randn(4, 8), []
+    x, losses = torch.randn(4, 8).to(device), []
     if dist.get_rank(pair) == 0:
         schedule.step(x)
     else:
@@ -131,10 +136,10 @@ def others(number):
     """Collectives of every group, tensors on meshes, a checkpoint and a sampler."""
     found = []
     for group in (None, pair, few, mesh["tp"].get_group(), mesh.get_group("dp")):
-        t = torch.ones(1) * (rank + number)
+        t = torch.ones(1, device=device) * (rank + number)
         dist.all_reduce(t, group=group)
         found.append(t.item())
-    whole = distribute_tensor(torch.arange(16.0).reshape(4, 4) + number, mesh, [Shard(0), Replicate()])
+    whole = distribute_tensor(torch.arange(16.0, device=device).reshape(4, 4) + number, mesh, [Shard(0), Replicate()])
     found.append(whole.redistribute(mesh, [Replicate(), Shard(1)]).full_tensor().sum().item())
     found.append(parts.full_tensor().sum().item())
     state = {"model": models["fsdp2"][0].state_dict()}
@@ -149,7 +154,7 @@ def others(number):
 def begin():
     """Make all models again, from the same parameters."""
     global models, parts
-    parts = distribute_tensor(torch.arange(8.0).reshape(4, 2), mesh, [Shard(0), Shard(1)])
+    parts = distribute_tensor(torch.arange(8.0, device=device).reshape(4, 2), mesh, [Shard(0), Shard(1)])
     torch._dynamo.reset()
     models = {name: make() for name, make in MAKE.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import mmap
 import os
 import signal
 import sys
@@ -218,6 +219,126 @@ def memory(lab: Lab) -> None:
     first = start_ranks(lab, 1, rank)
     second = start_ranks(lab, 1, other)
     lab.say(codes=[first.wait(50), second.wait(5)])
+
+
+@experiment(60, "Illegal access and device-side assert: which Xid does NVML report, and what does torch raise and print?",
+            "an event with a number for each; a text that the product knows")  # fmt: skip
+def xid(lab: Lab) -> None:
+    def listener() -> None:
+        import pynvml
+
+        pynvml.nvmlInit()
+        events = pynvml.nvmlEventSetCreate()
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            lab.say(supported=pynvml.nvmlDeviceGetSupportedEventTypes(handle))
+            pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, events)
+        lab.say(listens=True)
+        (lab.folder / "flag-listens").touch()
+        deadline = time.monotonic() + 25
+        while time.monotonic() < deadline and not (lab.folder / "flag-over").exists():
+            try:
+                event = pynvml.nvmlEventSetWait_v2(events, 500)
+            except pynvml.NVMLError_Timeout:
+                continue
+            lab.say(event={name: str(getattr(event, name)) for name, _ in event._fields_})
+
+    def rank(r: Rank) -> None:
+        import torch
+
+        r.await_flag("listens", 10)
+        if r.lab.dry:
+            return
+        torch.cuda.set_device(r.device)
+        with r.step("begin") as found:
+            found["value"] = float(r.ones().sum().item())
+        with r.step(r.lab.folder.name if r.world > 1 else "fault") as found:
+            if (r.lab.folder / "flag-illegal").exists():
+                kernel = torch.cuda._compile_kernel('extern "C" __global__ void bad(int* p) { p[1LL << 40] = 1; }', "bad")
+                kernel((1, 1, 1), (1, 1, 1), (torch.zeros(1, dtype=torch.int32, device=r.device),))
+            else:
+                torch._assert_async(torch.zeros(1, device=r.device))
+            torch.cuda.synchronize()
+            found["value"] = "no error"
+        time.sleep(1.5)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            listener()
+        except Exception as err:
+            lab.say(listener=error_text(err))
+        os._exit(0)
+    for case in ("assert", "illegal"):
+        if case == "illegal":
+            (lab.folder / "flag-illegal").touch()
+        lab.say(case=case, codes=start_ranks(lab, 1, rank).wait(20))
+    (lab.folder / "flag-over").touch()
+    reap(lab, child, 5, "listener")
+
+
+@experiment(60, "1 GiB from the device and back: pageable, pinned, in chunks through two pinned buffers; what pinning costs.",
+            "GB/s of each; which chunk is best")  # fmt: skip
+def staging(lab: Lab) -> None:
+    def rank(r: Rank) -> None:
+        import torch
+
+        size = 1 << 20 if r.lab.dry else 1 << 30
+        value = torch.ones(size, dtype=torch.uint8, device=r.device)
+        r.sync()
+        if r.lab.dry:
+            return
+
+        def timed(what: str, run: Callable[[], Any]) -> Any:
+            best, kept = [], None
+            for _ in range(3):
+                r.sync()
+                begun = time.monotonic()
+                kept = run()
+                r.sync()
+                best.append(round(time.monotonic() - begun, 4))
+            r.say(what=what, seconds=best)
+            return kept
+
+        pageable = timed("cpu()", value.cpu)
+        pinned = timed("empty pinned", lambda: torch.empty(size, dtype=torch.uint8, pin_memory=True))
+        timed("into pinned", lambda: pinned.copy_(value, non_blocking=True))
+        timed("pinned to pageable", lambda: pageable.copy_(pinned))
+        timed("into pageable", lambda: pageable.copy_(value))
+        timed("from pageable", lambda: value.copy_(pageable))
+        timed("from pinned", lambda: value.copy_(pinned, non_blocking=True))
+        path = r.lab.folder / "shared"
+        with path.open("w+b") as file, open("/dev/shm/kit-staging", "w+b") as shm:
+            os.unlink("/dev/shm/kit-staging")
+            for label, one in (("file of /tmp", file), ("file of /dev/shm", shm)):
+                timed(f"write() of pageable to a {label}", lambda one=one: os.pwrite(one.fileno(), memoryview(pageable.numpy()), 0))
+                mapped = mmap.mmap(one.fileno(), size)
+                tensor = torch.frombuffer(mapped, dtype=torch.uint8)
+                timed(f"device to a mapped {label}", lambda tensor=tensor: tensor.copy_(value))
+                timed(f"from a mapped {label} to the device", lambda tensor=tensor: value.copy_(tensor))
+                if one is shm:
+                    begun = time.monotonic()
+                    code = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), size, 0)
+                    r.say(what="cudaHostRegister of /dev/shm", code=str(code), seconds=round(time.monotonic() - begun, 4))
+                    timed("device to registered /dev/shm", lambda tensor=tensor: tensor.copy_(value, non_blocking=True))
+                    torch.cuda.cudart().cudaHostUnregister(tensor.data_ptr())
+        for mib in (4, 16, 64):
+            buffers = [torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+
+            def down(buffers: list[Any] = buffers, step: int = mib << 20) -> None:
+                events = [torch.cuda.Event() for _ in buffers]
+                count = size // step
+                for number in range(count + 1):
+                    if number < count:
+                        buffers[number % 2].copy_(value[number * step : (number + 1) * step], non_blocking=True)
+                        events[number % 2].record()
+                    if number:
+                        events[(number - 1) % 2].synchronize()
+                        pageable[(number - 1) * step : number * step].copy_(buffers[(number - 1) % 2])
+
+            timed(f"down in chunks of {mib} MiB", down)
+
+    lab.say(codes=start_ranks(lab, 1, rank).wait(50))
 
 
 @experiment(60, "CUDA graphs: does asking the recorder every 50 ms from a side thread break a capture?",

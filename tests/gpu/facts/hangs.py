@@ -13,7 +13,7 @@ from typing import Any
 
 from kit.lab import Lab, error_text, experiment
 from kit.looks import DUMPS, Watcher, abort_by, recorders
-from kit.ranks import FREE_SECONDS, QUICK_DUMP, Rank, clean, start_ranks
+from kit.ranks import FREE_SECONDS, QUICK_DUMP, Rank, Ranks, clean, start_ranks
 
 
 @experiment(40, "Which recorder holds NCCL's collectives, and which gloo's? One entry whole.",
@@ -536,34 +536,27 @@ def mixed_backends(lab: Lab) -> None:
     lab.say(codes=start_ranks(lab, 2, rank).wait(45))
 
 
-@experiment(
-    60, "NCCL's RAS while a rank hangs: what does it tell, and to whom?", "port 28028 on loopback; names the rank"
-)
-def ras(lab: Lab) -> None:
-    def ask(lines: list[str]) -> str:
-        with socket.create_connection(("localhost", 28028), timeout=3) as sock:
-            sock.settimeout(6)
-            data = b""
-            for line in lines:
-                sock.sendall(line.encode() + b"\n")
-                if "STATUS" not in line:
-                    data += sock.recv(1000)
-            with contextlib.suppress(TimeoutError):
-                while chunk := sock.recv(65536):
-                    data += chunk
-            return data.decode("utf-8", "replace")
+RAS_PORT = 28777
 
+
+@experiment(60, "NCCL's RAS at an address of the group's own, before and while a rank hangs: what does it tell, and to whom?",
+            "answers whole, in milliseconds; they name the rank that is behind")  # fmt: skip
+def ras(lab: Lab) -> None:
     def rank(r: Rank) -> None:
         import torch.distributed as dist
 
         r.join()
         r.all_reduce()
+        pair = dist.new_group([0, 1], group_desc="a pair")
+        dist.all_reduce(r.ones(), group=pair)
+        r.sync()
         r.meet("ready")
+        r.await_flag("asked", 20)
         if r.rank == 0 and not r.lab.dry:
-            watcher = Watcher(r, "product", 16.0, "ras", looks=False)
+            watcher = Watcher(r, "threads", 16.0, "ras", looks=False)
             watcher.start()
             value = r.ones()
-            dist.all_reduce(value)
+            dist.all_reduce(value, group=pair)
             r.flag("hangs")
             with contextlib.suppress(Exception):
                 value[0].item()
@@ -571,19 +564,46 @@ def ras(lab: Lab) -> None:
         r.flag("hangs")
         r.await_flag("over", 20)
 
-    ranks = start_ranks(lab, 2, rank)
-    deadline = time.monotonic() + 15
-    while not (lab.folder / "flag-hangs").exists() and time.monotonic() < deadline and ranks.all_live():
-        time.sleep(0.05)
+    ranks = start_ranks(lab, 2, rank, NCCL_RAS_ADDR=f"localhost:{RAS_PORT}")
+    _await(lab, ranks, "flag-ready.0", "flag-ready.1")
+    _ask_ras(lab, "healthy")
+    (lab.folder / "flag-asked").touch()
+    _await(lab, ranks, "flag-hangs")
     time.sleep(0.0 if lab.dry else 2.0)
     with contextlib.suppress(OSError):
         lines = [
             line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
         ]
-        lab.say(listening=[line[1] for line in lines if line[3] == "0A" and line[1].endswith(":6D7C")])
-    for lines in (["TIMEOUT 3", "VERBOSE STATUS"], ["CLIENT PROTOCOL 2", "SET FORMAT json", "VERBOSE STATUS"]):
-        with lab.step("ask") as found:
-            found["lines"] = lines
-            found["answer"] = ask(lines)[:6000] if not lab.dry else "not asked"
+        ports = {f"{RAS_PORT:04X}", "6D7C"}
+        lab.say(listening=[[line[1], line[7], line[9]] for line in lines if line[3] == "0A" and line[1][-4:] in ports])
+    _ask_ras(lab, "hangs")
     (lab.folder / "flag-over").touch()
     lab.say(codes=ranks.wait(30))
+
+
+def _await(lab: Lab, ranks: Ranks, *flags: str) -> None:
+    deadline = time.monotonic() + 20
+    while not all((lab.folder / flag).exists() for flag in flags) and time.monotonic() < deadline and ranks.all_live():
+        time.sleep(0.05)
+
+
+def _ask_ras(lab: Lab, case: str) -> None:
+    text, of_json = ["CLIENT PROTOCOL 2", "TIMEOUT 2"], ["CLIENT PROTOCOL 2", "SET FORMAT json", "TIMEOUT 2"]
+    for lines in ([*text, "VERBOSE STATUS"], [*of_json, "STATUS"], [*of_json, "VERBOSE STATUS"]):
+        with lab.step("ask", case=case) as found:
+            found["lines"] = lines
+            found["answer"] = "not asked" if lab.dry else _asked(lines)
+
+
+def _asked(lines: list[str]) -> str:
+    with socket.create_connection(("localhost", RAS_PORT), timeout=3) as sock:
+        sock.settimeout(6)
+        data = b""
+        for line in lines:
+            sock.sendall(line.encode() + b"\n")
+            if "STATUS" not in line:
+                data += sock.recv(1000)
+        with contextlib.suppress(TimeoutError):
+            while chunk := sock.recv(65536):
+                data += chunk
+        return data.decode("utf-8", "replace")

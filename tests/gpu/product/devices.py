@@ -174,7 +174,7 @@ def objects(lab: Lab) -> None:
             )[:12]
 
 
-@experiment(80, "A CUDA graph is captured for seconds in a cell, while the group looks into the rank.",
+@experiment(80, "A CUDA graph with collectives is captured for seconds in a cell, while the group looks into the rank.",
             "the capture goes through; also torch.compile's cudagraphs")  # fmt: skip
 def graphs(lab: Lab) -> None:
     with session(lab, 1) as (made, group):
@@ -186,10 +186,10 @@ def graphs(lab: Lab) -> None:
             execution = group.submit(
                 "import time\ng = torch.cuda.CUDAGraph(); x = torch.ones(16, device=device); torch.cuda.synchronize()\n"
                 f"with torch.cuda.graph(g, capture_error_mode='{mode}'):\n    begun = time.monotonic()\n"
-                "    while time.monotonic() - begun < 8: x = x * 1.0; time.sleep(0.01)\n"
+                "    while time.monotonic() - begun < 5: x = x * 1.0; dist.all_reduce(x); time.sleep(0.05)\n"
                 "g.replay(); torch.cuda.synchronize(); print('captured', x[0].item())"
             )
-            for _ in range(12):
+            for _ in range(8):
                 time.sleep(0.5)
                 with contextlib.suppress(Exception):
                     group.memory()

@@ -1,10 +1,15 @@
-"""Models after a freed hang."""
+"""Models after a freed hang, and every kind of parallelism after each kind of fault."""
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+from typing import Any
+
 from kit.lab import Lab, experiment
 
-from .session import SYNC, WARM, session
+from .session import SYNC, WARM, Session, messages, session, shown
 
 MODELS = """
 import torch.nn as nn
@@ -54,3 +59,77 @@ def models(lab: Lab) -> None:
             made.run(group, CURE, what="cure")
             made.run(group, STEP_SHARDED)
         made.run(group, "p = next(sharded.parameters()); print(type(p).__name__, p.full_tensor().shape)")
+
+
+NUM_KINDS_RANKS = 4
+LEAST_ROUND_SECONDS = 15.0
+
+
+@experiment(240, "The kinds of tests/recovery: trained undisturbed, then a freed hang, a failed rank, a replaced rank, in turn.",
+            "no differences after any of them")  # fmt: skip
+def recovery(lab: Lab) -> None:
+    path = Path(os.environ.get("KIT_CHECKOUT", os.getcwd())) / "tests" / "recovery" / "kinds.py"
+    if not path.exists():
+        lab.say(skipped=f"{path} does not exist")
+        return
+    kinds = f"{path.read_text()}\nplace = {str(lab.folder)!r}\n"
+    with session(lab, NUM_KINDS_RANKS) as (made, group):
+        made.run(group, kinds, what="the kinds")
+        undisturbed = "undisturbed = [steps(number) for number in range(4)]"
+        if not _succeeded(made.run(group, f"begin()\n{undisturbed}", seconds=90, what="undisturbed")):
+            return
+        # The numbers themselves repeat: without a fault, a second run has no differences.
+        made.run(group, "begin()\nprint([differences(number) for number in range(2)])", what="without a fault")
+        faults = (_hang, _failed_rank, _replaced_rank)
+        for number in range(9):
+            if lab.left < LEAST_ROUND_SECONDS or group.status()["state"] != "ready":
+                lab.say(rounds=number)
+                break
+            begun = time.monotonic()
+            faults[number % 3](lab, made, group, number // 3, kinds)
+            lab.say(round=number // 3, fault=faults[number % 3].__name__, round_seconds=round(time.monotonic() - begun, 2))
+
+
+def _succeeded(result: Any) -> bool:
+    return result is not None and result.state == "ok"
+
+
+def _compare(made: Session, group: Any, label: str, number: int) -> None:
+    made.run(group, f"print(differences({number}))", what=f"differences {label}", seconds=40)
+
+
+def _hang(lab: Lab, made: Session, group: Any, round_: int, kinds: str) -> None:
+    made.run(group, "begin()", what="models made again")
+    _compare(made, group, f"before hang {round_}", 0)
+    made.hang(group, "half_steps(0)\nif rank == 0: dist.barrier()", "all", f"half steps, round {round_}")
+    _compare(made, group, f"after hang {round_}", 1)
+
+
+def _failed_rank(lab: Lab, made: Session, group: Any, round_: int, kinds: str) -> None:
+    made.run(group, "begin()", what="models made again")
+    _compare(made, group, f"before failure {round_}", 0)
+    kind = ("fsdp2", "ddp", "fsdp1")[round_ % 3]
+    made.hang(group, f"if rank == 1: raise RuntimeError('a bug')\nstep({kind!r}, 100)\n{SYNC}", "all", f"failure in {kind}")
+    _compare(made, group, f"after failure {round_}", 1)
+
+
+def _replaced_rank(lab: Lab, made: Session, group: Any, round_: int, kinds: str) -> None:
+    killed = (3, 2, 3)[round_ % 3]
+    made.run(group, "begin()\nof_all = [None] * 4\ndist.all_gather_object(of_all, undisturbed)", what="models made again")
+    _compare(made, group, f"before death {round_}", 0)
+    execution = group.submit(f"if rank != {killed}: dist.barrier()\n{SYNC}")
+    time.sleep(1)
+    asked = time.monotonic()
+    os.kill(group.status()["ranks"][killed]["pid"], 9)
+    with lab.step("the survivors' cell") as found:
+        found.update(shown(made.ended(group, execution, 25)))
+        found["seconds_after_the_death"] = round(time.monotonic() - asked, 2)
+        found["ranks"] = messages(group)
+    with lab.step("replace") as found:
+        group.replace()
+        found["note"] = group.model["note"]
+    made.run(group, "print(step('ddp of a subgroup', 1) == undisturbed[1]['ddp of a subgroup'])", "0-1",
+             what="a model of the living alone")  # fmt: skip
+    given = "given = [globals().get('of_all')]\ndist.broadcast_object_list(given, 0)\nof_all = given[0]"
+    made.run(group, f"{kinds}\n{given}\nundisturbed = of_all[rank]\nbegin()", what="all models made again", seconds=90)
+    _compare(made, group, f"after death {round_}", 0)
