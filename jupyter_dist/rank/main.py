@@ -97,7 +97,11 @@ class Rank:
         self._begin_frameworks()
         self._sessions = Sessions()
         self._interrupter = Interrupter(
-            namespace, self._membership.unhang, self._membership.find_failure, self._wire.wake
+            namespace,
+            self._membership.unhang,
+            self._membership.find_failure,
+            self._wire.wake,
+            self._membership.was_aborted,
         )
         self._outbox.safe_point = self._interrupter.safe_point
         waits.install(self._membership.was_broken, self._leave_collective)

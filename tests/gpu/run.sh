@@ -125,7 +125,7 @@ second() {
 promises() {
     lane a product hang hang_ten models start_many &
     { lane b product hang_cold eager subgroups
-      lane b facts ras xid staging; } &
+      lane b facts stale ras xid staging; } &
     lane c product tests gloo_on_device &
     lane d product ways_of_waiting healthy broken_device graphs killed objects &
     lane e product recovery late &

@@ -23,7 +23,8 @@ def waits(rank, name="all_reduce", seq=1, at=1, members=ALL, **more):
 
 
 def idle(rank, count=0, **more):
-    return Fact(rank, "idle", place="since cell [4]", counts={"0": count}, **more)
+    more.setdefault("counts", {"0": count})
+    return Fact(rank, "idle", place="since cell [4]", **more)
 
 
 def verdict_of(*now, before=(), **more):
@@ -84,6 +85,18 @@ def test_what_comes_by_itself_and_own_time_limits_are_named():
 
 def test_a_wait_for_one_of_several_process_groups_is_not_judged():
     assert verdict_of(waits(0, is_clear=False), *map(idle, (1, 2, 3)))["kind"] == "waits"
+
+
+def test_a_wait_for_one_of_several_collectives_cannot_end_if_none_of_them_can():
+    """On a device, a rank waits for all that it has queued there: two communicators that hang have one wait."""
+    pair = Call("wait() of all_reduce", "pair", PAIR, seq=2, key="1", operation="all_reduce")
+    now = waits(0, is_clear=False, also=(pair,), counts={"0": 1, "1": 2})
+    missing = [idle(1, counts={"0": 0, "1": 1}), idle(2), idle(3)]
+    assert verdict_of(now, *missing)["kind"] == "cannot_end"
+    called = [idle(1, counts={"0": 0, "1": 2}), idle(2), idle(3)]  # that of the pair is met, and may take long
+    assert verdict_of(now, *called)["kind"] == "waits"
+    runs = Fact(1, "runs", place="line 1", counts={"0": 0, "1": 1})  # it may call that of the pair
+    assert verdict_of(now, runs, *missing[1:])["kind"] == "waits"
 
 
 def test_numbers_count_where_torch_keeps_no_record():

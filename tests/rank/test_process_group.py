@@ -55,6 +55,19 @@ def test_joining_ranks_wait_as_long_as_torch_would(make_group: MakeGroup) -> Non
     assert rank.run(code).text() == "0:30:00\n"
 
 
+def test_a_process_group_that_was_re_created_can_be_divided(make_group: MakeGroup, tmp_path: Path) -> None:
+    """Meshes on devices divide it. It needs a store and the list of its ranks; torch ends the process otherwise."""
+    group = make_group(2)
+    code = (
+        "store = dist.group.WORLD.get_group_store(); store.set(str(rank), 'here'); print(store.get(str(1 - rank)))\n"
+        "options = dist.group.WORLD._get_backend(torch.device('cpu')).options\n"
+        "print(getattr(options, 'global_ranks_in_group', [0, 1]))"
+    )
+    for _ in range(2):
+        rejoin(group, tmp_path)
+        assert run_all(group, code) == ["b'here'\n[0, 1]\n"] * 2
+
+
 HANGS = {
     "all_reduce": "t = torch.ones(3)\nprint('go')\ndist.all_reduce(t)",
     "recv": "t = torch.ones(3)\nprint('go')\ndist.recv(t, src=1)",

@@ -116,6 +116,48 @@ def test_a_recorder_that_fails_hides_no_other(monkeypatch, records):
     assert records.backends_seen() == {"gloo"}
 
 
+def one(name: str, record_id: int, seq: int, p2p_seq: int, state: str, *, retired: bool) -> dict[str, Any]:
+    """With the fields and values of torch 2.11 on an H100 (the experiment facts:stale)."""
+    found = entry(record_id, f"nccl:{name}", ["0", "default_pg"], seq, retired=retired)
+    return {**found, "p2p_seq_id": p2p_seq, "is_p2p": name.startswith(("send", "recv")), "state": state}
+
+
+def of_nccl(monkeypatch, records, *entries):
+    """As torch: the active ones are those whose end it has not seen."""
+
+    def dump(_collectives, only_active):
+        shown = [one for one in entries if not (only_active and one["state"] == "completed")]
+        return json.dumps({"pg_status": {"0": status(9, 8)}, "entries": shown})
+
+    dumps(monkeypatch, records.torch_recorders, _dump_nccl_trace_json=dump)
+
+
+def test_parts_of_a_batch_end_with_it(monkeypatch, records):
+    """torch never retires a send or recv of batch_isend_irecv, as stages of a pipeline call it."""
+    parts = [one("send 0->1", 1, 1, 1, "scheduled", retired=False), one("recv 0<-1", 2, 1, 1, "scheduled", retired=False)]
+    ended, under_way = (
+        one("coalesced", 3, 1, 1, state, retired=retired) for state, retired in (("completed", True), ("started", False))
+    )
+    of_nccl(monkeypatch, records, *parts, ended)
+    assert records.unfinished_collectives() == []
+    of_nccl(monkeypatch, records, *parts, under_way)
+    assert [found["name"] for found in records.unfinished_collectives()] == ["send 0->1", "recv 0<-1", "coalesced"]
+    later = one("coalesced", 5, 2, 1, "started", retired=False)  # of collectives: it has the last number of a batch
+    alone = one("send 0->1", 4, 1, 2, "scheduled", retired=False)  # of no batch
+    of_nccl(monkeypatch, records, *parts, ended, alone, later)
+    assert [found["record"][1] for found in records.unfinished_collectives()] == [4, 5]
+
+
+def test_what_torch_gives_up_on_a_device_has_not_ended(monkeypatch, records):
+    """Its watchdog retires what takes longer than the time limit; the device still waits for it."""
+    given_up = one("all_reduce", 6, 3, 2, "scheduled", retired=True)
+    of_nccl(monkeypatch, records, one("all_reduce", 5, 2, 2, "completed", retired=True), given_up)
+    assert records.unfinished_collectives() == []
+    assert [found["seq"] for found in records.abandoned_collectives()] == [3]
+    of_nccl(monkeypatch, records, given_up, one("all_reduce", 7, 4, 2, "completed", retired=True))  # it was only late
+    assert records.abandoned_collectives() == []
+
+
 def test_fields_that_changed_are_no_error(monkeypatch, records):
     other = {"pg_status": {"0": {"another": 1}}, "entries": [{"retired": False, "id": 3}]}
     dumps(monkeypatch, records.torch_recorders, _dump_fr_trace_json=lambda *_: json.dumps(other))

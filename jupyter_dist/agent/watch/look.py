@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
@@ -224,8 +224,17 @@ def _call(wait: Any, answer: Header) -> WaitedCall | None:
         inside=_text(wait.get("inside")),
         cell=_cell_of(wait, answer.get("left_over")),
         is_clear=wait.get("is_clear") is not False,
+        also=tuple(_also(wait.get("also"))),
         limit=finite(wait.get("limit")),
     )
+
+
+def _also(told: Any) -> Iterator[Call]:
+    """Yield the collectives of other process groups that a rank may be waiting for."""
+    for one in told[:MAX_GROUPS] if isinstance(told, list) else ():
+        call = _call({**one, "also": None}, {}) if isinstance(one, dict) else None
+        if call is not None and call.seq is not None:
+            yield call
 
 
 def _cell_of(wait: dict[str, Any], left_over: Any) -> int | None:

@@ -44,6 +44,11 @@ _LOOP = (f"{_OURS}main", "_serve")
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
 _BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {RE_CREATE}"
+# On a device, all that the cell had queued behind it runs then (seen on an H100: a step of an optimizer).
+_ABORTED = (
+    "the collective never completed; its communicators were aborted. Its result is undefined, and so is what this "
+    f"cell computed from it, parameters that an optimizer updated too. {RE_CREATE}"
+)
 
 
 @dataclass
@@ -58,6 +63,7 @@ class CurrentExecution:
     allow_stdin: bool = False  # whether its client answers what it asks (see stdin.py)
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)
+    began_ns: int = field(default_factory=time.time_ns)  # as torch's recorders count
     interrupt_at: float | None = None  # time of the first interrupt
     frees: bool = False  # collectives on devices may be ended: the agent says so on all ranks of the cell
     had_private_signal: bool = False  # SIGINT did not reach the cell's code
@@ -75,12 +81,14 @@ class Interrupter:
         unhang: Callable[[bool], bool],
         find_failure: Callable[[BaseException], failures.Failure | None],
         wake: Callable[[], None],
+        was_aborted: Callable[[], bool],
     ) -> None:
         self.current: CurrentExecution | None = None  # the side thread sets it, the end of a cell clears it
         self._user_globals = user_globals
         self._unhang = unhang
         self._find_failure = find_failure
         self._wake = wake
+        self._was_aborted = was_aborted
         self._pid = os.getpid()
         self._main = threading.main_thread()
         self._num_noticed = 0
@@ -212,7 +220,8 @@ class Interrupter:
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
             return ReportedError(KeyboardInterrupt(), trace)  # Lightning's Trainer turns it into SystemExit
         if execution.broke_process_group and (isinstance(error, KeyboardInterrupt) or self._is_failure(error)):
-            return ReportedError(KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch"))
+            why = _ABORTED if self._was_aborted() else _BROKEN
+            return ReportedError(KeyboardInterrupt(why), tracebacks.before(trace, "torch"))
         return ReportedError(error, trace)
 
     def _is_failure(self, error: BaseException) -> bool:

@@ -15,6 +15,7 @@ from IPython.core.interactiveshell import ExecutionResult
 
 from jupyter_dist.protocol.specs import CALLBACK_ID
 from jupyter_dist.rank.cells.clients.calls import Calls
+from jupyter_dist.rank.cells.errors import reasons
 from jupyter_dist.rank.cells.introspection import life
 from jupyter_dist.rank.cells.introspection.kinds import kinds_of
 from jupyter_dist.rank.collectives.process_group import Membership
@@ -217,7 +218,9 @@ class Runner:
         self._finish(execution, result)
 
     def _failed(self, err: BaseException) -> ExecutionResult:
-        result = ExecutionResult(None)
+        return self._failed_in(ExecutionResult(None), err)
+
+    def _failed_in(self, result: ExecutionResult, err: BaseException) -> ExecutionResult:
         result.error_in_exec = err
         with contextlib.suppress(BaseException):  # the cell may have broken what shows it; the reply contains it, too
             self.shell.showtraceback((type(err), err, err.__traceback__))
@@ -226,6 +229,7 @@ class Runner:
     def _finish(self, execution: CurrentExecution, result: ExecutionResult) -> None:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
+            lambda: self._find_failed_collective(execution, result),
             stop_timer_of_cell,
             self._streams.flush_replaced,
             self._interrupter.end_cell,
@@ -262,6 +266,14 @@ class Runner:
         except BaseException as err:  # the boundary to user code: a hook may raise SystemExit
             result.error_in_exec = err
             self.shell.showtraceback((type(err), err, err.__traceback__))
+
+    def _find_failed_collective(self, execution: CurrentExecution, result: ExecutionResult) -> None:
+        """Make the cell fail if a collective of its own did: torch raises nothing then until the next one."""
+        if not result.success or execution.interrupt_at is not None:
+            return
+        operation = self._membership.failure_of_cell(execution.began_ns)
+        if operation is not None:
+            self._failed_in(result, reasons.never_completed(operation, self._interrupter.peer_news))
 
     def _empty_cache(self, execution: CurrentExecution) -> None:
         if not execution.empty_cache:

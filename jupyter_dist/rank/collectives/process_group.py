@@ -57,6 +57,7 @@ class Membership:
         self._broken_since: float | None = None
         self._knows_records = False  # whether the recorders were found to have this group's collectives
         self._has_aborted = False  # communicators on devices
+        self._aborted: list[records.IncompleteCollective] = []  # what was under way then, because another rank was gone
         self._has_lost_device = False  # permanently: lostdevice.py
         self._meets = False  # user code is creating the process group
         self._abandoned: list[Any] = []  # backends that cannot be closed
@@ -102,6 +103,7 @@ class Membership:
             world["device_id"] = torch.device(self._spec.device)
         before = self._sockets.listeners()
         dist.init_process_group(backend.joined_as, store=store, timeout=timeout, **world)
+        torch_compat.name_ranks_of_default()
         self._look_at_mesh(before)
         if kept is not None:
             kept.recreate(store, self._spec.world_size, timeout if can_change else None)
@@ -236,6 +238,7 @@ class Membership:
         self._break()
         self._break_collectives()
         if torch_compat.device_groups():
+            self._aborted = flight.unfinished()
             self._abort()
         if self._meets:  # the rendezvous can never complete
             self._break_store()
@@ -246,12 +249,28 @@ class Membership:
             self._store_path, self._broken_since = store_path, None
             self._before = self._sockets.listeners()
         elif dist.is_initialized():
+            torch_compat.name_ranks_of_default()
             self._look_at_mesh(self._before)
         self._meets = store_path is not None
 
     def has_lost_peer(self) -> bool:
         """Whether a member died since then, or an interrupt ended the wait."""
         return self._broken_since is not None
+
+    def was_aborted(self) -> bool:
+        """Whether the communicators on devices were aborted since this rank has joined, or are being aborted now."""
+        return self._has_aborted or nccl.is_aborting()
+
+    def failure_of_cell(self, began_ns: int) -> str | None:
+        """Return the collective of a cell that ended without an error although it never completed; None if there is none.
+
+        On a device a collective that is aborted, or whose peer is gone, returns, and the next one raises.
+        """
+        if not torch_compat.device_groups():
+            return None
+        failed = [*self._aborted, *records.abandoned_collectives()]
+        self._aborted = []
+        return next((entry["name"] for entry in failed if entry["created_ns"] >= began_ns), None)
 
     def was_broken(self, seconds_ago: float) -> bool:
         """Whether all connections were cut at least this long ago."""

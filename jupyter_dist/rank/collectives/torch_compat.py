@@ -159,6 +159,26 @@ def set_timeout(timeout: timedelta, store: dist.Store | None = None) -> None:
         c10d.default_pg_nccl_timeout = DEVICE_TIMEOUT
 
 
+def name_ranks_of_default() -> None:
+    """Let the backends of the default process group know its ranks, as those of the first one of a process do.
+
+    torch takes an empty list for all ranks only where it is the first process group that the process has ever made.
+    Dividing a later one, as meshes on devices do, reads beyond the end of that list (seen on an H100: SIGSEGV).
+    """
+    world = dist.group.WORLD
+    for backend in backends_of(world).values():
+        options = getattr(backend, "options", None)
+        if getattr(options, "global_ranks_in_group", None) == []:
+            options.global_ranks_in_group = list(range(dist.get_world_size(world)))
+
+
+def gives_up_on_devices() -> bool:
+    """Whether torch gives up collectives on devices at a time limit: one of user code's, or of its process groups."""
+    options = [getattr(_device_backend(group), "options", None) for group in process_groups()]
+    limits = [getattr(option, "_timeout", None) for option in options]
+    return any(isinstance(limit, timedelta) and limit < DEVICE_TIMEOUT for limit in limits)
+
+
 def default_timeout(backend: str) -> timedelta:
     """Return torch's default timeout of collectives."""
     find: Callable[[Any], timedelta] = getattr(c10d, "_get_default_timeout", lambda _: _TIMEOUT)

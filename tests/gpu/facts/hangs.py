@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
+import os
 import socket
 import threading
 import time
@@ -534,6 +536,80 @@ def mixed_backends(lab: Lab) -> None:
         r.say(then=got, aborted=watcher.done())
 
     lab.say(codes=start_ranks(lab, 2, rank).wait(45))
+
+
+@experiment(90, "Raw records: of a batch of sends, a send, a collective at torch's time limit, aborted, and of a peer that died.",
+            "parts of a batch are never retired, with the batch's number; what torch gave up is retired, and not completed")  # fmt: skip
+def stale(lab: Lab) -> None:
+    def raw(r: Rank, what: str) -> None:
+        from torch._C import _distributed_c10d as bindings
+
+        for name in DUMPS:
+            dump = getattr(bindings, name, None)
+            if dump is not None:
+                data = {active: json.loads(dump(True, active)) for active in (True, False)}
+                r.say(what=what, dump=name, active=data[True].get("entries"), all=data[False].get("entries", [])[-8:],
+                      pg_status=data[False].get("pg_status"))  # fmt: skip
+
+    def batch(r: Rank) -> list[Any]:
+        import torch.distributed as dist
+
+        ops = [dist.P2POp(dist.isend, r.ones(), 1 - r.rank), dist.P2POp(dist.irecv, r.ones(), 1 - r.rank)]
+        return dist.batch_isend_irecv(ops)
+
+    def hangs(r: Rank, what: str, begin: Callable[[], Any], after: float) -> None:
+        """Begin it on rank 0 alone, look at it after a while, and abort."""
+        if r.rank == 0:
+            watcher = Watcher(r, "threads", after + 1.5, what, looks=False)
+            timer = threading.Timer(after, lambda: raw(r, what))
+            timer.start()
+            watcher.start()
+            with r.step(what):
+                begin()
+                r.sync()
+            watcher.done()
+            raw(r, f"{what}, after the abort")
+        r.meet(f"{what}-over", 40)
+
+    def rank(r: Rank) -> None:
+        import torch.distributed as dist
+
+        r.join(timeout=4.0)
+        r.all_reduce()
+        if r.lab.dry:
+            return
+        for work in batch(r):
+            work.wait()
+        dist.send(r.ones(), 1) if r.rank == 0 else dist.recv(r.ones(), 0)
+        r.all_reduce()
+        r.sync()
+        time.sleep(0.5)
+        raw(r, "a batch, a send and an all_reduce, all completed")
+        r.meet("completed")
+        hangs(r, "a collective at the time limit", lambda: dist.all_reduce(r.ones()), 12.0)
+        r.leave()
+        r.meet("left")
+        r.join(eager=True)
+        r.all_reduce()
+        hangs(r, "a batch", lambda: batch(r), 1.0)
+        r.leave()
+        r.meet("left again")
+        r.join(eager=True)
+        r.all_reduce()
+        r.meet("joined")
+        if r.rank == 1:
+            time.sleep(1.0)
+            os._exit(9)
+        with r.step("barrier, the other rank dies"):
+            dist.barrier()
+        r.say(ended=True)
+        raw(r, "a barrier whose peer died")
+        time.sleep(1.0)
+        raw(r, "a second later")
+        with r.step("all_reduce after it") as found:
+            found["value"] = r.all_reduce()
+
+    lab.say(codes=start_ranks(lab, 2, rank, **QUICK_DUMP).wait(85))
 
 
 RAS_PORT = 28777

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -246,6 +247,10 @@ def tests(lab: Lab) -> None:
         elif source.exists():
             copy.mkdir(exist_ok=True)
             shutil.copy(source, copy / name)
+    # The harness starts agents from the files of the package.
+    package = importlib.util.find_spec("jupyter_dist")
+    assert package is not None and package.origin is not None
+    (copy / "jupyter_dist").symlink_to(Path(package.origin).parent)
     chosen = ["--collect-only"] if lab.dry else []
     command = [
         sys.executable,

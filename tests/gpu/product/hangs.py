@@ -106,10 +106,10 @@ def killed(lab: Lab) -> None:
         lab.say(log=log_tail(group, 0))
 
 
-@experiment(80, "Interrupt of healthy training (seconds of matmul a step, an all_reduce each): does the group survive?",
+@experiment(80, "Interrupt of healthy training (half a second of matmul a step, an all_reduce each): does the group survive?",
             "KeyboardInterrupt on both, process group ok, 2.0 at once")  # fmt: skip
 def healthy(lab: Lab) -> None:
-    size, number = (400, 5) if lab.dry else (8192, 120)
+    size, number = (400, 5) if lab.dry else (8192, 12)
     with session(lab, 2) as (made, group):
         made.run(group, WARM)
         for label, ranks in (("all", "all"), ("only rank 0", "0")):

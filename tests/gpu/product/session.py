@@ -76,6 +76,8 @@ class Session:
             execution = group.submit(code, ranks)
             result = self.ended(group, execution, seconds)
             found.update(shown(result))
+            if result is not None and result.state == "lost":
+                found["exits"] = [one["exit"] for one in group.status()["ranks"] if one["exit"]]
         return result
 
     def ended(self, group, execution, seconds: float, *, may_interrupt: bool = True):
@@ -149,8 +151,13 @@ def shown(result: Any) -> dict[str, Any]:
     if result is None:
         return {}
     errors = {rank: str(one.error)[:1500] for rank, one in result.items() if one.error is not None}
-    return {"state": result.state, "text": result.text[-2500:], "errors": errors,
+    return {"state": result.state, "text": _both_ends(result.text), "errors": errors,
             "warning": result.execution.get("warning"), "error": result.execution.get("error")}  # fmt: skip
+
+
+def _both_ends(text: str, number: int = 2500) -> str:
+    """Shorten a text: what a crash says first, and what came last, matter."""
+    return text if len(text) <= 2 * number else f"{text[:number]}\n...\n{text[-number:]}"
 
 
 def messages(group: Any) -> list[Any]:

@@ -85,7 +85,7 @@ def moves(before: Fact | None, fact: Fact, cpu_tells: bool) -> bool:
         return True
     if fact.state == "dead":
         return False
-    if fact.call is not None and (fact.call.limit is not None or not fact.call.is_clear):
+    if fact.call is not None and (fact.call.limit is not None or not (fact.call.is_clear or fact.call.also)):
         return True
     return not is_same(before, fact) or (cpu_tells and fact.cpu_seconds - before.cpu_seconds > MOVES_SECONDS)
 
@@ -102,13 +102,15 @@ class _Met:
         self._known: dict[WaitedCall, bool] = {}  # of collectives: what holds for one rank in it holds for the others
 
     def holds(self, fact: Fact) -> bool:
-        """Whether it is so for a rank that waits."""
-        call = fact.call
-        assert call is not None
+        """Whether it is so for a rank that waits; for one of several calls, if it is not known for which."""
+        assert fact.call is not None
+        return any(self._holds(call, fact.rank) for call in (fact.call, *fact.call.also))
+
+    def _holds(self, call: Call, rank: int) -> bool:
         if call.is_p2p:
-            return self._is_met(call, fact.rank)
+            return self._is_met(call, rank)
         if call not in self._known:
-            self._known[call] = self._is_met(call, fact.rank)
+            self._known[call] = self._is_met(call, rank)
         return self._known[call]
 
     def _is_met(self, call: WaitedCall, rank: int) -> bool:

@@ -48,6 +48,11 @@ class PeerNews:
         return self._text if self._has_come.wait(PEER_NEWS_SECONDS) else None
 
 
+def never_completed(operation: str, news: PeerNews) -> RuntimeError:
+    """Return the error of a cell whose collective returned on a device without having completed."""
+    return RuntimeError(f"{news.wait() or _LEFT}: {operation} never completed, and its result is undefined. {RE_CREATE}")
+
+
 def explain_failure(
     error: BaseException,
     trace: TracebackType | None,

@@ -39,6 +39,11 @@ class _Attempt(threading.Thread):
 _attempts: list[_Attempt] = []
 
 
+def is_aborting() -> bool:
+    """Whether an abort has begun and not ended: what it frees may continue before it ends."""
+    return any(attempt.is_alive() for attempt in _attempts)
+
+
 def abort() -> str | None:
     """Abort all communicators of this process (side thread).
 

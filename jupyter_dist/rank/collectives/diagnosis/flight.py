@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import records
+from . import records, torch_compat
 from .records import IncompleteCollective
 
 _forgotten: set[tuple[str, int]] = set()
@@ -14,10 +14,11 @@ def outstanding(backend: str | None = None) -> IncompleteCollective | None:
 
 
 def unfinished() -> list[IncompleteCollective]:
-    """Return all incomplete collectives, oldest first."""
-    if not records.are_unfinished():
-        return []
-    return [entry for entry in records.unfinished_collectives() if entry["record"] not in _forgotten]
+    """Return all incomplete collectives, oldest first: also those that torch has given up at its time limit."""
+    found = records.unfinished_collectives() if records.are_unfinished() else []
+    if not found and torch_compat.gives_up_on_devices():
+        found = records.abandoned_collectives()
+    return [entry for entry in found if entry["record"] not in _forgotten]
 
 
 def newest(number: int) -> list[IncompleteCollective]:

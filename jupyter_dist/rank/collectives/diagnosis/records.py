@@ -16,6 +16,7 @@ from jupyter_dist.rank.guard.own import json
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)
 _ALL_ENTRIES = (True, False)
+_COALESCED = "coalesced"
 # Fields may be others in another version of torch.
 _OF_OTHER_VERSIONS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
@@ -48,8 +49,58 @@ def unfinished_collectives() -> list[IncompleteCollective]:
     found = []
     for recorder, recorded in _recorded(_ACTIVE_ENTRIES).items():
         with suppress(*_OF_OTHER_VERSIONS):
-            found += [_entry(recorder, entry) for entry in recorded["entries"] if not entry["retired"]]
-    return sorted(found, key=operator.itemgetter("created_ns", "record"))
+            entries = [entry for entry in recorded["entries"] if not entry["retired"]]
+            if any(map(_is_p2p, entries)):
+                entries = _without_ended_parts(entries, _recorded(_ALL_ENTRIES).get(recorder, recorded)["entries"])
+            found += [_entry(recorder, entry) for entry in entries]
+    return _in_order(found)
+
+
+def _is_p2p(entry: dict[str, Any]) -> bool:
+    return bool(entry.get("is_p2p"))
+
+
+def _without_ended_parts(entries: list[dict[str, Any]], of_all: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out each send and recv of a batch that has ended: torch retires the entry of the batch alone.
+
+    A batch (`batch_isend_irecv`, pipeline stages) has an entry of its own after those of its parts, with their number.
+    """
+    batches = [entry for entry in of_all if _name(entry) == _COALESCED]
+
+    def has_ended(entry: dict[str, Any]) -> bool:
+        later = (batch for batch in batches if batch["record_id"] > entry["record_id"] and _batch(batch) == _batch(entry))
+        return _is_p2p(entry) and bool(next(later, {"retired": False})["retired"])
+
+    return [entry for entry in entries if not has_ended(entry)]
+
+
+def _batch(entry: dict[str, Any]) -> tuple[Any, Any]:
+    return entry["pg_id"], entry["p2p_seq_id"]
+
+
+def abandoned_collectives() -> list[IncompleteCollective]:
+    """Return the entries of collectives on devices that torch has given up: they did not complete, oldest first.
+
+    Its watchdog retires what has failed or has taken longer than the time limit, although the device still waits. A
+    later collective of the process group that has completed shows that this one has, too.
+    """
+    found = []
+    asking = [name for name, recorder in torch_recorders.recorders().items() if recorder.asks_device]
+    for recorder, recorded in _recorded(_ACTIVE_ENTRIES).items() if asking else ():
+        with suppress(*_OF_OTHER_VERSIONS):
+            given_up = [entry for entry in recorded["entries"] if entry["retired"] and _has_no_end(entry)]
+            if recorder not in asking or not given_up:
+                continue
+            ended: dict[Any, int] = {}
+            for entry in _recorded(_ALL_ENTRIES)[recorder]["entries"]:
+                if entry["retired"] and not _has_no_end(entry):
+                    ended[entry["pg_id"]] = max(ended.get(entry["pg_id"], -1), entry["record_id"])
+            found += [_entry(recorder, one) for one in given_up if one["record_id"] > ended.get(one["pg_id"], -1)]
+    return _in_order(found)
+
+
+def _has_no_end(entry: dict[str, Any]) -> bool:
+    return entry["state"] != "completed"
 
 
 def all_collectives() -> list[IncompleteCollective]:
@@ -58,7 +109,11 @@ def all_collectives() -> list[IncompleteCollective]:
     for recorder, recorded in _recorded(_ALL_ENTRIES).items():
         with suppress(*_OF_OTHER_VERSIONS):
             found += [_entry(recorder, entry) for entry in recorded["entries"]]
-    return sorted(found, key=operator.itemgetter("created_ns", "record"))
+    return _in_order(found)
+
+
+def _in_order(entries: list[IncompleteCollective]) -> list[IncompleteCollective]:
+    return sorted(entries, key=operator.itemgetter("created_ns", "record"))
 
 
 def collectives_since(time_ns: int) -> list[tuple[str, str]]:
@@ -90,7 +145,7 @@ def _entry(recorder: str, entry: dict[str, Any]) -> IncompleteCollective:
     return {
         "record": (recorder, int(entry["record_id"])),
         "backend": _backend(entry),
-        "name": str(entry["profiling_name"]).rpartition(":")[2],  # "gloo:all_reduce", "nccl:_all_gather_base"
+        "name": _name(entry),
         # Its name: `pg_id` counts all groups that this process ever made, also those before the group was re-created.
         "group": str(entry["process_group"][0]),
         "seq": int(entry["p2p_seq_id"] if is_p2p else entry["collective_seq_id"]),
@@ -98,6 +153,10 @@ def _entry(recorder: str, entry: dict[str, Any]) -> IncompleteCollective:
         "dtypes": [str(dtype) for dtype in entry.get("input_dtypes") or ()],
         "created_ns": int(entry.get("time_created_ns", 0)),
     }
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["profiling_name"]).rpartition(":")[2]  # "gloo:all_reduce", "nccl:_all_gather_base"
 
 
 def _backend(entry: dict[str, Any]) -> str:

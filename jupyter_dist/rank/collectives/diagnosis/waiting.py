@@ -53,6 +53,18 @@ class CollectiveRecord(TypedDict):
     dtypes: list[str]
 
 
+class Collective(TypedDict):
+    """A collective that has not completed, with fields as those of Wait."""
+
+    name: str
+    group: str
+    key: str
+    counter: str
+    members: list[int]
+    seq: int
+    operation: str
+
+
 class Wait(TypedDict):
     """The call that the main thread is in.
 
@@ -60,7 +72,8 @@ class Wait(TypedDict):
     is the other rank of a send or recv, the root of a broadcast and the like, or None; `tag` that of a send or recv.
     `seq` is its number, `operation`, `sizes` and `dtypes` are the flight recorder's; None and empty where not known.
     `inside` is what of torch has called it, such as DistributedDataParallel. `limit` are the seconds after which it
-    gives up, if the code of the user has set that. `is_clear` is whether it is known which of several it waits for.
+    gives up, if the code of the user has set that. `is_clear` is whether it is known which of several it waits for; if
+    it is not, `also` are the oldest ones of the other process groups.
     """
 
     name: str
@@ -78,6 +91,7 @@ class Wait(TypedDict):
     dtypes: list[str]
     limit: float | None
     is_clear: bool
+    also: list[Collective]
 
 
 @dataclass
@@ -125,6 +139,7 @@ def _wait(found: _Found, unfinished: Sequence[IncompleteCollective]) -> Wait | N
     key = counters.name_of_group(group)
     is_counted = found.call is not None and not is_p2p and found.name not in _UNCOUNTED
     peer, tag = _peer(found.call, described.members) if peer_of_work is None else (peer_of_work.rank, peer_of_work.tag)
+    also = [] if found.call is not None or is_p2p else _of_other_groups(unfinished, operation, entry)
     return {
         "name": found.name if found.name != _WAIT else f"{_WAIT} of {operation}",
         "inside": found.inside,
@@ -140,7 +155,8 @@ def _wait(found: _Found, unfinished: Sequence[IncompleteCollective]) -> Wait | N
         "sizes": entry["sizes"][:MAX_TENSORS] if entry is not None else [],
         "dtypes": entry["dtypes"][:MAX_TENSORS] if entry is not None else [],
         "limit": _limit(found, group),
-        "is_clear": found.call is not None or is_p2p or len(_groups_of(unfinished, operation)) < 2,
+        "is_clear": not also,
+        "also": also,
     }
 
 
@@ -171,8 +187,23 @@ def _knows_all() -> bool:
     return bool(names) and all(map(torch_compat.keeps_records, names))
 
 
-def _groups_of(unfinished: Sequence[IncompleteCollective], operation: str | None) -> set[str]:
-    return {entry["group"] for entry in unfinished if operation is None or entry["name"] == operation}
+def _of_other_groups(unfinished: Sequence[IncompleteCollective], operation: str | None, entry: IncompleteCollective | None) -> list[Collective]:
+    """Return the oldest collective of each other process group that a wait may be for."""
+    found: dict[str, Collective] = {}
+    for other in unfinished:
+        is_of_other = entry is not None and other["group"] != entry["group"]
+        if is_of_other and other["group"] not in found and (operation is None or other["name"] == operation):
+            described = torch_compat.describe_group(other["group"])
+            found[other["group"]] = {
+                "name": f"{_WAIT} of {other['name']}",
+                "group": described.description,
+                "key": other["group"],
+                "counter": counters.counter_of(other["group"], other["backend"]),
+                "members": described.members,
+                "seq": other["seq"],
+                "operation": other["name"],
+            }
+    return list(found.values())[:MAX_GROUPS]
 
 
 def _limit(found: _Found, group: Any) -> float | None:
@@ -185,9 +216,13 @@ def _limit(found: _Found, group: Any) -> float | None:
 
 
 def _own_timeout(group: Any) -> timedelta | None:
-    """Return the timeout that user code has given to a process group; None if it is torch's default, or longer."""
+    """Return the timeout that user code has given to a process group; None if it is torch's default, or longer.
+
+    On a device it ends nothing: torch only gives up there (TORCH_NCCL_ASYNC_ERROR_HANDLING=0).
+    """
     backends = torch_compat.backends_of(torch_compat.group_of(group)).items()
-    pairs = [(getattr(backend.options, "_timeout", None), name) for name, backend in backends]
+    of_host = [(name, backend) for name, backend in backends if name not in torch_compat.ON_DEVICES]
+    pairs = [(getattr(backend.options, "_timeout", None), name) for name, backend in of_host]
     found = [own for own, name in pairs if own is not None and own < torch_compat.default_timeout(name)]
     return min(found, default=None)
 

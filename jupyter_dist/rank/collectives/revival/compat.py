@@ -147,10 +147,35 @@ def move_backends(fresh: Any, group: Any) -> None:
     Raises:
         RuntimeError: this process group has been re-created more often than torch can number.
     """
+    _split_by_fresh_groups()
+    _fresh_groups.pop(group, None)  # it holds the backends that are to be closed
     backends = {device: fresh._get_backend(device) for device in fresh._device_types}
     kinds = _kinds(group, list(backends.values()))
     for device, backend in backends.items():
         group._register_backend(device, kinds[id(backend)], backend)
+    _fresh_groups[group] = fresh
+
+
+# The process group that torch created, by the one of before that has its backends: it has a store, too. torch divides a
+# process group over the store of its own, and the one of before has a broken one, or none: that ends the process.
+_fresh_groups: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+@functools.cache
+def _split_by_fresh_groups() -> None:
+    """Let methods of process groups that need a store be those of the process group that torch created."""
+    for name in ("split_group", "merge_remote_group", "get_group_store"):
+        method = getattr(dist.ProcessGroup, name, None)
+        if method is not None:
+            setattr(dist.ProcessGroup, name, _of_fresh_group(method))
+
+
+def _of_fresh_group(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(group: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(_fresh_groups.get(group, group), *args, **kwargs)
+
+    return call
 
 
 def _kinds(group: Any, backends: list[Any]) -> dict[int, Any]:
