@@ -29,6 +29,7 @@ main() {
     install || { echo "the packages could not be installed"; exit 1; }
     echo "installed after $SECONDS s: $python"
     versions
+    cd "$out" || exit 1  # Python would find the package of a checkout first
     case $plan in
         first | second | third | promises) "$plan" ;;
         tests) lane product product tests ;;

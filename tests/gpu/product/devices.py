@@ -250,7 +250,7 @@ def tests(lab: Lab) -> None:
     # The harness starts agents from the files of the package.
     package = importlib.util.find_spec("jupyter_dist")
     assert package is not None and package.origin is not None
-    (copy / "jupyter_dist").symlink_to(Path(package.origin).parent)
+    shutil.copytree(Path(package.origin).parent, copy / "jupyter_dist", dirs_exist_ok=True)
     chosen = ["--collect-only"] if lab.dry else []
     command = [
         sys.executable,

@@ -154,7 +154,7 @@ def _wait(found: _Found, unfinished: Sequence[IncompleteCollective]) -> Wait | N
         "operation": entry["name"] if entry is not None else None,
         "sizes": entry["sizes"][:MAX_TENSORS] if entry is not None else [],
         "dtypes": entry["dtypes"][:MAX_TENSORS] if entry is not None else [],
-        "limit": _limit(found, group),
+        "limit": _limit(found, group, entry["backend"] if entry is not None else None),
         "is_clear": not also,
         "also": also,
     }
@@ -206,10 +206,10 @@ def _of_other_groups(unfinished: Sequence[IncompleteCollective], operation: str 
     return list(found.values())[:MAX_GROUPS]
 
 
-def _limit(found: _Found, group: Any) -> float | None:
+def _limit(found: _Found, group: Any, backend: str | None) -> float | None:
     """Return after how many seconds the call gives up, if that is sooner than by torch's default."""
     told = found.limit if found.limit is not None else found.call.f_locals.get("timeout") if found.call else None
-    limits = [told, _own_timeout(group)]
+    limits = [told, None if backend in torch_compat.ON_DEVICES else _own_timeout(group)]
     default = torch_compat.default_timeout("gloo")
     sooner = [limit for limit in limits if isinstance(limit, timedelta) and _UNLIMITED < limit < default]
     return min(sooner).total_seconds() if sooner else None
