@@ -89,7 +89,7 @@ def test_a_wait_for_one_of_several_process_groups_is_not_judged():
 
 def test_a_wait_for_one_of_several_collectives_cannot_end_if_none_of_them_can():
     """On a device, a rank waits for all that it has queued there: two communicators that hang have one wait."""
-    pair = Call("wait() of all_reduce", "pair", PAIR, seq=2, key="1", operation="all_reduce")
+    pair = WaitedCall("wait() of all_reduce", "pair", PAIR, seq=2, key="1", operation="all_reduce")
     now = waits(0, is_clear=False, also=(pair,), counts={"0": 1, "1": 2})
     missing = [idle(1, counts={"0": 0, "1": 1}), idle(2), idle(3)]
     assert verdict_of(now, *missing)["kind"] == "cannot_end"

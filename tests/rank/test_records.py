@@ -134,9 +134,13 @@ def of_nccl(monkeypatch, records, *entries):
 
 def test_parts_of_a_batch_end_with_it(monkeypatch, records):
     """torch never retires a send or recv of batch_isend_irecv, as stages of a pipeline call it."""
-    parts = [one("send 0->1", 1, 1, 1, "scheduled", retired=False), one("recv 0<-1", 2, 1, 1, "scheduled", retired=False)]
+    parts = [
+        one("send 0->1", 1, 1, 1, "scheduled", retired=False),
+        one("recv 0<-1", 2, 1, 1, "scheduled", retired=False),
+    ]
     ended, under_way = (
-        one("coalesced", 3, 1, 1, state, retired=retired) for state, retired in (("completed", True), ("started", False))
+        one("coalesced", 3, 1, 1, state, retired=retired)
+        for state, retired in (("completed", True), ("started", False))
     )
     of_nccl(monkeypatch, records, *parts, ended)
     assert records.unfinished_collectives() == []

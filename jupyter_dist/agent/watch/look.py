@@ -229,7 +229,7 @@ def _call(wait: Any, answer: Header) -> WaitedCall | None:
     )
 
 
-def _also(told: Any) -> Iterator[Call]:
+def _also(told: Any) -> Iterator[WaitedCall]:
     """Yield the collectives of other process groups that a rank may be waiting for."""
     for one in told[:MAX_GROUPS] if isinstance(told, list) else ():
         call = _call({**one, "also": None}, {}) if isinstance(one, dict) else None

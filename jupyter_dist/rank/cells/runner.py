@@ -229,8 +229,8 @@ class Runner:
     def _finish(self, execution: CurrentExecution, result: ExecutionResult) -> None:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
-            lambda: self._find_failed_collective(execution, result),
             stop_timer_of_cell,
+            lambda: self._find_failed_collective(execution, result),
             self._streams.flush_replaced,
             self._interrupter.end_cell,
             self._debuggers.end_cell,

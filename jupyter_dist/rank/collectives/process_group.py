@@ -262,7 +262,7 @@ class Membership:
         return self._has_aborted or nccl.is_aborting()
 
     def failure_of_cell(self, began_ns: int) -> str | None:
-        """Return the collective of a cell that ended without an error although it never completed; None if there is none.
+        """Return the collective of a cell that has never completed, and has raised no error; None if there is none.
 
         On a device a collective that is aborted, or whose peer is gone, returns, and the next one raises.
         """

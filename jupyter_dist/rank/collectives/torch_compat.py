@@ -167,7 +167,7 @@ def name_ranks_of_default() -> None:
     """
     world = dist.group.WORLD
     for backend in backends_of(world).values():
-        options = getattr(backend, "options", None)
+        options: Any = getattr(backend, "options", None)
         if getattr(options, "global_ranks_in_group", None) == []:
             options.global_ranks_in_group = list(range(dist.get_world_size(world)))
 

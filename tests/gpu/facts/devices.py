@@ -254,7 +254,9 @@ def xid(lab: Lab) -> None:
             found["value"] = float(r.ones().sum().item())
         with r.step(r.lab.folder.name if r.world > 1 else "fault") as found:
             if (r.lab.folder / "flag-illegal").exists():
-                kernel = torch.cuda._compile_kernel('extern "C" __global__ void bad(int* p) { p[1LL << 40] = 1; }', "bad")
+                kernel = torch.cuda._compile_kernel(
+                    'extern "C" __global__ void bad(int* p) { p[1LL << 40] = 1; }', "bad"
+                )
                 kernel((1, 1, 1), (1, 1, 1), (torch.zeros(1, dtype=torch.int32, device=r.device),))
             else:
                 torch._assert_async(torch.zeros(1, device=r.device))
@@ -311,7 +313,10 @@ def staging(lab: Lab) -> None:
         with path.open("w+b") as file, open("/dev/shm/kit-staging", "w+b") as shm:
             os.unlink("/dev/shm/kit-staging")
             for label, one in (("file of /tmp", file), ("file of /dev/shm", shm)):
-                timed(f"write() of pageable to a {label}", lambda one=one: os.pwrite(one.fileno(), memoryview(pageable.numpy()), 0))
+                timed(
+                    f"write() of pageable to a {label}",
+                    lambda one=one: os.pwrite(one.fileno(), memoryview(pageable.numpy()), 0),
+                )
                 mapped = mmap.mmap(one.fileno(), size)
                 tensor = torch.frombuffer(mapped, dtype=torch.uint8)
                 timed(f"device to a mapped {label}", lambda tensor=tensor: tensor.copy_(value))
@@ -319,7 +324,9 @@ def staging(lab: Lab) -> None:
                 if one is shm:
                     begun = time.monotonic()
                     code = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), size, 0)
-                    r.say(what="cudaHostRegister of /dev/shm", code=str(code), seconds=round(time.monotonic() - begun, 4))
+                    r.say(
+                        what="cudaHostRegister of /dev/shm", code=str(code), seconds=round(time.monotonic() - begun, 4)
+                    )
                     timed("device to registered /dev/shm", lambda tensor=tensor: tensor.copy_(value, non_blocking=True))
                     torch.cuda.cudart().cudaHostUnregister(tensor.data_ptr())
         for mib in (4, 16, 64):

@@ -249,7 +249,8 @@ def tests(lab: Lab) -> None:
             shutil.copy(source, copy / name)
     # The harness starts agents from the files of the package.
     package = importlib.util.find_spec("jupyter_dist")
-    assert package is not None and package.origin is not None
+    assert package is not None
+    assert package.origin is not None
     shutil.copytree(Path(package.origin).parent, copy / "jupyter_dist", dirs_exist_ok=True)
     chosen = ["--collect-only"] if lab.dry else []
     command = [

@@ -87,7 +87,9 @@ def recovery(lab: Lab) -> None:
                 break
             begun = time.monotonic()
             faults[number % 3](lab, made, group, number // 3, kinds)
-            lab.say(round=number // 3, fault=faults[number % 3].__name__, round_seconds=round(time.monotonic() - begun, 2))
+            lab.say(
+                round=number // 3, fault=faults[number % 3].__name__, round_seconds=round(time.monotonic() - begun, 2)
+            )
 
 
 def _succeeded(result: Any) -> bool:
@@ -109,13 +111,17 @@ def _failed_rank(lab: Lab, made: Session, group: Any, round_: int, kinds: str) -
     made.run(group, "begin()", what="models made again")
     _compare(made, group, f"before failure {round_}", 0)
     kind = ("fsdp2", "ddp", "fsdp1")[round_ % 3]
-    made.hang(group, f"if rank == 1: raise RuntimeError('a bug')\nstep({kind!r}, 100)\n{SYNC}", "all", f"failure in {kind}")
+    made.hang(
+        group, f"if rank == 1: raise RuntimeError('a bug')\nstep({kind!r}, 100)\n{SYNC}", "all", f"failure in {kind}"
+    )
     _compare(made, group, f"after failure {round_}", 1)
 
 
 def _replaced_rank(lab: Lab, made: Session, group: Any, round_: int, kinds: str) -> None:
     killed = (3, 2, 3)[round_ % 3]
-    made.run(group, "begin()\nof_all = [None] * 4\ndist.all_gather_object(of_all, undisturbed)", what="models made again")
+    made.run(
+        group, "begin()\nof_all = [None] * 4\ndist.all_gather_object(of_all, undisturbed)", what="models made again"
+    )
     _compare(made, group, f"before death {round_}", 0)
     execution = group.submit(f"if rank != {killed}: dist.barrier()\n{SYNC}")
     time.sleep(1)

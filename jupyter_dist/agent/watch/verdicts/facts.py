@@ -39,7 +39,7 @@ class WaitedCall:
     inside: str | None = None  # the part of torch that has called it
     cell: int | None = None  # which earlier cell has begun it
     is_clear: bool = True  # whether it is known which of several collectives it waits for
-    also: tuple[Call, ...] = ()  # the others of those, if it is not: the oldest one of each other process group
+    also: tuple[WaitedCall, ...] = ()  # the others of those, if it is not: the oldest one of each other process group
     limit: float | None = field(default=None, compare=False)  # seconds after which it gives up by itself
 
     @property

@@ -106,7 +106,7 @@ class _Met:
         assert fact.call is not None
         return any(self._holds(call, fact.rank) for call in (fact.call, *fact.call.also))
 
-    def _holds(self, call: Call, rank: int) -> bool:
+    def _holds(self, call: WaitedCall, rank: int) -> bool:
         if call.is_p2p:
             return self._is_met(call, rank)
         if call not in self._known:

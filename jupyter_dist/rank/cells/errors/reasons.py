@@ -50,7 +50,9 @@ class PeerNews:
 
 def never_completed(operation: str, news: PeerNews) -> RuntimeError:
     """Return the error of a cell whose collective returned on a device without having completed."""
-    return RuntimeError(f"{news.wait() or _LEFT}: {operation} never completed, and its result is undefined. {RE_CREATE}")
+    return RuntimeError(
+        f"{news.wait() or _LEFT}: {operation} never completed, and its result is undefined. {RE_CREATE}"
+    )
 
 
 def explain_failure(

@@ -68,7 +68,9 @@ def _without_ended_parts(entries: list[dict[str, Any]], of_all: list[dict[str, A
     batches = [entry for entry in of_all if _name(entry) == _COALESCED]
 
     def has_ended(entry: dict[str, Any]) -> bool:
-        later = (batch for batch in batches if batch["record_id"] > entry["record_id"] and _batch(batch) == _batch(entry))
+        later = (
+            batch for batch in batches if batch["record_id"] > entry["record_id"] and _batch(batch) == _batch(entry)
+        )
         return _is_p2p(entry) and bool(next(later, {"retired": False})["retired"])
 
     return [entry for entry in entries if not has_ended(entry)]

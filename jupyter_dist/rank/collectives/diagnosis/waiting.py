@@ -187,7 +187,9 @@ def _knows_all() -> bool:
     return bool(names) and all(map(torch_compat.keeps_records, names))
 
 
-def _of_other_groups(unfinished: Sequence[IncompleteCollective], operation: str | None, entry: IncompleteCollective | None) -> list[Collective]:
+def _of_other_groups(
+    unfinished: Sequence[IncompleteCollective], operation: str | None, entry: IncompleteCollective | None
+) -> list[Collective]:
     """Return the oldest collective of each other process group that a wait may be for."""
     found: dict[str, Collective] = {}
     for other in unfinished:
