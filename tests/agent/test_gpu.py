@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
+import sys
 import time
 
 import pytest
@@ -13,11 +16,11 @@ from .harness import AgentProcess
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(180)]
 
 
+@functools.cache
 def num_gpus():
-    """Asked by those who run: each worker imports this file."""
-    import torch
-
-    return torch.cuda.device_count()
+    """Return how many torch sees; in a process of its own, because the driver opens descriptors that stay."""
+    command = [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]
+    return int(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
 
 
 @pytest.fixture

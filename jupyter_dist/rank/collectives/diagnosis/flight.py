@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from . import records, torch_compat
+from jupyter_dist.rank.collectives import torch_compat
+
+from . import records
 from .records import IncompleteCollective
 
 _forgotten: set[tuple[str, int]] = set()

@@ -53,7 +53,7 @@ class CollectiveRecord(TypedDict):
     dtypes: list[str]
 
 
-class Collective(TypedDict):
+class OtherCollective(TypedDict):
     """A collective that has not completed, with fields as those of Wait."""
 
     name: str
@@ -91,7 +91,7 @@ class Wait(TypedDict):
     dtypes: list[str]
     limit: float | None
     is_clear: bool
-    also: list[Collective]
+    also: list[OtherCollective]
 
 
 @dataclass
@@ -189,9 +189,9 @@ def _knows_all() -> bool:
 
 def _of_other_groups(
     unfinished: Sequence[IncompleteCollective], operation: str | None, entry: IncompleteCollective | None
-) -> list[Collective]:
+) -> list[OtherCollective]:
     """Return the oldest collective of each other process group that a wait may be for."""
-    found: dict[str, Collective] = {}
+    found: dict[str, OtherCollective] = {}
     for other in unfinished:
         is_of_other = entry is not None and other["group"] != entry["group"]
         if is_of_other and other["group"] not in found and (operation is None or other["name"] == operation):
