@@ -119,8 +119,8 @@ generate: .venv/ready  ## docs/openapi.json and the types of the extension, from
 
 lint: .venv/ready  ## Style, types, import rules, spelling, and that generated files are up to date
 	$(BIN)/python .ci/generate.py --check
-	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
-	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
+	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house

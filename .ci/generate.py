@@ -26,6 +26,7 @@ from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.operations import API_VERSION
 
 sys.path.append(str(Path(__file__).parent))
+from generate_answers import answer_sources
 from generate_api import API, api_source
 from generate_client import WRAPPED, blocking_source
 
@@ -54,11 +55,13 @@ NAMED_UNIONS = {
 def files() -> dict[Path, str]:
     """What is generated, by path."""
     document = build_openapi("/jupyter-dist/api", str(API_VERSION))
+    answers = answer_sources()
     return {
         ROOT / "docs" / "openapi.json": json.dumps(document, indent=1) + "\n",
         ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),
         API: api_source(),
-        WRAPPED: blocking_source({}),
+        **answers,
+        WRAPPED: blocking_source(answers),
     }
 
 

@@ -18,8 +18,13 @@ PACKAGE = "jupyter_dist.client.asynchronous"
 WRAPPED = CLIENT / "blocking" / "wrapped.py"
 
 # The asynchronous class, the blocking one, and the attribute that holds the former.
-CLASSES = (("AsyncGroup", "Group", "_group"), ("AsyncExecution", "Execution", "_execution"))
-LEFT_OUT = {"stream"}  # of groups: `run(stream=...)` is the blocking way
+CLASSES = (
+    ("AsyncClient", "Client", "_client"),
+    ("AsyncGroup", "Group", "_group"),
+    ("AsyncExecution", "Execution", "_execution"),
+)
+# Of groups: `run(stream=...)` is the blocking way. Of clients: `url` and `is_own` describe the server.
+LEFT_OUT = {"Group": {"stream"}, "Client": {"server"}, "Execution": set()}
 
 FUTURE = "from __future__ import annotations"
 HEAD = '''"""Plain methods of the blocking client. Made by `make generate` from client/asynchronous: edit that."""
@@ -44,9 +49,9 @@ def blocking_source(generated: dict[Path, str]) -> str:
     }
     parts = [HEAD, *imports(modules)]
     for name, blocking, attribute in CLASSES:
-        left_out = own[blocking] | (LEFT_OUT if blocking == "Group" else set())
+        left_out = own[blocking] | LEFT_OUT[blocking]
         parts += class_source(list(methods(classes, name)), name, blocking, attribute, left_out)
-    return formatted("\n".join(parts))
+    return formatted("\n".join(parts), WRAPPED)
 
 
 def sources(generated: dict[Path, str]) -> list[Path]:
@@ -144,9 +149,9 @@ def passed(arguments: ast.arguments) -> Iterator[str]:
         yield f"**{arguments.kwarg.arg}"
 
 
-def formatted(source: str) -> str:
+def formatted(source: str, path: Path) -> str:
     """Return the source with sorted imports, without unused ones, formatted by ruff."""
-    name = ["--stdin-filename", str(WRAPPED)]
+    name = ["--stdin-filename", str(path)]
     ruff = [sys.executable, "-m", "ruff"]
     fix = [*ruff, "check", "--fix", "--quiet", "--exit-zero", *name, "-", "--select"]
     for command in ([*fix, "F401,F811"], [*fix, "I"], [*ruff, "format", "--quiet", *name, "-"]):

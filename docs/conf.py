@@ -32,6 +32,7 @@ nitpicky = True
 # Other packages, and what the client's own parts use among themselves.
 nitpick_ignore_regex = [("py:.*", r"(?!jupyter_dist\b).*"), ("py:.*", r"jupyter_dist\.client\.servers\..*")]
 
+napoleon_use_ivar = True  # attributes of the answers, which have types in the class, too
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # Constructors are called by ours alone.

@@ -251,7 +251,7 @@ class RanksKernel:
 
     def _use(self) -> dict[str, Any]:
         group = self._session.group_if_any()
-        return self._usage.reply([] if group is None else local_pids(group.status()))
+        return self._usage.reply([] if group is None else local_pids(group.status().model))
 
     # -- everything else ----------------------------------------------------------------------------
 

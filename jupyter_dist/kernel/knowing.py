@@ -43,14 +43,14 @@ class Knowing:
         except JupyterDistError:
             return nothing
         offset = cursor_pos - place.cursor_pos  # of a magic's own line
-        start, end = found["cursor_start"] + offset, found["cursor_end"] + offset
-        triples = zip(found["matches"], found.get("types", ()), found.get("signatures", ()), strict=False)
+        start, end = found.cursor_start + offset, found.cursor_end + offset
+        triples = zip(found.matches, found.types or (), found.signatures or (), strict=False)
         types = [
             {"start": start, "end": end, "text": text, "type": kind, "signature": signature}
             for text, kind, signature in triples
         ]
         metadata = {_TYPES: types} if types else {}
-        return {"matches": found["matches"], "cursor_start": start, "cursor_end": end, "metadata": metadata}
+        return {"matches": found.matches, "cursor_start": start, "cursor_end": end, "metadata": metadata}
 
     def inspect(self, code: str, cursor_pos: int, detail: int) -> dict[str, Any]:
         """Return the content of an inspect_reply."""
@@ -65,9 +65,9 @@ class Knowing:
             found = group.inspect(place.code, place.cursor_pos, rank, detail=detail)
         except JupyterDistError as err:
             return _inspected(f"Rank {rank}: {err}")
-        if not found["found"] and not found["busy"]:
+        if not found.found and not found.busy:
             return {"found": False, "data": {}, "metadata": {}}
-        return {"found": True, "data": found["data"], "metadata": {}}
+        return {"found": True, "data": found.data, "metadata": {}}
 
     def remember(self, count: int, code: str) -> None:
         """Add a cell to the history."""
@@ -97,7 +97,7 @@ class Knowing:
             cells = group.history(MAX_HISTORY) if group is not None else []
         except JupyterDistError:
             cells = []
-        return [(0, cell["execution_count"] or 0, cell["code"]) for cell in cells] or list(self._history)
+        return [(0, cell.execution_count or 0, cell.code) for cell in cells] or list(self._history)
 
     def _asked(self, code: str, cursor_pos: int) -> tuple[Group, CellTarget, int] | None:
         """Return the rank to ask, and what the cursor is in; None if there is no group, or no code at the cursor."""

@@ -89,7 +89,7 @@ class RankMagics(Magics):
     def replace(self) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
         group = self.session.group()
-        dead = format_ranks(rank["rank"] for rank in group.status()["ranks"] if rank["state"] == "dead")
+        dead = format_ranks(rank.rank for rank in group.status().ranks if rank.state == "dead")
         group.replace()
         print(f"Group '{group.name}': {rank_label(dead)} replaced; the other ranks keep their variables.")
         self.use_app_again(dead)
@@ -126,7 +126,7 @@ class RankMagics(Magics):
         if app is not None and not app.when_imported:
             return app
         for _ in range(ASKS):
-            if group.status()["ranks"][0]["state"] != "idle":
+            if group.status().ranks[0].state != "idle":
                 break
             with suppress(TimedOutError):  # a cell has begun there since it said that, perhaps one that does not end
                 found = group.pull(f"{APPS}.in_use", timeout_seconds=ASK_SECONDS)

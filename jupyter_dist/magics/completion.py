@@ -65,14 +65,15 @@ class RankNames:
         Raises:
             JupyterDistError: if it cannot answer.
         """
-        matches = group.complete("", 0)["matches"]
+        matches = group.complete("", 0).matches
         python = set(keyword.kwlist) | set(dir(builtins)) | NOT_VARIABLES
         self._names = [name for name in matches if name.isidentifier() and name not in python]
         return self._names
 
     def _ask(self, group: Group, rank: int, place: CellTarget) -> Completion | None:
         with contextlib.suppress(JupyterDistError):
-            return group.complete(place.code, place.cursor_pos, rank)
+            found: Completion = group.complete(place.code, place.cursor_pos, rank).model
+            return found
         return None
 
     def _remembered(self, place: CellTarget) -> Completion:

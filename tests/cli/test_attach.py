@@ -75,7 +75,7 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.process.sendeof()
     assert "Group 'from-shell' keeps running" in terminal.until("jupyter dist attach from-shell")
     assert terminal.end() == 0
-    assert group.status()["state"] == "ready"
+    assert group.status().state == "ready"
     history = tmp_path / "data" / "jupyter_dist" / "history"
     assert "typed_here = 6 * 7" in history.read_text()
     assert history.stat().st_mode & 0o777 == 0o600

@@ -13,7 +13,7 @@ def replaced(group):
     group.run("kept = 40 + rank", cell_id="a", notebook="n.ipynb").raise_for_error()
     group.run("plotted = True", "0", cell_id="b", notebook="n.ipynb").raise_for_error()
     group.kill(1)
-    until(lambda: group.status()["state"] == "degraded")
+    until(lambda: group.status().state == "degraded")
     group.replace()
     return group
 
@@ -50,7 +50,7 @@ def test_it_stops_at_the_cell_that_fails(dist, group, tmp_path):
     group.run("after = 1").raise_for_error()
     flag.touch()
     group.kill(1)
-    until(lambda: group.status()["state"] == "degraded")
+    until(lambda: group.status().state == "degraded")
     group.replace()
     said = dist("catch-up", "--yes", status=1).stdout
     assert "ValueError: not again" in said

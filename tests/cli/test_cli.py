@@ -161,7 +161,7 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):
         command.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in command.stdout.read()
         assert command.wait(PATIENCE) == 130
-    assert group.status()["state"] == "ready"
+    assert group.status().state == "ready"
 
 
 def test_doctor_says_what_there_is(dist, group):

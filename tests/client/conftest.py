@@ -14,7 +14,7 @@ def shared_group(client):  # noqa: F811
 def group(shared_group):
     """Ranks that do nothing: a test that failed may have left a cell on them."""
     status = shared_group.status()
-    if status["state"] != "ready" or any(rank["state"] != "idle" for rank in status["ranks"]):
+    if status.state != "ready" or any(rank.state != "idle" for rank in status.ranks):
         shared_group.restart()
     return shared_group
 

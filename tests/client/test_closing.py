@@ -14,7 +14,7 @@ LONG = "import time; time.sleep(1000)"
 
 
 def is_running(group):
-    return all(rank["state"] == "busy" for rank in group.status()["ranks"])
+    return all(rank.state == "busy" for rank in group.status().ranks)
 
 
 def follow(group):

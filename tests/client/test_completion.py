@@ -88,7 +88,7 @@ def test_names_are_known_while_a_rank_is_busy_or_silent(named):
 
 
 def _wait_running(named):
-    until(lambda: named.run("print(len(shared_group.status()['running']))").text == "1\n")
+    until(lambda: named.run("print(len(shared_group.status().running))").text == "1\n")
 
 
 def test_the_kernels_namespace_stays_its_own(named):

@@ -69,11 +69,11 @@ def test_of_real_ranks(group):
         "    print(f'epoch {i} acc {0.5 + i / 10:.2f}')\n"
         "track({'val/loss': float('nan')})",
     ).raise_for_error()
-    assert list(result.curves) == ["loss", "acc"]
-    loss = result.curves["loss"]
+    assert list(result.numbers) == ["loss", "acc"]
+    loss = result.numbers["loss"]
     assert loss[1].steps == [0, 10, 20, 30]
     assert loss[1].values == pytest.approx([2, 1.5, 4 / 3, 1.25])
-    assert result.curves["acc"][0].values == [0.5, 0.6, 0.7, 0.8]
+    assert result.numbers["acc"][0].values == [0.5, 0.6, 0.7, 0.8]
     assert "val/loss=nan" in result.text
     assert math.isfinite(loss[0].values[-1])
 
@@ -81,7 +81,7 @@ def test_of_real_ranks(group):
 def test_of_a_long_cell_the_server_reads_every_line(group):
     code = "for i in range(5000):\n    print(f'step {i}  loss {0.5 + i + rank:.1f}')"
     result = group.run(code).raise_for_error()
-    assert len(result.curves["loss"][0].values) < 5000  # the view leaves lines out
+    assert len(result.numbers["loss"][0].values) < 5000  # the view leaves lines out
     found = group.curves(result.execution["id"])
     assert list(found) == ["loss"]
     assert found["loss"][1].steps == list(range(5000))

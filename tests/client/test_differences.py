@@ -45,15 +45,15 @@ def test_variables_are_listed_with_what_differs(group):
     group.run("if rank == 0: del only").raise_for_error()
     found = group.variables()
     assert found.model["ranks"] == "0-1"
-    (same,) = found["same"]["rows"]
-    assert (same["ranks"], same["type"], same["shape"], same["dtype"]) == ("0-1", "Tensor", "[2, 3]", "float32")
-    assert (same["device"], same["bytes"], same["value"]) == ("cpu", 24, "")
-    assert [(row["ranks"], row["shape"]) for row in found["seen"]["rows"]] == [("0", "2"), ("1", "3")]
-    assert (found["only"]["missing"], found["only"]["rows"][0]["value"]) == ("0", "'here'")
-    names = {one["name"] for one in found.differing}
+    (same,) = found["same"].rows
+    assert (same.ranks, same.type, same.shape, same.dtype) == ("0-1", "Tensor", "[2, 3]", "float32")
+    assert (same.device, same.bytes, same.value) == ("cpu", 24, "")
+    assert [(row.ranks, row.shape) for row in found["seen"].rows] == [("0", "2"), ("1", "3")]
+    assert (found["only"].missing, found["only"].rows[0].value) == ("0", "'here'")
+    names = {one.name for one in found.differing}
     assert {"seen", "only"} <= names
     assert "same" not in names
-    assert not {"rank", "torch", "dist", "device"} & {one["name"] for one in found}
+    assert not {"rank", "torch", "dist", "device"} & {one.name for one in found}
     assert "* seen" in repr(found)
     assert "<strong>not defined</strong>" in found._repr_html_()
 
@@ -62,9 +62,9 @@ def test_a_desynchronised_model_is_found_by_parameter_rank_and_size(group):
     group.run(MODEL).raise_for_error()
     found = group.compare("apart")
     (one,) = found.differences
-    assert (one["path"], one["what"], one["max_abs"]) == ("2.bias", "values", pytest.approx(0.25))
-    assert {one["ranks"], one["reference"]} == {"0", "1"}
-    assert (one["different"], one["compared"]) == (1, 2)
+    assert (one.path, one.what, one.max_abs) == ("2.bias", "values", pytest.approx(0.25))
+    assert {one.ranks, one.reference} == {"0", "1"}
+    assert (one.different, one.compared) == (1, 2)
     assert found.model["tensors"] == 4
     assert "2.bias  rank 1: 1 of 2 elements differ from rank 0, by at most 0.25" in repr(found)
     group.run("dist.broadcast(apart[2].bias.data, 0)").raise_for_error()
@@ -95,12 +95,12 @@ def test_tensors_of_every_layout_and_type_are_compared_by_bits(group):
         "import numpy\narray = numpy.arange(6).reshape(2, 3)[::-1]"
     ).raise_for_error()
     (big,) = group.compare("big").differences
-    assert (big["different"], big["compared"], big["max_abs"], big["nonfinite"]) == (2, 700_000, 2.0, True)
-    state = {one["path"]: one for one in group.compare("state").differences}
-    assert (state["a"]["max_abs"], state["c"]["what"], set(state)) == (1.0, "shape", {"a", "c"})
+    assert (big.different, big.compared, big.max_abs, big.nonfinite) == (2, 700_000, 2.0, True)
+    state = {one.path: one for one in group.compare("state").differences}
+    assert (state["a"].max_abs, state["c"].what, set(state)) == (1.0, "shape", {"a", "c"})
     assert group.compare("array").is_equal
     group.run("array = array + rank").raise_for_error()
-    assert group.compare("array").differences[0]["max_abs"] == 1.0
+    assert group.compare("array").differences[0].max_abs == 1.0
     group.run("zero = torch.tensor([0.0, -0.0 if rank else 0.0])").raise_for_error()
     assert "1 of 2 elements differ from rank 0, in the sign of zero alone" in repr(group.compare("zero"))
 
@@ -108,9 +108,9 @@ def test_tensors_of_every_layout_and_type_are_compared_by_bits(group):
 def test_no_code_of_users_runs(group):
     group.run(HOSTILE).raise_for_error()
     found = group.variables()
-    assert found["trapped"]["rows"][0]["type"] == "Trapped"
-    assert found["trapped_model"]["rows"][0]["shape"] == "1 tensor"
-    assert found["trapped_tensor"]["rows"][0]["type"] == "TrappedTensor"
+    assert found["trapped"].rows[0].type == "Trapped"
+    assert found["trapped_model"].rows[0].shape == "1 tensor"
+    assert found["trapped_tensor"].rows[0].type == "TrappedTensor"
     assert group.compare("trapped_model").is_equal
     assert group.compare("trapped_tensor").is_equal  # by its numbers, past its class
     assert group.compare("trapped").is_equal
@@ -195,10 +195,10 @@ def test_each_shape_of_a_state_is_compared_and_its_difference_found(group):
     same = group.compare("same")
     assert (same.is_equal, same.not_compared, same.differences) == (True, [], []), same
     found = group.compare("other")
-    differing = {one["path"].partition(".")[0] for one in found.differences}
+    differing = {one.path.partition(".")[0] for one in found.differences}
     assert differing == set(names), (set(names) - differing, found)
-    (one,) = (one for one in found.differences if one["path"] == "config.lr")
-    assert {one["found"], one["expected"]} == {"0.1", "1.1"}
+    (one,) = (one for one in found.differences if one.path == "config.lr")
+    assert {one.found, one.expected} == {"0.1", "1.1"}
 
 
 def test_parts_of_sharded_tensors_are_compared_to_what_their_placement_says(group):
@@ -214,8 +214,8 @@ def test_parts_of_sharded_tensors_are_compared_to_what_their_placement_says(grou
         assert (found.is_equal, found.model["tensors"], found.model["sharded"]) == (True, 1, 1), found
     assert "1 of them divided over ranks" in repr(group.compare("fs"))
     (one,) = group.compare("wrong").differences
-    assert (one["what"], one["ranks"], one["found"]) == ("placement", "1", "a part of [3]")
-    assert {one["what"] for one in group.compare("mixed").differences} & {"placement", "shape"}
+    assert (one.what, one.ranks, one.found) == ("placement", "1", "a part of [3]")
+    assert {one.what for one in group.compare("mixed").differences} & {"placement", "shape"}
 
 
 def test_what_is_not_compared_is_named_and_hides_nothing(group):
@@ -225,11 +225,11 @@ def test_what_is_not_compared_is_named_and_hides_nothing(group):
     ).raise_for_error()
     found = group.compare("held")
     assert (found.outcome, found.is_equal, found.differences) == ("not_compared", False, [])
-    assert {(one["path"], one["ranks"]) for one in found.not_compared} == {("m", "0-1"), ("lock", "0-1")}
+    assert {(one.path, one.ranks) for one in found.not_compared} == {("m", "0-1"), ("lock", "0-1")}
     assert "what was compared is equal, 2 parts not compared" in repr(found)
     assert "m  not compared on ranks 0-1: it is on the meta device, without numbers" in repr(found)
-    (one,) = (one for one in group.compare("late").differences if one["path"] == "extra")
-    assert (one["what"], one["ranks"]) == ("missing", "0")
+    (one,) = (one for one in group.compare("late").differences if one.path == "extra")
+    assert (one.what, one.ranks) == ("missing", "0")
     assert group.compare("held['lock']").outcome == "not_compared"
 
 
@@ -242,7 +242,7 @@ def test_a_part_of_a_variable_is_named_by_its_path(group):
         "apart[0]": [],
         "optimizer.state_dict()['param_groups'][0]": [],
     }.items():
-        assert [one["path"] for one in group.compare(name).differences] == expected, name
+        assert [one.path for one in group.compare(name).differences] == expected, name
 
 
 def test_a_tensor_that_differs_late_says_how_far_it_was_compared(group):
@@ -261,11 +261,11 @@ def test_what_differs_inside_is_marked_and_what_was_not_looked_at_is_said(group)
         "lock = threading.Lock()"
     ).raise_for_error()
     found = group.variables()
-    differing = {one["name"] for one in found.differing}
+    differing = {one.name for one in found.differing}
     assert not [name for name in differing if name.startswith("a_")]
     plain = ("config", "names", "plain", "list", "text", "mode", "frozen", "dropout", "optimizer")
     assert {f"b_{name}" for name in plain} <= differing
-    for name in {one["name"] for one in found if one["name"].startswith("b_")} - differing:
-        assert found[name]["rows"][0]["unseen"].startswith("the numbers of"), name
-    assert [row["value"] for row in found["b_mode"]["rows"]] == ["", "eval"]
+    for name in {one.name for one in found if one.name.startswith("b_")} - differing:
+        assert found[name].rows[0].unseen.startswith("the numbers of"), name
+    assert [row.value for row in found["b_mode"].rows] == ["", "eval"]
     assert "lock" in repr(found).partition("Not looked at to the end: ")[2]

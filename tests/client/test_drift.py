@@ -31,11 +31,11 @@ def cell(group, name, code, ranks="all"):
 
 def die(group, rank):
     group.kill(rank)
-    until(lambda: group.status()["state"] == "degraded")
+    until(lambda: group.status().state == "degraded")
 
 
 def told(drift):
-    return {one["cell_id"] or one["line"]: (one["missed"], one["offered"]) for one in drift}
+    return {one.cell_id or one.line: ([part.model for part in one.missed], one.offered) for one in drift}
 
 
 def missed(ranks, reason):
@@ -54,7 +54,7 @@ def test_a_replaced_rank_catches_up_and_has_its_variables_again(group):
     group.replace()
 
     found = group.drift()
-    assert [(step.cell["cell_id"], step.ranks, step.code) for step in found.offered] == [
+    assert [(step.cell.cell_id, step.ranks, step.code) for step in found.offered] == [
         ("a", "1", "base = 40"),
         ("b", "1", "mine = base + rank"),
         ("late", "1", "meanwhile = 7"),
@@ -102,7 +102,7 @@ def test_it_stops_at_the_first_cell_that_fails(group, tmp_path):
         group.catch_up()
     assert [result.ok for result in failed.value.caught_up] == [True, False]
     assert group.gather("[name for name in ('first', 'third') if name in globals()]")[2] == ["first"]
-    assert [step.cell["cell_id"] for step in group.drift().offered] == ["c"]  # the cell that failed has run there
+    assert [step.cell.cell_id for step in group.drift().offered] == ["c"]  # the cell that failed has run there
 
 
 def test_a_cell_that_needs_all_ranks_is_not_sent_to_one_and_what_does_not_use_it_is(group):
@@ -114,7 +114,7 @@ def test_a_cell_that_needs_all_ranks_is_not_sent_to_one_and_what_does_not_use_it
         die(group, 1)
         group.replace()
         found = group.catch_up()
-        assert [one.step.cell["cell_id"] for one in found.not_run] == ["sum", "mean"]
+        assert [one.step.cell.cell_id for one in found.not_run] == ["sum", "mean"]
         assert "all_reduce needs all 3 ranks, 1 is chosen" in found.not_run[0].why
         assert "which was not run" in found.not_run[1].why
         assert len(found) == 2
@@ -148,10 +148,10 @@ def test_a_rank_that_died_in_a_cell_gets_it_again_and_one_that_was_replaced_twic
     code = f"import os\nfound = 5\nif rank == 1 and not os.path.exists({str(flag)!r}): os.kill(os.getpid(), 9)"
     cell(group, "deadly", code)
     flag.touch()
-    until(lambda: group.status()["state"] == "degraded")
+    until(lambda: group.status().state == "degraded")
     for _ in range(2):
         group.replace()
-        assert [step.cell["cell_id"] for step in group.drift().offered] == ["deadly"]
+        assert [step.cell.cell_id for step in group.drift().offered] == ["deadly"]
         group.catch_up()
         assert group.gather("found") == dict.fromkeys(range(3), 5)
         die(group, 1)
@@ -175,7 +175,7 @@ def test_a_group_that_has_ended_is_an_error_with_a_sentence(client):
     ended = client.start("ended-drift", num_ranks=1, accelerator="cpu")
     for rank in range(1):
         ended.kill(rank)
-    until(lambda: ended.status()["state"] == "dead")
+    until(lambda: ended.status().state == "dead")
     with pytest.raises(JupyterDistError, match="Group 'ended-drift' is dead") as refused:
         ended.drift()
     assert refused.value.code == "group_not_ready"

@@ -265,7 +265,7 @@ def test_a_pull_that_is_given_up_is_not_evaluated_later(group):
     held = group.begin("import time; time.sleep(1000)", "0")
     with pytest.raises(TimedOutError):
         group.pull("evaluated.append(1)", timeout_seconds=0.2)
-    assert group.status()["queued"] == []
+    assert group.status().queued == []
     held.cancel()
     held.result(PATIENCE)
     assert group.pull("evaluated", timeout_seconds=PATIENCE) == []
@@ -302,7 +302,7 @@ def test_the_log_has_a_note_of_what_was_exchanged_and_no_code(group):
     group.push({"weights": np.zeros(1 << 18), "step": 3})
     group.pull("step + 1")
     group.launch(os.getpid)
-    begun = [record["code"] for record in group.logs(0) if record["kind"] == "begin"]
+    begun = [record.code for record in group.logs(0) if record.kind == "begin"]
     assert begun[-3:] == ["# push of weights, step: 2.1 MB", "# pull of step + 1", "# launch of getpid"]
 
 
@@ -375,7 +375,7 @@ def test_our_errors_can_be_pickled_by_anybody(group):
 
 def test_what_ranks_do_for_a_client_can_be_interrupted(group):
     for wait in (lambda: group.launch(time.sleep, 600), lambda: group.pull("__import__('time').sleep(600)")):
-        stop = threading.Thread(target=lambda: until(lambda: any(group.interrupt()["interrupted"])), daemon=True)
+        stop = threading.Thread(target=lambda: until(lambda: any(group.interrupt().interrupted)), daemon=True)
         stop.start()
         with pytest.raises(RankError, match="KeyboardInterrupt"):
             wait()

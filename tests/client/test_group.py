@@ -38,7 +38,7 @@ def test_outputs_values_and_text_by_rank(group):
 def test_who_waited_for_a_cell_finds_its_ranks_idle(group):
     for _ in range(3):
         group.run("import time; time.sleep(0.1 + rank * 0.005)")
-        assert [rank["state"] for rank in group.status()["ranks"]] == ["idle", "idle"]
+        assert [rank.state for rank in group.status().ranks] == ["idle", "idle"]
 
 
 def test_ranks_are_chosen_by_expression(group):
@@ -99,7 +99,7 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
     group.run("kept = 'still here'")
 
     def interrupt():
-        until(lambda: group.status()["running"])
+        until(lambda: group.status().running)
         interrupt_the_wait()
 
     thread = threading.Thread(target=interrupt, daemon=True)
@@ -108,7 +108,7 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
         group.run("import time\ntime.sleep(1000)", stream=lambda result: None)
     thread.join(PATIENCE)
     assert group.run("kept").values == {0: "'still here'", 1: "'still here'"}
-    assert group.status()["state"] == "ready"
+    assert group.status().state == "ready"
 
 
 def test_ctrl_c_while_output_is_shown_leaves_nothing_half_shown(group):
@@ -169,27 +169,27 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
 
 def test_status_memory_and_logs(group):
     group.run("print('in the log')")
-    assert group.status()["world_size"] == 2
-    assert {sample["rank"] for sample in group.memory()["ranks"]} == {0, 1}
+    assert group.status().world_size == 2
+    assert {sample.rank for sample in group.memory().ranks} == {0, 1}
     samples = group.samples()
     assert list(samples) == [0, 1]
-    assert samples[1]["resident_bytes"][-1] > 1e6
-    assert len(samples.times) == len(samples[0]["cpu_percent"])
+    assert samples[1].resident_bytes[-1] > 1e6
+    assert len(samples.times) == len(samples[0].cpu_percent)
     assert "  rank 1: resident" in repr(samples)
-    assert any(record.get("text") == "in the log\n" for record in group.logs(1))
+    assert any(record.text == "in the log\n" for record in group.logs(1))
     assert set(group.empty_cache()) == {0, 1}
-    assert group.interrupt() == {"interrupted": "", "idle": "0-1"}
+    assert group.interrupt().model == {"interrupted": "", "idle": "0-1"}
 
 
 def test_logs_are_followed(group):
     group.run("print('before')")
     pages = group.follow_logs(0)
-    assert any(record.get("text") == "before\n" for record in next(pages))
+    assert any(record.text == "before\n" for record in next(pages))
     group.submit("print('since then')")
     found = []
-    while not any(record.get("text") == "since then\n" for record in found):
+    while not any(record.text == "since then\n" for record in found):
         found += next(pages)
-    assert not any(record.get("text") == "before\n" for record in found)
+    assert not any(record.text == "before\n" for record in found)
     pages.close()
 
 
@@ -222,14 +222,14 @@ def test_a_rank_that_nothing_frees_is_killed_alone(group):
 
 
 def test_a_replacement_that_dies_is_not_called_replaced(group):
-    first, second = (rank["pid"] for rank in group.status()["ranks"])
+    first, second = (rank.pid for rank in group.status().ranks)
     group.kill(1)
     os.kill(first, signal.SIGSTOP)  # so that the new rank waits for it
     with ThreadPoolExecutor() as pool:
         replacing = pool.submit(group.replace)
         try:
-            until(lambda: group.status()["ranks"][1]["pid"] not in (None, second), group.status)
-            os.kill(group.status()["ranks"][1]["pid"], signal.SIGKILL)
+            until(lambda: group.status().ranks[1].pid not in (None, second), group.status)
+            os.kill(group.status().ranks[1].pid, signal.SIGKILL)
         finally:
             os.kill(first, signal.SIGCONT)
         with pytest.raises(JupyterDistError, match="Not all dead ranks") as error:
@@ -242,7 +242,7 @@ def test_a_replacement_that_dies_is_not_called_replaced(group):
 def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     group.run("mine = rank\ndist.destroy_process_group()", check=True)
     deadline = time.monotonic() + PATIENCE
-    while "destroyed the process group" not in (group.status()["note"] or ""):
+    while "destroyed the process group" not in (group.status().note or ""):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     running = group.submit("import time\ntime.sleep(1000)")
@@ -342,8 +342,8 @@ def test_questions_of_ranks_are_answered_by_the_program(client, group):
     asked = []
 
     def answer(question):
-        asked.append((question["ranks"], question["prompt"], question["password"]))
-        return None if question["prompt"] == "more? " else f"to {question['ranks']}"
+        asked.append((question.ranks, question.prompt, question.password))
+        return None if question.prompt == "more? " else f"to {question.ranks}"
 
     code = """
 name = input("name? ")
@@ -359,11 +359,11 @@ except EOFError:
     assert "to 0-1 6" in result.text
 
     cell = group.submit("print(rank, input('who? '))", allow_stdin=True)
-    until(lambda: [entry["ranks"] for entry in cell.peek().asking] == ["0-1"])
+    until(lambda: [entry.ranks for entry in cell.peek().asking] == ["0-1"])
     (question,) = cell.peek().asking
-    assert cell.answer("one", "1", question["seq"]) == {"answered": "1", "not_asking": ""}
+    assert cell.answer("one", "1", question.seq).model == {"answered": "1", "not_asking": ""}
     with pytest.raises(JupyterDistError) as raised:
-        cell.answer("again", "1", question["seq"])
+        cell.answer("again", "1", question.seq)
     assert raised.value.code == "not_asking"
     cell.answer("zero")
     assert [found.text for _, found in cell.result().items()] == ["who? zero\n0 zero\n", "who? one\n1 one\n"]

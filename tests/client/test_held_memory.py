@@ -34,7 +34,7 @@ def fresh(group):
 
 
 def holders(group, rank=0):
-    return {one["name"]: one for one in group.variables().memory[rank]["holders"]}
+    return {one.name: one for one in group.variables().holders[rank].holders}
 
 
 def test_views_count_once_and_are_named_together(fresh):
@@ -42,17 +42,17 @@ def test_views_count_once_and_are_named_together(fresh):
         "whole = torch.zeros(1024, 1024)\npart = whole[:10]\narray = part.numpy()\nalone = torch.zeros(256, 1024)"
     )
     found = fresh.variables()
-    (part,) = found["part"]["rows"]
-    assert (part["shape"], part["bytes"], part["shares"]) == ("[10, 1024]", 4 * MIB, ["whole", "array"])
-    assert "shares" not in found["alone"]["rows"][0]
+    (part,) = found["part"].rows
+    assert (part.shape, part.bytes, part.shares) == ("[10, 1024]", 4 * MIB, ["whole", "array"])
+    assert found["alone"].rows[0].shares is None
     for rank in (0, 1):
-        memory = found.memory[rank]
-        assert (memory["bytes"], memory["devices"]) == (5 * MIB, {"cpu": 5 * MIB})
-        assert memory["resident_bytes"] > 5 * MIB
-        assert (memory["allocated_bytes"], memory["is_whole"]) == (None, True)
-        assert [one["name"] for one in memory["holders"]] == ["whole", "part", "array", "alone"]
-        assert [one["frees_bytes"] for one in memory["holders"]] == [0, 0, 0, MIB]
-    text = repr(found.memory)
+        memory = found.holders[rank]
+        assert (memory.bytes, memory.devices) == (5 * MIB, {"cpu": 5 * MIB})
+        assert memory.resident_bytes > 5 * MIB
+        assert (memory.allocated_bytes, memory.is_whole) == (None, True)
+        assert [one.name for one in memory.holders] == ["whole", "part", "array", "alone"]
+        assert [one.frees_bytes for one in memory.holders] == [0, 0, 0, MIB]
+    text = repr(found.holders)
     assert "[ranks 0-1] 5.0 MiB held on each; up to" in text
     assert "  part     4.0 MiB  Tensor; shared with whole, array" in text
 
@@ -60,12 +60,12 @@ def test_views_count_once_and_are_named_together(fresh):
 def test_modules_and_optimizers_are_totalled_by_part(fresh):
     fresh.run(TRAINED).raise_for_error()
     found = holders(fresh)
-    assert found["net"]["parts"] == {"parameters": 4 * MIB, "gradients": 4 * MIB}
-    parts = found["adam"]["parts"]
+    assert found["net"].parts == {"parameters": 4 * MIB, "gradients": 4 * MIB}
+    parts = found["adam"].parts
     assert (parts["parameters"], parts["gradients"]) == (4 * MIB, 4 * MIB)
     assert 8 * MIB <= parts["state"] < 8 * MIB + 1024  # and the number of its steps
-    assert (found["adam"]["also"], found["adam"]["frees_bytes"]) == (["net"], parts["state"])
-    total = fresh.variables().memory[0]["bytes"]
+    assert (found["adam"].also, found["adam"].frees_bytes) == (["net"], parts["state"])
+    total = fresh.variables().holders[0].bytes
     assert 16 * MIB <= total < 16 * MIB + 1024
 
 
@@ -76,10 +76,10 @@ def test_what_objects_lists_and_arrays_hold_is_found(fresh):
         "text = b'x' * (2 << 20)\nnumbers = [0] * (1 << 18)\nsmall = [1, 2]"
     ).raise_for_error()
     found = holders(fresh)
-    sizes = {name: found[name]["bytes"] for name in ("trainer", "batches", "array")}
+    sizes = {name: found[name].bytes for name in ("trainer", "batches", "array")}
     assert sizes == {"trainer": MIB, "batches": 3 * MIB, "array": MIB}
-    assert 2 * MIB <= found["text"]["bytes"] < 2 * MIB + 100
-    assert 2 * MIB <= found["numbers"]["bytes"] < 2 * MIB + 100
+    assert 2 * MIB <= found["text"].bytes < 2 * MIB + 100
+    assert 2 * MIB <= found["numbers"].bytes < 2 * MIB + 100
     assert "small" not in found
 
 
@@ -87,7 +87,7 @@ def test_results_and_the_last_traceback_hold_memory_until_it_is_cleared(fresh):
     fresh.run("torch.zeros(1024, 1024)").raise_for_error()
     (name,) = holders(fresh)
     assert name.startswith("Out[")
-    assert holders(fresh)[name]["frees_bytes"] == 4 * MIB
+    assert holders(fresh)[name].frees_bytes == 4 * MIB
     fresh.run("%reset -f out").raise_for_error()
     assert not holders(fresh)
 
@@ -95,8 +95,8 @@ def test_results_and_the_last_traceback_hold_memory_until_it_is_cleared(fresh):
         "import weakref\ndef step():\n    global seen\n    inner = torch.zeros(1024, 1024)\n"
         "    seen = weakref.ref(inner)\n    raise ValueError('no')\nstep()"
     )
-    (held,) = fresh.variables().memory[0]["holders"]
-    assert (held["name"], held["where"], held["bytes"]) == ("inner in step()", "traceback", 4 * MIB)
+    (held,) = fresh.variables().holders[0].holders
+    assert (held.name, held.where, held.bytes) == ("inner in step()", "traceback", 4 * MIB)
     fresh.run("import sys; sys.last_value = sys.last_traceback = sys.last_exc = None").raise_for_error()
     assert not holders(fresh)
     # Nothing else has it: IPython's copies are gone, too.
@@ -136,7 +136,7 @@ def test_no_code_of_users_runs_and_the_namespace_is_nobodys(fresh):
     assert failed.state == "error"
     found = holders(fresh)
     assert set(found) == {"mine", "trapped_dict", "held in f()"}
-    assert fresh.variables()["trapped"]["rows"][0]["type"] == "Trapped"
+    assert fresh.variables()["trapped"].rows[0].type == "Trapped"
     assert fresh.run("1").ok
 
 
@@ -149,35 +149,35 @@ def test_what_closures_partials_generators_slots_and_sparse_tensors_hold_is_foun
         "def waiting(inside):\n    yield inside\n"
         "generator = waiting(big()); next(generator); sparse = torch.ones(1 << 18).to_sparse()\nnone = None"
     ).raise_for_error()
-    sizes = {name: one["bytes"] for name, one in holders(fresh).items()}
+    sizes = {name: one.bytes for name, one in holders(fresh).items()}
     assert sizes == {"closure": MIB, "partial": MIB, "slotted": MIB, "generator": MIB, "sparse": 3 * MIB}
 
 
 def test_many_objects_take_a_bounded_time_and_are_told(fresh):
     fresh.run("many = [[number] for number in range(200_000)]\nafter = torch.zeros(1024, 256)").raise_for_error()
-    memory = fresh.variables().memory[0]
-    assert not memory["is_whole"]
-    assert {"many", "after"} <= {one["name"] for one in memory["holders"]}
-    assert "Lists of many objects were not looked at to their ends." in repr(fresh.variables().memory)
+    memory = fresh.variables().holders[0]
+    assert not memory.is_whole
+    assert {"many", "after"} <= {one.name for one in memory.holders}
+    assert "Lists of many objects were not looked at to their ends." in repr(fresh.variables().holders)
 
 
 def test_a_cell_tells_what_it_added_and_gave_back(fresh):
-    added = fresh.run("kept = torch.ones(32 << 20, dtype=torch.uint8)").memory
+    added = fresh.run("kept = torch.ones(32 << 20, dtype=torch.uint8)").memory_changes
     assert set(added) == {0, 1}
     for rank in (0, 1):
-        assert (added[rank]["kind"], added[rank]["added_bytes"] >= 31 * MIB) == ("resident", True)
-    assert fresh.run("rank").memory == {}
-    given = fresh.run("if rank == 1: del kept").memory
+        assert (added[rank].kind, added[rank].added_bytes >= 31 * MIB) == ("resident", True)
+    assert fresh.run("rank").memory_changes == {}
+    given = fresh.run("if rank == 1: del kept").memory_changes
     assert set(given) == {1}
-    assert given[1]["added_bytes"] <= -31 * MIB
+    assert given[1].added_bytes <= -31 * MIB
 
 
 def test_the_peak_of_a_cell_is_told_if_it_is_a_new_one(fresh):
     high = "high = torch.ones(600 << 20, dtype=torch.uint8); del high"
-    told = fresh.run(high, "0").memory[0]
-    assert told["peak_bytes"] >= 600 * MIB
-    assert told["added_bytes"] < 300 * MIB
-    assert fresh.run("high = torch.ones(200 << 20, dtype=torch.uint8); del high", "0").memory == {}
+    told = fresh.run(high, "0").memory_changes[0]
+    assert told.peak_bytes >= 600 * MIB
+    assert told.added_bytes < 300 * MIB
+    assert fresh.run("high = torch.ones(200 << 20, dtype=torch.uint8); del high", "0").memory_changes == {}
 
 
 def test_a_tensor_that_does_not_fit_is_reported_with_what_holds_the_rest(fresh):
@@ -249,8 +249,8 @@ def test_other_errors_have_no_report(fresh):
 def test_a_rank_that_runs_a_cell_is_not_asked(fresh):
     execution = fresh.submit("import time\ntime.sleep(1000)", "1")
     until(lambda: fresh.variables().model["busy"] == "1")
-    memory = fresh.variables().memory
-    assert [one["rank"] for one in memory] == [0]
+    memory = fresh.variables().holders
+    assert [one.rank for one in memory] == [0]
     assert "Busy: rank 1." in repr(memory)
     with pytest.raises(KeyError, match="Rank 1 has not answered"):
         memory[1]

@@ -126,7 +126,7 @@ def interrupt(kernel, client):
     """Interrupt the kernel once all ranks sleep in its cell."""
 
     def sleeps(stack):
-        return any("time.sleep" in frame["code"] for frame in stack["frames"][-1:])
+        return any("time.sleep" in frame.code for frame in stack.frames[-1:])
 
     def interrupt():
         until(lambda: all(map(sleeps, client.attach("train-it").stacks())))
@@ -229,7 +229,7 @@ def test_what_ends_a_group_of_a_kernel_without_a_server(kernel, client):
     pid = int(kernel.run("import os\nprint(os.getpid())").text)
     group = client.attach("train-it")
     # The kernel before the restart owned it, too.
-    until(lambda: group.status()["ends_with"]["owners"] == [pid])
+    until(lambda: group.status().ends_with.owners == [pid])
     assert ending_text(group.model, is_private=True) == f"It ends 1 min after process {pid}."
     kernel.run("os.environ['JUPYTER_DIST_GRACE_SECONDS'] = 'never'")
     assert kernel.run("%dist_init --name other").error.startswith("DistError: JUPYTER_DIST_GRACE_SECONDS is 'never'.")

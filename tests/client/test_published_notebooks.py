@@ -173,7 +173,7 @@ def test_a_group_whose_agent_died_is_shown_and_started_again(kernel, client, mon
     group = client.attach("usage")
     parents = psutil.Process(group.model["ranks"][0]["pid"]).parents()
     next(each for each in parents if "agent" in each.cmdline()).kill()
-    until(lambda: group.status()["state"] == "lost")
+    until(lambda: group.status().state == "lost")
     assert "Group 'usage': lost, 2 ranks" in kernel.run("%dist_status").text
     monkeypatch.setattr("jupyter_dist.client.asynchronous.group.SAMPLE_SECONDS", 0.2)
     with pytest.raises(TimedOutError, match="did not report its memory"):

@@ -158,7 +158,7 @@ def test_what_follows_a_server_that_is_stopped_gets_an_error_that_names_it(serve
         group = client.start("silent", num_ranks=1, accelerator="cpu")
         waiting = [threads.submit(wait, group) for wait in WAITS.values()]
         until(lambda: len(client._client.channel._all_feeds()) == len(WAITS))
-        until(lambda: group.status()["ranks"][0]["state"] == "busy")
+        until(lambda: group.status().ranks[0].state == "busy")
         stop(pid)
         for wait in waiting:
             error = wait.exception(2 * PATIENCE)

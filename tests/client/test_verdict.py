@@ -41,7 +41,7 @@ def test_a_cell_that_waits_for_another_rank_is_run_there_too(group):
     result = execution.result(PATIENCE)
     assert (result.state, result.execution["ranks"]) == ("ok", "0-1")
     assert [result[rank].text for rank in (0, 1)] == ["past it\n0", "past it\n1"]
-    assert [record["kind"] for record in group.logs(1)[-4:]] == ["begin", "stream", "output", "end"]
+    assert [record.kind for record in group.logs(1)[-4:]] == ["begin", "stream", "output", "end"]
 
 
 WRAP = "ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1)); plain = torch.nn.Linear(2, 1)"

@@ -28,7 +28,7 @@ def test_ranks_run_these_versions_and_the_start_wrote_nothing(group, ipython_fol
     found = text(group, "import IPython, sys\nprint(IPython.__version__, torch.__version__, sys.version_info[:2])")
     assert found == f"{metadata.version('ipython')} {torch.__version__} {sys.version_info[:2]}\n"
     assert not (ipython_folder / "profile_default").exists()
-    log = "".join(record["text"] for record in group.logs(0) if record.get("text"))
+    log = "".join(record.text for record in group.logs(0) if record.text)
     assert "ranks lack" not in log
 
 
@@ -136,7 +136,7 @@ def test_a_hung_collective_is_freed_and_the_process_group_re_created(group):
     wait_until(lambda: "go" in running.peek()[0].text, "go")
     group.interrupt()
     assert running.result().state == "interrupted"
-    wait_until(lambda: group.status()["state"] == "ready", "ready")
+    wait_until(lambda: group.status().state == "ready", "ready")
     # Ranks had 10 s for meeting again, in which torch tries five times; one that is 3 s late is waited for all the same.
     late = "import time\nif rank: time.sleep(3)\nt = torch.ones(1)\ndist.all_reduce(t)\nt.item()"
     assert group.run(late, check=True).values == {0: "2.0", 1: "2.0"}
@@ -146,8 +146,8 @@ def test_a_hung_collective_is_freed_and_the_process_group_re_created(group):
 
 def test_completion(group):
     group.run("a_long_name = 1", check=True)
-    assert "a_long_name" in group.complete("a_long_")["matches"]
-    assert "torch.nn" in {f"torch.{name.rpartition('.')[2]}" for name in group.complete("torch.n")["matches"]}
+    assert "a_long_name" in group.complete("a_long_").matches
+    assert "torch.nn" in {f"torch.{name.rpartition('.')[2]}" for name in group.complete("torch.n").matches}
 
 
 def test_objects_travel(group):
@@ -175,8 +175,8 @@ sum(batch.sum().item() for batch in DataLoader(Numbers(), num_workers=2))
 def test_a_dead_rank_is_replaced(group):
     group.run("kept = 2", check=True)
     group.kill(1)
-    wait_until(lambda: group.status()["ranks"][1]["state"] == "dead", "dead")
+    wait_until(lambda: group.status().ranks[1].state == "dead", "dead")
     group.replace()
-    wait_until(lambda: group.status()["state"] == "ready", "ready")
+    wait_until(lambda: group.status().state == "ready", "ready")
     assert group.run("kept if rank == 0 else 'new'", check=True).values == {0: "2", 1: "'new'"}
     assert group.run("t = torch.ones(1)\ndist.all_reduce(t)\nt.item()", check=True).values == {0: "2.0", 1: "2.0"}

@@ -17,6 +17,7 @@ PAGES = [
     DOCS / "get-started.md",
     *sorted((DOCS / "how-to").glob("*.md")),
     DOCS / "reference" / "settings.md",
+    DOCS / "reference" / "python.md",
 ]
 KINDS = {
     "python on ranks",
@@ -27,7 +28,7 @@ KINDS = {
     "python config",
     "sh",
 }
-SKIPPED = {"text not run here", "json not run here"}
+SKIPPED = {"text not run here", "json not run here", "python not run here"}
 DIRECTIVE = re.compile(r"\{[\w-]+\}.*")
 
 

@@ -95,10 +95,10 @@ def page(kernel, request):
 
 def test_an_interrupt_ends_what_a_magic_waits_for(kernel, group, page):
     held = group.begin("import time; time.sleep(1000)", "0")
-    until(lambda: held.id in group.status()["running"])
+    until(lambda: held.id in group.status().running)
 
     def interrupt_it():
-        until(lambda: group.status()["queued"])
+        until(lambda: group.status().queued)
         send_interrupt(kernel)
 
     cell = kernel.run("%sync\n%dist_mode", after=interrupt_it)
@@ -114,16 +114,16 @@ def test_a_restart_waits_for_no_cell_that_has_begun_since_the_group_said_that_it
 ):
     session = KernelSession(str(tmp_path / "kernel.json"))
     status, earlier = Group.status, [session.group().status()]
-    assert earlier[0]["ranks"][0]["state"] == "idle"
+    assert earlier[0].ranks[0].state == "idle"
     held = group.begin("import time; time.sleep(1000)")
-    until(lambda: held.id in group.status()["running"])
+    until(lambda: held.id in group.status().running)
     # What the server says just after a cell has begun: the agent tells it some milliseconds later.
     monkeypatch.setattr(Group, "status", lambda self: earlier.pop() if earlier else status(self))
     KernelMagics(session).call("dist_restart", "")
     assert not earlier
     assert capsys.readouterr().out == "Group 'shared': 2 new ranks.\n"
     assert held.result(PATIENCE).state == "lost"
-    assert group.status()["queued"] == []
+    assert group.status().queued == []
 
 
 def test_a_cell_that_is_interrupted_runs_no_more_of_its_magics(tmp_path):

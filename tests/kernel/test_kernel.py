@@ -240,7 +240,7 @@ def test_a_rank_that_dies_is_an_error_that_says_so(kernel, group):
 def test_a_restart_of_the_kernel_is_one_of_the_ranks_and_a_kill_is_not(group, tmp_path):
     with ranks_kernel() as kernel:
         kernel.run(f"mark = 1\nlog = open(f'{tmp_path}/log-{{rank}}', 'w')\nmark = log.write('s') and 1")
-        pids = [rank["pid"] for rank in group.status()["ranks"]]
+        pids = [rank.pid for rank in group.status().ranks]
         kernel.manager.restart_kernel(now=True)  # without a word to the kernel, as after its death
         kernel.client.wait_for_ready(PATIENCE)
         cell = kernel.run("mark")
@@ -251,14 +251,14 @@ def test_a_restart_of_the_kernel_is_one_of_the_ranks_and_a_kill_is_not(group, tm
         cell = kernel.run("mark")
         assert cell.text.startswith("Group 'shared': 2 new ranks.\n")
         assert cell.ename == "NameError"
-        assert not set(pids) & {rank["pid"] for rank in group.status()["ranks"]}
+        assert not set(pids) & {rank.pid for rank in group.status().ranks}
         assert [path.read_text() for path in tmp_path.iterdir()] == ["s", "s"]  # flushed at the end of the old ranks
         second = kernel.manager.client()  # with the identity of the first, as a client that has lost its connection
         second.start_channels()
         assert second.kernel_info(reply=True, timeout=PATIENCE)["content"]["status"] == "ok"
         assert second.execute_interactive("1", timeout=PATIENCE)["content"]["status"] == "ok"
         second.stop_channels()
-    assert group.status()["state"] == "ready"  # the kernel was shut down
+    assert group.status().state == "ready"  # the kernel was shut down
 
 
 def test_documentation_and_completions_come_from_the_first_chosen_rank_with_types(kernel):
@@ -339,7 +339,7 @@ def test_a_kernel_ends_with_the_program_that_started_it_however_that_ends(group)
         pid = int(read_until(parent, str.strip))
         parent.kill()
         until(lambda: has_ended(pid))
-    assert group.status()["state"] == "ready"
+    assert group.status().state == "ready"
 
 
 def test_a_request_that_is_not_sound_does_not_end_the_kernel(kernel):
@@ -355,7 +355,7 @@ def test_usage_is_that_of_the_ranks(group, kernel):
     client = kernel.client
     client.control_channel.send(client.session.msg("usage_request"))
     usage = client.get_control_msg(timeout=PATIENCE)["content"]
-    ranks = sum(sample["resident_bytes"] for sample in group.memory()["ranks"])
+    ranks = sum(sample.resident_bytes for sample in group.memory().ranks)
     assert usage["kernel_memory"] > ranks / 2
     assert usage["cpu_count"] >= 1
     assert usage["host_virtual_memory"]["total"] > usage["kernel_memory"]

@@ -58,12 +58,12 @@ def completions(group: Group, rank: int, code: str, position: int) -> tuple[list
         answer = group.complete(code, position, rank)
     except JupyterDistError:
         return [], position
-    return answer["matches"], answer["cursor_start"]
+    return answer.matches, answer.cursor_start
 
 
 def recalled(group: Group) -> list[str]:
     """Return the code of the cells that ran on the group, oldest first; none if its server does not tell."""
     try:
-        return [cell["code"] for cell in group.history()]
+        return [cell.code for cell in group.history()]
     except JupyterDistError:
         return []

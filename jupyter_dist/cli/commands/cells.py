@@ -22,10 +22,11 @@ from jupyter_dist.cli.command import (
 )
 from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.client import Group, JupyterDistError, Result
+from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.blocking.asking import ask_user
 from jupyter_dist.client.displays.growing import nothing
 from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import requests
 from jupyter_dist.system.terminal import for_terminal
 
 from .groups import start_fields
@@ -63,9 +64,9 @@ class CellCommand(Command):
         return nothing(rank)
 
 
-def ask_terminal(question: models.InputPrompt) -> str | None:
+def ask_terminal(question: InputPromptInfo) -> str | None:
     """Ask at the terminal; a prompt of a rank may only have text and colors."""
-    return ask_user({**question, "prompt": for_terminal(question["prompt"])})
+    return ask_user(InputPromptInfo({**question.model, "prompt": for_terminal(question.prompt)}))
 
 
 class Exec(CellCommand):

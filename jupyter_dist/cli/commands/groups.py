@@ -83,7 +83,7 @@ class Status(Command):
         """Print the status once."""
         group = self.client.attach(self.options.group)
         sample = sample_if_any(group)
-        self.tell({**group.model, "memory": sample}, status_text(group.model, sample, ""))
+        self.tell({**group.model, "memory": sample.model if sample else None}, status_text(group.model, sample, ""))
         return 0
 
 

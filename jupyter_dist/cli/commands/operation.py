@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from jupyter_dist.cli.command import Command, add_group_argument
+from jupyter_dist.client.answers.infos import RankStackInfo
 from jupyter_dist.client.blocking.report import stacks_text
-from jupyter_dist.client.results.comparing import Variables
+from jupyter_dist.client.results.comparing import VariableTable
 from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
 from jupyter_dist.protocol.schemas import Schema, body_schema
 
 TEXTS: dict[str, Callable[[Any], str]] = {
-    "stacks": lambda answer: stacks_text(answer["stacks"]),
-    "variables": lambda answer: repr(Variables(answer)),
+    "stacks": lambda answer: stacks_text(map(RankStackInfo, answer["stacks"])),
+    "variables": lambda answer: repr(VariableTable(answer)),
 }
 SHORT = {"ranks": "-r"}
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}

@@ -175,7 +175,7 @@ async def _names(group: AsyncGroup, ranks: str, prefix: str, max_chars: int) -> 
     lines = []
     for rank in parse_ranks(ranks, group.world_size, group.num_nodes):
         found = await group.complete(prefix, rank=rank)
-        lines.append(f"rank {rank}: {', '.join(found['matches'])}")
+        lines.append(f"rank {rank}: {', '.join(found.matches)}")
     return bounded("\n".join(lines), max_chars, "Name one rank, or a prefix.")
 
 
@@ -204,10 +204,10 @@ async def interrupt(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """Interrupt running cells."""
     group = await client.attach(arguments.get("group"))
     done = await group.interrupt(arguments.get("ranks", "all"))
-    if not done["interrupted"]:
+    if not done.interrupted:
         return "No rank was running a cell."
-    text = f"Interrupted: {done['interrupted']}. The ranks keep their variables."
-    return f"{text} Not answering: {done['unresponsive']}." if done.get("unresponsive") else text
+    text = f"Interrupted: {done.interrupted}. The ranks keep their variables."
+    return f"{text} Not answering: {done.unresponsive}." if done.unresponsive else text
 
 
 async def restart(client: AsyncClient, arguments: Arguments, _: int) -> str:
@@ -226,7 +226,7 @@ async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
 async def export_script(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
     """Return the cells of a notebook as a script."""
     group = await client.attach(arguments.get("group"))
-    script = (await group.script(arguments.get("notebook")))["script"]
+    script = (await group.script(arguments.get("notebook"))).script
     return _part(script, arguments, max_chars, "export_script with offset={offset} continues there.")
 
 

@@ -33,7 +33,9 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.system.files.places import may_have_groups
 
 from .arguments import check_names
+from .calling import call
 from .group import AsyncGroup
+from .plain import PlainAsyncClient
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,7 +44,7 @@ FIND_SECONDS = 60.0
 NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
 
 
-class AsyncClient:
+class AsyncClient(PlainAsyncClient):
     """The groups of one Jupyter server; of the next one, when a server that was found by itself has ended."""
 
     def __init__(self, server: Server, *, follow: bool = False, start: bool = True, prepare: bool = True) -> None:
@@ -180,6 +182,15 @@ class AsyncClient:
             raise no_group()
         names = ", ".join(f"'{group.name}'" for group in living)
         raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
+
+    async def _call(
+        self,
+        name: str,
+        *arguments: object,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> Any:
+        return await call(self.api, name, *map(str, arguments), body=body, query=query)
 
     async def close(self) -> None:
         """Close the connection; what waits for it raises `cancelled`. Idempotent.

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from jupyter_dist.client.answers.infos import InputAnsweredInfo
 from jupyter_dist.client.connection.feeds import ExecutionFeed
 from jupyter_dist.client.connection.http import SilentServerError
 from jupyter_dist.client.results.result import Result
@@ -101,7 +102,7 @@ class AsyncExecution:
                 if not feed.changed.is_set():
                     yield result
 
-    async def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> models.InputAnswered:
+    async def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> InputAnsweredInfo:
         """Answer what its ranks ask for (`Result.asking`). Submit the cell with `allow_stdin=True`, so that it may ask.
 
         Args:
@@ -114,8 +115,7 @@ class AsyncExecution:
         """
         body = {"text": text, **({} if ranks is None else {"ranks": ranks}), **({} if seq is None else {"seq": seq})}
         path = ("groups", self.group.id, "executions", self.id, "input")
-        answered: models.InputAnswered = await self.group.client.api.ask("POST", *path, body=body)
-        return answered
+        return InputAnsweredInfo(await self.group.client.api.ask("POST", *path, body=body))
 
     def _result_of(self, feed: ExecutionFeed) -> Result:
         self.model = feed.execution

@@ -8,25 +8,35 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.client.answers.base import ApiList, listed
+from jupyter_dist.client.answers.infos import (
+    CompletionInfo,
+    GroupInfo,
+    InspectionInfo,
+    LogRecordInfo,
+    MemorySampleInfo,
+    RankInfo,
+)
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
-from jupyter_dist.client.results.comparing import Comparison, Variables
-from jupyter_dist.client.results.curves import Curves
-from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Step
+from jupyter_dist.client.results.curves import CurveTable
+from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
 from jupyter_dist.client.results.result import RankError, Result
-from jupyter_dist.client.results.samples import Samples, joined
+from jupyter_dist.client.results.samples import SampleSeries, joined
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.requests import RunOptions
-from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES, GroupState
 from jupyter_dist.system.limits import within
 
 from . import exchange
 from .arguments import check_names
+from .calling import call
 from .execution import AsyncExecution
 from .launching import Call
+from .plain import PlainAsyncGroup
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,7 +52,7 @@ CURVES_SECONDS = 60.0  # reading a long log takes seconds
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
 
-class AsyncGroup:
+class AsyncGroup(PlainAsyncGroup):
     """One group; `model` is its last known state (docs/api.md, Group)."""
 
     def __init__(self, client: AsyncClient, model: models.Group) -> None:
@@ -74,10 +84,20 @@ class AsyncGroup:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} '{self.name}': {self.world_size} ranks, {self.model['state']}>"
 
-    async def status(self) -> models.Group:
-        """Fetch the Group of docs/api.md."""
-        self.model = await self._ask("GET")
-        return self.model
+    @property
+    def state(self) -> GroupState:
+        """Return the state of the group, as last received; `status()` requests it."""
+        return self.model["state"]
+
+    @property
+    def ranks(self) -> ApiList[RankInfo]:
+        """Return the ranks, as last received; `status()` requests them."""
+        return listed(RankInfo, self.model["ranks"])
+
+    async def status(self) -> GroupInfo:
+        """Request the state of the group and its ranks: `state`, `ranks` and `model` are as new then."""
+        self.model = await self._call("status")
+        return GroupInfo(self.model)
 
     async def ready(self, show: Callable[[str], None] | None = None) -> AsyncGroup:
         """Wait until its ranks are ready.
@@ -179,15 +199,15 @@ class AsyncGroup:
         self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any
     ) -> dict[int, Any]:
         """Call a function on ranks; return its results by rank. A notebook's function uses the ranks' variables."""
-        call = await asyncio.to_thread(Call, function, args, kwargs)
+        sent = await asyncio.to_thread(Call, function, args, kwargs)
         try:
-            result = call.checked(await self.run(call.note, ranks, call=call.request))
-            return await asyncio.to_thread(call.values, result.ranks, self._trusts_ranks())
+            result = sent.checked(await self.run(sent.note, ranks, call=sent.request))
+            return await asyncio.to_thread(sent.values, result.ranks, self._trusts_ranks())
         finally:
-            call.close()
+            sent.close()
 
-    async def memory(self) -> machine.MemorySample:
-        """Return a new MemorySample of docs/api.md.
+    async def memory(self) -> MemorySampleInfo:
+        """Return how much memory and processor each rank uses now.
 
         Raises:
             TimedOutError: the group's agent does not answer.
@@ -199,9 +219,9 @@ class AsyncGroup:
                     await within(SAMPLE_SECONDS, feed.wait())
                 except asyncio.TimeoutError:
                     raise TimedOutError(f"Group '{self.name}' did not report its memory.", _SEE_STATE) from None
-        return feed.sample
+        return MemorySampleInfo(feed.sample)
 
-    async def samples(self, seconds: float = 3600.0) -> Samples:
+    async def samples(self, seconds: float = 3600.0) -> SampleSeries:
         """Return the memory and processor of ranks in the last seconds, an hour at most.
 
         Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
@@ -212,22 +232,20 @@ class AsyncGroup:
             pages.append(await self._ask("GET", "samples", params=params))
             if pages[-1]["times"]:
                 params = {"since": pages[-1]["times"][-1]}
-        return Samples(joined(pages))
+        return SampleSeries(joined(pages))
 
-    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
+    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> CompletionInfo:
         """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
 
         Raises:
             JupyterDistError: if the rank cannot answer at once.
         """
         body = {"code": code, "cursor_pos": cursor_pos}
-        path = ("ranks", str(rank), "complete")
-        found: models.Completion = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
-        return found
+        return CompletionInfo(await self._call("complete", rank, body=body))
 
     async def inspect(
         self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0
-    ) -> models.Inspection:
+    ) -> InspectionInfo:
         """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
 
         A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
@@ -235,29 +253,10 @@ class AsyncGroup:
         Raises:
             JupyterDistError: if the rank cannot answer at once.
         """
-        body, path = {"code": code, "cursor_pos": cursor_pos, "detail": detail}, ("ranks", str(rank), "inspect")
-        found: models.Inspection = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
-        return found
+        body = {"code": code, "cursor_pos": cursor_pos, "detail": detail}
+        return InspectionInfo(await self._call("inspect", rank, body=body))
 
-    async def variables(self, ranks: str = "all") -> Variables:
-        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked."""
-        return Variables(await self._ask("GET", "variables", params={"ranks": ranks}))
-
-    async def compare(self, name: str, ranks: str = "all") -> Comparison:
-        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
-
-        Args:
-            name: A variable of the ranks, or a part of it: `model`, `model.layer.weight`, `states[0]["lr"]`. Nothing
-                is computed: properties and calls other than `state_dict()` have no name.
-            ranks: A rank expression.
-
-        Raises:
-            JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it would have to be computed.
-        """
-        body = {"name": name, "ranks": ranks}
-        return Comparison(await self._ask("POST", "compare", body=body, timeout_seconds=COMPARE_SECONDS))
-
-    async def curves(self, execution_id: str | None = None) -> Curves:
+    async def curves(self, execution_id: str | None = None) -> CurveTable:
         """Return the curves of an execution: from all that its ranks printed so far, also what its result leaves out.
 
         Args:
@@ -267,7 +266,7 @@ class AsyncGroup:
             JupyterDistError: `unknown_execution`, also if no cell has begun.
         """
         path = ("executions", execution_id or await self._last_begun(), "curves")
-        return Curves(await self._ask("GET", *path, timeout_seconds=CURVES_SECONDS))
+        return CurveTable(await self._ask("GET", *path, timeout_seconds=CURVES_SECONDS))
 
     async def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
@@ -276,16 +275,11 @@ class AsyncGroup:
         return response.body.decode()
 
     async def _last_begun(self) -> str:
-        listed: models.Executions = await self._ask("GET", "executions")
-        begun = [one["id"] for one in listed["executions"] if one["started_at"] is not None and not one["silent"]]
+        begun = [one.id for one in await self.executions() if one.started_at is not None and not one.silent]
         if not begun:
             message = f"No cell has run on group '{self.name}'."
             raise JupyterDistError("unknown_execution", message, "Run one, or name an execution.")
         return begun[-1]
-
-    async def drift(self) -> Drift:
-        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
-        return Drift(await self._ask("GET", "drift"))
 
     async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
@@ -309,16 +303,6 @@ class AsyncGroup:
             except JupyterDistError as err:
                 found.refused(step, err)
         return found
-
-    async def history(self, number: int = 500) -> list[machine.HistoryCell]:
-        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
-        answer: machine.History = await self._ask("GET", "history", params={"number": number})
-        return answer["cells"]
-
-    async def interrupt(self, ranks: str = "all") -> models.Interrupted:
-        """Interrupt running cells; the ranks keep their variables."""
-        answer: models.Interrupted = await self._ask("POST", "interrupt", body={"ranks": ranks})
-        return answer
 
     async def restart(self, *, wait: bool = True) -> AsyncGroup:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
@@ -352,16 +336,11 @@ class AsyncGroup:
         """
         self.model = await self._once("reform")
         await self.run("", silent=True)  # cells wait until that has succeeded or failed
-        model = await self.status()
-        if any(rank["process_group"] != "ok" for rank in model["ranks"]):
-            message = model["note"] or f"Not all ranks of '{self.name}' could join."
+        group = await self.status()
+        if any(rank.process_group != "ok" for rank in group.ranks):
+            message = group.note or f"Not all ranks of '{self.name}' could join."
             raise JupyterDistError("group_not_ready", message)
         return self
-
-    async def stacks(self) -> list[models.RankStack]:
-        """Return the Python stacks of all ranks, equal ones once (docs/api.md, RankStack)."""
-        stacks: list[models.RankStack] = (await self._ask("GET", "stacks"))["stacks"]
-        return stacks
 
     async def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
@@ -384,31 +363,15 @@ class AsyncGroup:
         self.model = {**self.model, "state": "dead"}
         return killed
 
-    async def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
-        """Return the last records of a rank's log (docs/api.md, LogRecord)."""
-        page = await self._ask("GET", "ranks", str(rank), "log", params={"tail_bytes": tail_bytes})
-        records: list[models.LogRecord] = page["records"]
-        return records
-
-    async def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
-        """Return the cells of a notebook that ran on ranks as a script for torchrun.
-
-        `cells` are the notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments.
-        """
-        fields = {"notebook": notebook, "cells": cells}
-        body = {name: value for name, value in fields.items() if value is not None}
-        script: models.Script = await self._ask("POST", "script", body=body)
-        return script
-
-    async def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> AsyncIterator[list[models.LogRecord]]:
+    async def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> AsyncIterator[ApiList[LogRecordInfo]]:
         """Yield the last records of a rank's log, then new ones, without end."""
         records = await self.logs(rank, tail_bytes)
         yield records
-        feed = LogFeed(self.id, rank, records[-1]["seq"] if records else 0)
+        feed = LogFeed(self.id, rank, records[-1].seq if records else 0)
         async with self.client.channel.following(feed):
             while True:
                 await feed.wait()
-                yield feed.taken()
+                yield listed(LogRecordInfo, feed.taken())
 
     def _trusts_ranks(self) -> bool:
         return exchange.trusts_ranks(self.model, self.trust_nodes)
@@ -427,6 +390,15 @@ class AsyncGroup:
             raise
         result.was_streamed = True  # code of the package: its traceback does not help users
         result.raise_for_error()
+
+    async def _call(
+        self,
+        name: str,
+        *arguments: object,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> Any:
+        return await call(self.client.api, name, self.id, *map(str, arguments), body=body, query=query)
 
     async def _once(self, *path: str, body: Any = None) -> Any:
         return await self.client.api.ask_once("groups", self.id, *path, body=body)

@@ -7,18 +7,18 @@ import sys
 import threading
 from collections.abc import Callable
 
+from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.protocol.models import InputPrompt
 
 # Returns the answer to a question; None: there is no more input.
-Ask = Callable[[InputPrompt], "str | None"]
+Ask = Callable[[InputPromptInfo], "str | None"]
 
 
-def ask_user(question: InputPrompt) -> str | None:
+def ask_user(question: InputPromptInfo) -> str | None:
     """Ask with this program's own `input` or `getpass`; None after Ctrl-D."""
-    prompt = f"[{rank_label(question['ranks'])}] {question['prompt']}"
+    prompt = f"[{rank_label(question.ranks)}] {question.prompt}"
     try:
-        return getpass.getpass(prompt) if question["password"] else input(prompt)
+        return getpass.getpass(prompt) if question.password else input(prompt)
     except EOFError:
         return None
 

@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.asynchronous.execution import AsyncExecution
 from jupyter_dist.client.displays.interrupts import held_interrupts
 from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import InputPrompt
 from jupyter_dist.protocol.ranks import format_ranks
 
 from .asking import Ask
@@ -36,7 +36,7 @@ class Execution(BlockingExecution):
     def __init__(self, execution: AsyncExecution, was_interrupted: bool, group: Group, ask: Ask | None = None) -> None:
         self.group = group
         self._ask = ask
-        self._asked: list[InputPrompt] = []
+        self._asked: list[InputPromptInfo] = []
         self._warned_of: set[str] = set()
         self.was_interrupted = was_interrupted  # while it was submitted
         self._execution = execution
@@ -90,7 +90,7 @@ class Execution(BlockingExecution):
             return
         question = asked[0]
         try:
-            self.answer(self._ask(question), question["ranks"], question["seq"])
+            self.answer(self._ask(question), question.ranks, question.seq)
         except JupyterDistError as err:
             if err.code not in ("not_asking", "rank_dead"):
                 raise

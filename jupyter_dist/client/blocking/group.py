@@ -20,13 +20,13 @@ from jupyter_dist.protocol.requests import RunOptions, StartOptions
 from .asking import Ask, asker
 from .execution import Execution, Show
 from .loop import LoopThread
-from .wrapped import BlockingGroup
+from .wrapped import BlockingClient, BlockingGroup
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Client:
+class Client(BlockingClient):
     """One Jupyter server's groups."""
 
     def __init__(self, client: AsyncClient, loop: LoopThread) -> None:

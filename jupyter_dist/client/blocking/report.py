@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import TimedOutError
@@ -18,10 +19,10 @@ STACK_WORDS = {"waits": "waits", "runs": "runs", "idle": "idle", "dead": "dead",
 
 
 def status_text(
-    group: models.Group, sample: machine.MemorySample | None, mode: str, devices: Iterable[machine.Device] = ()
+    group: models.Group, sample: MemorySampleInfo | None, mode: str, devices: Iterable[machine.Device] = ()
 ) -> str:
     """Return a line per rank: state, process, device, memory; name and size of the device from `GET devices`."""
-    memory = {entry["rank"]: entry for entry in sample["ranks"]} if sample else {}
+    memory = {entry.rank: entry for entry in sample.ranks} if sample else {}
     by_index = {device["index"]: device for device in devices}
     lines = [f"Group '{group['name']}': {group['state']}, {group['world_size']} ranks, {group['backend']}"]
     for rank in group["ranks"]:
@@ -55,18 +56,18 @@ def _devices_text(devices: Iterable[models.NodeDevice]) -> str:
     return "".join(f", {f'{count} x ' if count > 1 else ''}{text}" for text, count in counts.items())
 
 
-def stacks_text(stacks: Iterable[models.RankStack]) -> str:
+def stacks_text(stacks: Iterable[RankStackInfo]) -> str:
     """Return what ranks do, and the lines that they are at, innermost last; ranks with equal stacks once."""
     return "\n".join(line for stack in stacks for line in _stack_lines(stack))
 
 
-def _stack_lines(stack: models.RankStack) -> Iterator[str]:
-    does = f"waits in {stack['call']}" if stack["call"] else STACK_WORDS[stack["state"]]
-    yield f"{rank_label(stack['ranks'])}: {does}"
-    for frame in stack["frames"]:
-        yield f"  {frame['file'] if frame['is_library'] else frame['name']}:{frame['line']} in {frame['function']}"
-        if frame["code"]:
-            yield f"    {frame['code']}"
+def _stack_lines(stack: RankStackInfo) -> Iterator[str]:
+    does = f"waits in {stack.call}" if stack.call else STACK_WORDS[stack.state]
+    yield f"{rank_label(stack.ranks)}: {does}"
+    for frame in stack.frames:
+        yield f"  {frame.file if frame.is_library else frame.name}:{frame.line} in {frame.function}"
+        if frame.code:
+            yield f"    {frame.code}"
 
 
 def ending_text(group: models.Group, *, is_private: bool) -> str:
@@ -95,7 +96,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def sample_if_any(group: Group) -> machine.MemorySample | None:
+def sample_if_any(group: Group) -> MemorySampleInfo | None:
     """Return a new sample of the group's memory; None if its agent does not answer."""
     if group.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
         return None
@@ -124,17 +125,17 @@ def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
     return "\n".join(lines)
 
 
-def _rank_line(rank: models.Rank, memory: machine.RankMemory | None, place: str, device: machine.Device | None) -> str:
+def _rank_line(rank: models.Rank, memory: RankMemoryInfo | None, place: str, device: machine.Device | None) -> str:
     parts = [f"  rank {rank['rank']}: {rank['state']}", f"pid {rank['pid']}", place]
-    if memory is not None and memory["allocated_bytes"] is not None:
-        allocated, total = memory["allocated_bytes"], device["memory_total_bytes"] if device else None
+    if memory is not None and memory.allocated_bytes is not None:
+        allocated, total = memory.allocated_bytes, device["memory_total_bytes"] if device else None
         of = f" of {total / GIB:.2f}" if total else ""
         share = f" ({100 * allocated / total:.0f}%)" if total else ""
         parts.append(
-            f"{allocated / GIB:.2f}{of} GiB allocated{share}, {(memory['reserved_bytes'] or 0) / GIB:.2f} reserved"
+            f"{allocated / GIB:.2f}{of} GiB allocated{share}, {(memory.reserved_bytes or 0) / GIB:.2f} reserved"
         )
     if memory is not None:
-        parts.append(f"{memory['resident_bytes'] / GIB:.2f} GiB of host memory")
+        parts.append(f"{memory.resident_bytes / GIB:.2f} GiB of host memory")
     what = rank["message"] or (rank["exit"]["reason"] if rank["exit"] else None)
     return ", ".join(parts) + (f": {what}" if what else "")
 

@@ -5,18 +5,65 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.client.answers import infos
+from jupyter_dist.client.answers.base import ApiList
+from jupyter_dist.client.answers.infos import (
+    CompletionInfo,
+    GroupInfo,
+    InputAnsweredInfo,
+    InspectionInfo,
+    LogRecordInfo,
+    MemorySampleInfo,
+    RankInfo,
+)
+from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.blocking.loop import LoopThread
-from jupyter_dist.client.results.comparing import Comparison, Variables
-from jupyter_dist.client.results.curves import Curves
-from jupyter_dist.client.results.drift import Drift
+from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.curves import CurveTable
+from jupyter_dist.client.results.drift import CellDrift
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.client.results.samples import Samples
-from jupyter_dist.protocol import machine, models
+from jupyter_dist.client.results.samples import SampleSeries
+from jupyter_dist.protocol.states import GroupState
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class BlockingClient:
+    """Plain methods of Client: each waits for the method of AsyncClient with its name."""
+
+    _client: AsyncClient
+    _loop: LoopThread
+
+    def versions(self) -> infos.VersionsInfo:
+        """Return the versions of the server, of its protocol and of its API."""
+        return self._loop.run(self._client.versions())
+
+    def environments(self) -> infos.EnvironmentsInfo:
+        """Return the environments that groups can run in."""
+        return self._loop.run(self._client.environments())
+
+    def warm(self, name: str) -> None:
+        """Keep an agent with torch imported ready for the next start in an environment.
+
+        Args:
+            name: An environment's name.
+        """
+        self._loop.run(self._client.warm(name))
+
+    def devices(self) -> infos.DevicesInfo:
+        """Return the accelerators and the host, and how they are used."""
+        return self._loop.run(self._client.devices())
+
+    def launchers(self) -> ApiList[infos.LauncherStatusInfo]:
+        """Return the launchers that can start the nodes of a group, with what is free."""
+        return self._loop.run(self._client.launchers())
+
+    def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
+        """Return the processes that are kept to make the next start faster, with their memory."""
+        return self._loop.run(self._client.prepared())
 
 
 class BlockingGroup:
@@ -45,8 +92,18 @@ class BlockingGroup:
         """Return the number of machines that its ranks are on."""
         return self._group.num_nodes
 
-    def status(self) -> models.Group:
-        """Fetch the Group of docs/api.md."""
+    @property
+    def state(self) -> GroupState:
+        """Return the state of the group, as last received; `status()` requests it."""
+        return self._group.state
+
+    @property
+    def ranks(self) -> ApiList[RankInfo]:
+        """Return the ranks, as last received; `status()` requests them."""
+        return self._group.ranks
+
+    def status(self) -> GroupInfo:
+        """Request the state of the group and its ranks: `state`, `ranks` and `model` are as new then."""
         return self._loop.run(self._group.status())
 
     def ready(self, show: Callable[[str], None] | None = None) -> Self:
@@ -93,22 +150,22 @@ class BlockingGroup:
         """Return the values of a variable or any other expression, by rank."""
         return self._loop.run(self._group.gather(name, ranks))
 
-    def memory(self) -> machine.MemorySample:
-        """Return a new MemorySample of docs/api.md.
+    def memory(self) -> MemorySampleInfo:
+        """Return how much memory and processor each rank uses now.
 
         Raises:
             TimedOutError: the group's agent does not answer.
         """
         return self._loop.run(self._group.memory())
 
-    def samples(self, seconds: float = 3600.0) -> Samples:
+    def samples(self, seconds: float = 3600.0) -> SampleSeries:
         """Return the memory and processor of ranks in the last seconds, an hour at most.
 
         Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
         """
         return self._loop.run(self._group.samples(seconds))
 
-    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
+    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> CompletionInfo:
         """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
 
         Raises:
@@ -116,7 +173,7 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.complete(code, cursor_pos, rank))
 
-    def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> models.Inspection:
+    def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> InspectionInfo:
         """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
 
         A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
@@ -126,24 +183,7 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
 
-    def variables(self, ranks: str = "all") -> Variables:
-        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked."""
-        return self._loop.run(self._group.variables(ranks))
-
-    def compare(self, name: str, ranks: str = "all") -> Comparison:
-        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
-
-        Args:
-            name: A variable of the ranks, or a part of it: `model`, `model.layer.weight`, `states[0]["lr"]`. Nothing
-                is computed: properties and calls other than `state_dict()` have no name.
-            ranks: A rank expression.
-
-        Raises:
-            JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it would have to be computed.
-        """
-        return self._loop.run(self._group.compare(name, ranks))
-
-    def curves(self, execution_id: str | None = None) -> Curves:
+    def curves(self, execution_id: str | None = None) -> CurveTable:
         """Return the curves of an execution: from all that its ranks printed so far, also what its result leaves out.
 
         Args:
@@ -157,18 +197,6 @@ class BlockingGroup:
     def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
         return self._loop.run(self._group.curves_csv(execution_id))
-
-    def drift(self) -> Drift:
-        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
-        return self._loop.run(self._group.drift())
-
-    def history(self, number: int = 500) -> list[machine.HistoryCell]:
-        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
-        return self._loop.run(self._group.history(number))
-
-    def interrupt(self, ranks: str = "all") -> models.Interrupted:
-        """Interrupt running cells; the ranks keep their variables."""
-        return self._loop.run(self._group.interrupt(ranks))
 
     def restart(self, *, wait: bool = True) -> Self:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
@@ -198,10 +226,6 @@ class BlockingGroup:
         self._loop.run(self._group.reform())
         return self
 
-    def stacks(self) -> list[models.RankStack]:
-        """Return the Python stacks of all ranks, equal ones once (docs/api.md, RankStack)."""
-        return self._loop.run(self._group.stacks())
-
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
         return self._loop.run(self._group.empty_cache(ranks))
@@ -214,20 +238,82 @@ class BlockingGroup:
         """End the group; return a sentence about each process that had to be killed."""
         return self._loop.run(self._group.shutdown())
 
-    def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
-        """Return the last records of a rank's log (docs/api.md, LogRecord)."""
-        return self._loop.run(self._group.logs(rank, tail_bytes))
+    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[ApiList[LogRecordInfo]]:
+        """Yield the last records of a rank's log, then new ones, without end."""
+        return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
 
-    def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
+    def interrupt(self, ranks: str = "all") -> infos.InterruptedInfo:
+        """Interrupt running cells; the ranks keep their variables.
+
+        Args:
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return self._loop.run(self._group.interrupt(ranks))
+
+    def stacks(self) -> ApiList[infos.RankStackInfo]:
+        """Return the Python stacks of all ranks, equal ones once.
+
+        Ranks that do not answer within 2 s are `unknown`.
+        """
+        return self._loop.run(self._group.stacks())
+
+    def variables(self, ranks: str = "all") -> VariableTable:
+        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.
+
+        Args:
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return self._loop.run(self._group.variables(ranks))
+
+    def compare(self, name: str, ranks: str = "all") -> VariableComparison:
+        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
+
+        Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
+
+        Args:
+            name: A variable, or a part of it by attributes and items: `model`, `model.layer.weight`,
+                `states[0]`, `model.state_dict()`. Nothing is computed.
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return self._loop.run(self._group.compare(name, ranks))
+
+    def drift(self) -> CellDrift:
+        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        return self._loop.run(self._group.drift())
+
+    def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
+        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code.
+
+        Cells that a program ran silently, and calls, which are no code of users, are left out.
+
+        Args:
+            number: How many cells. Together at most 4 MiB of code.
+        """
+        return self._loop.run(self._group.history(number))
+
+    def script(self, notebook: str | None = None, cells: str | None = None) -> infos.ScriptInfo:
         """Return the cells of a notebook that ran on ranks as a script for torchrun.
 
-        `cells` are the notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments.
+        Args:
+            notebook: The path of the notebook, or its last parts; by default the only one.
+            cells: The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become
+                comments.
         """
         return self._loop.run(self._group.script(notebook, cells))
 
-    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[models.LogRecord]]:
-        """Yield the last records of a rank's log, then new ones, without end."""
-        return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
+    def logs(self, rank: int, tail_bytes: int = 262144, before: int | None = None) -> ApiList[infos.LogRecordInfo]:
+        """Return the last records of a rank's log, or those before a record.
+
+        Args:
+            rank: A rank.
+            tail_bytes: Bytes of records, up to 8388608.
+            before: Only records before this one.
+        """
+        return self._loop.run(self._group.logs(rank, tail_bytes, before))
+
+    def executions(self) -> ApiList[infos.ExecutionInfo]:
+        """Return the executions of the group, newest last."""
+        return self._loop.run(self._group.executions())
 
 
 class BlockingExecution:
@@ -265,7 +351,7 @@ class BlockingExecution:
         """
         return self._loop.iterate(self._execution.stream(gap_seconds))
 
-    def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> models.InputAnswered:
+    def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> InputAnsweredInfo:
         """Answer what its ranks ask for (`Result.asking`). Submit the cell with `allow_stdin=True`, so that it may ask.
 
         Args:

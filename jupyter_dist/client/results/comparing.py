@@ -5,68 +5,73 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from jupyter_dist.client.answers.base import ApiList, listed
+from jupyter_dist.client.answers.infos import NotComparedInfo, TensorDifferenceInfo, VariableInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import differences as models
 
-from .held import Held, format_bytes
+from .holders import MemoryHolders, format_bytes
 
 MAX_NAMED = 10
 COLUMNS = ("type", "shape", "dtype", "device", "bytes", "value")
 
 
-class Variables:
+class VariableTable:
     """The variables of ranks; `model` is the answer of the API (docs/api.md, Variables)."""
 
     def __init__(self, model: models.Variables) -> None:
         self.model = model
 
-    def __iter__(self) -> Iterator[models.Variable]:
-        return iter(self.model["variables"])
+    def __iter__(self) -> Iterator[VariableInfo]:
+        return map(VariableInfo, self.model["variables"])
 
     def __len__(self) -> int:
         return len(self.model["variables"])
 
-    def __getitem__(self, name: str) -> models.Variable:
-        found = next((one for one in self if one["name"] == name), None)
+    def __getitem__(self, name: str) -> VariableInfo:
+        found = next((one for one in self if one.name == name), None)
         if found is None:
             raise KeyError(name)
         return found
 
     @property
-    def memory(self) -> Held:
-        """Return what holds the memory of each rank: variables, results in Out, calls of the last traceback."""
-        return Held(self.model.get("memory", []), list(_notes(self.model)))
+    def holders(self) -> MemoryHolders:
+        """Return the holders of each rank's memory: variables, results in Out, calls of the last traceback."""
+        return MemoryHolders(self.model.get("memory", []), list(_notes(self.model)))
 
     @property
-    def differing(self) -> list[models.Variable]:
-        """Return those that are not the same on all ranks that answered."""
-        return [one for one in self if differs(one)]
+    def differing(self) -> ApiList[VariableInfo]:
+        """Return the variables that are not the same on all ranks that answered."""
+        return listed(VariableInfo, filter(differs, self.model["variables"]))
 
     def __repr__(self) -> str:
-        return "\n".join([*_table(list(_rows(self))), *_notes(self.model), *_unseen(list(self))]) or "No variables."
+        return (
+            "\n".join([*_table(list(_rows(self))), *_notes(self.model), *_unseen(self.model["variables"])])
+            or "No variables."
+        )
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("name", "ranks", *COLUMNS))
-        body = "".join(_html_rows(one) for one in self)
-        notes = "".join(f"<p>{escape(note)}</p>" for note in [*_notes(self.model), *_unseen(list(self))])
+        body = "".join(_html_rows(one) for one in self.model["variables"])
+        notes = "".join(f"<p>{escape(note)}</p>" for note in [*_notes(self.model), *_unseen(self.model["variables"])])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
-class Comparison:
+class VariableComparison:
     """In what a variable differs between ranks; `model` is the answer of the API (docs/api.md, Comparison)."""
 
     def __init__(self, model: models.Comparison) -> None:
         self.model = model
 
     @property
-    def differences(self) -> list[models.TensorDifference]:
+    def differences(self) -> ApiList[TensorDifferenceInfo]:
         """Return an entry per tensor or value and set of ranks that differ from the others."""
-        return self.model["differences"]
+        return listed(TensorDifferenceInfo, self.model["differences"])
 
     @property
-    def not_compared(self) -> list[models.NotCompared]:
-        """Return the parts of which it is not known whether they are equal, each with the reason."""
-        return self.model["not_compared"]
+    def not_compared(self) -> ApiList[NotComparedInfo]:
+        """Return the parts that were not compared, each with the reason."""
+        return listed(NotComparedInfo, self.model["not_compared"])
 
     @property
     def outcome(self) -> str:
@@ -78,8 +83,11 @@ class Comparison:
         """Whether everything was compared on all ranks that were asked, and is the same, bit by bit."""
         return self.outcome == "equal"
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
     def __repr__(self) -> str:
-        model, found = self.model, self.differences
+        model, found = self.model, self.model["differences"]
         lines = [f"{model['name']}: {_compared_text(model)}: {_outcome_text(model)}"]
         names = [one["path"] or model["name"] for one in found]
         width = max(map(len, names), default=0)
@@ -88,7 +96,7 @@ class Comparison:
         lines += [f"  {name:{width}}  {difference_text(one)}" for name, one in zip(names, found, strict=True)]
         lines += [
             f"  {one['path'] or model['name']}  not compared on {rank_label(one['ranks'])}: {one['why']}"
-            for one in self.not_compared
+            for one in model["not_compared"]
         ]
         return "\n".join([*lines, *_notes(model)])
 
@@ -166,8 +174,8 @@ def _values(one: models.Variable) -> list[str]:
     return [row["value"] for row in rows]
 
 
-def _rows(variables: Variables) -> Iterator[list[str]]:
-    for one in variables:
+def _rows(variables: VariableTable) -> Iterator[list[str]]:
+    for one in variables.model["variables"]:
         marked = "*" if differs(one) else " "
         for number, (row, value) in enumerate(zip(one["rows"], _values(one), strict=True)):
             cells = [*_cells(row)[:-1], value]

@@ -13,7 +13,7 @@ from jupyter_dist.protocol.ranks import format_ranks
 _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highest")
 
 
-class Curves(Mapping[str, dict[int, Curve]]):
+class CurveTable(Mapping[str, dict[int, Curve]]):
     """Curves by name, then by rank; `model` is the answer of the API (docs/api.md, Curves)."""
 
     def __init__(self, model: models.Curves) -> None:

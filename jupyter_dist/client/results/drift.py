@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jupyter_dist.client.answers.infos import DriftCellInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -17,13 +18,13 @@ from .result import RankError, Result
 class Step:
     """A cell to run again, on the ranks that have missed it; `reason` is `replaced`, `changed` or `skipped`."""
 
-    cell: models.DriftCell
+    cell: DriftCellInfo
     ranks: str
     reason: str
     code: str
 
     def __str__(self) -> str:
-        return f"{rank_label(self.ranks)}: {_name(self.cell)}"
+        return f"{rank_label(self.ranks)}: {_name(self.cell.model)}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class CaughtUp(list[Result]):
     def runnable(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps that can run, after what did not run before them."""
         for step in steps:
-            if self._blocked.intersection(step.cell["uses"]):
+            if self._blocked.intersection(step.cell.uses):
                 self._add(step, "it uses what a cell above sets or changes, which was not run")
             else:
                 yield step
@@ -61,7 +62,7 @@ class CaughtUp(list[Result]):
 
     def _add(self, step: Step, why: str) -> None:
         self.not_run.append(NotRun(step, why))
-        self._blocked.add(step.cell["execution_id"])
+        self._blocked.add(step.cell.execution_id)
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} cell{'' if len(self) == 1 else 's'} ran."]
@@ -83,36 +84,36 @@ class CatchUpError(RankError):
         self.caught_up = caught_up
 
 
-class Drift:
+class CellDrift:
     """The cells since the last restart; `model` is the answer of the API (docs/api.md, Drift)."""
 
     def __init__(self, model: models.Drift) -> None:
         self.model = model
 
-    def __iter__(self) -> Iterator[models.DriftCell]:
-        return iter(self.model["cells"])
+    def __iter__(self) -> Iterator[DriftCellInfo]:
+        return map(DriftCellInfo, self.model["cells"])
 
     def __len__(self) -> int:
         return len(self.model["cells"])
 
     @property
     def offered(self) -> list[Step]:
-        """Return what replaced ranks have missed, and can be sent to them, in order."""
-        cells = (cell for cell in self if cell["offered"])
-        return [Step(cell, cell["offered"], "replaced", cell["code"] or "") for cell in cells]
+        """Return the cells that replaced ranks have missed and that can be sent to them, in order."""
+        cells = (cell for cell in self if cell.offered)
+        return [Step(cell, cell.offered, "replaced", cell.code or "") for cell in cells]
 
     @property
     def missed(self) -> list[Step]:
         """Return all that ranks have missed and can be sent to them, in order: for whatever reason."""
         return [
-            Step(cell, part["ranks"], part["reason"], cell["code"])
+            Step(cell, part.ranks, part.reason, cell.code)
             for cell in self
-            for part in cell["missed"]
-            if cell["code"] is not None
+            for part in cell.missed
+            if cell.code is not None
         ]
 
     def __repr__(self) -> str:
-        rows = [(f"{'*' if cell['offered'] else ' '} {_name(cell)}", _where(cell)) for cell in self]
+        rows = [(f"{'*' if cell['offered'] else ' '} {_name(cell)}", _where(cell)) for cell in self.model["cells"]]
         width = max((len(name) for name, _ in rows), default=0)
         lines = [f"{name:{width}}  {where}".rstrip() for name, where in rows]
         return "\n".join([*lines, *_notes(self.model)]) or "No cells ran."

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.client.answers.base import ApiList, listed
+from jupyter_dist.client.answers.infos import CellMemoryInfo, InputPromptInfo, ProfileInfo
 from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.memory import CellMemory
-from jupyter_dist.protocol.models import Execution, Group, InputPrompt, Output, RanksBundle, ViewItem
-from jupyter_dist.protocol.profiles import PROFILE_MIME, Profile
+from jupyter_dist.protocol.models import Execution, Group, Output, RanksBundle, ViewItem
+from jupyter_dist.protocol.profiles import PROFILE_MIME
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
@@ -78,9 +79,9 @@ class Result:
         return str(self.execution["state"])
 
     @property
-    def asking(self) -> list[InputPrompt]:
-        """Return what its ranks ask for, in `input()` or a debugger: an entry for all that ask the same."""
-        return self.execution.get("asking", [])
+    def asking(self) -> ApiList[InputPromptInfo]:
+        """Return the questions of `input()` or a debugger on its ranks: one for all ranks that ask the same."""
+        return listed(InputPromptInfo, self.execution.get("asking", []))
 
     @property
     def done(self) -> bool:
@@ -108,9 +109,9 @@ class Result:
         return {rank: found.error for rank, found in self.items() if found.error is not None}
 
     @property
-    def memory(self) -> dict[int, CellMemory]:
-        """Return what it did to the memory of ranks (docs/api.md, CellMemory); without those that it changed little."""
-        return {int(rank): changed for rank, changed in self.execution.get("rank_memory", {}).items()}
+    def memory_changes(self) -> dict[int, CellMemoryInfo]:
+        """Return how the cell changed the memory of ranks; ranks with less than a megabyte of change are left out."""
+        return {int(rank): CellMemoryInfo(changed) for rank, changed in self.execution.get("rank_memory", {}).items()}
 
     @property
     def text(self) -> str:
@@ -118,18 +119,20 @@ class Result:
         return "\n".join(text_lines(self.bundle()))
 
     @property
-    def curves(self) -> dict[str, dict[int, Curve]]:
-        """Return numbers with a name that recur in what ranks printed or gave to `track()`: by name, then by rank."""
+    def numbers(self) -> dict[str, dict[int, Curve]]:
+        """Return the numbers with a name that recur in this result's output: by name, then by rank.
+
+        The output of a long cell is not whole in its result; `group.curves()` reads all of it.
+        """
         return curves_of(self.folded)
 
     @property
-    def profile(self) -> Profile | None:
+    def profile(self) -> ProfileInfo | None:
         """Return the profile of a cell that ran under %%profile and has ended: where the time of each rank went."""
         for item in reversed(self.folded):
             output = item.get("output")
             if output is not None and output["output_type"] == "display_data" and PROFILE_MIME in output["data"]:
-                found: Profile = output["data"][PROFILE_MIME]
-                return found
+                return ProfileInfo(output["data"][PROFILE_MIME])
         return None
 
     def __getitem__(self, rank: int) -> RankResult:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from jupyter_dist.client.answers.infos import RankSamplesInfo
 from jupyter_dist.protocol import machine
 
-from .held import format_bytes
+from .holders import format_bytes
 
 _COLUMNS = ("resident_bytes", "allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes", "cpu_percent")
 
 
-class Samples:
+class SampleSeries:
     """The samples of a group; `model` has the answers of the API as one (docs/api.md, PastSamples).
 
     Attributes:
@@ -30,8 +31,8 @@ class Samples:
     def __iter__(self) -> Iterator[int]:
         return iter(self._ranks)
 
-    def __getitem__(self, rank: int) -> machine.RankSamples:
-        return self._ranks[rank]
+    def __getitem__(self, rank: int) -> RankSamplesInfo:
+        return RankSamplesInfo(self._ranks[rank])
 
     def __repr__(self) -> str:
         if not self.times:

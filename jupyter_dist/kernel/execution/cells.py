@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.client import Execution, JupyterDistError, RankError, Result
+from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
 from jupyter_dist.magics.failures import DistError
-from jupyter_dist.protocol.models import InputPrompt
 from jupyter_dist.protocol.ranks import RankSet
 
 from .lines import KernelMagics, parts
@@ -41,8 +41,8 @@ class CellRunner:
         self.emit = emit
         self._ask = ask
         self._execution: Execution | None = None
-        self._question: InputPrompt | None = None
-        self._asked: list[InputPrompt] = []
+        self._question: InputPromptInfo | None = None
+        self._asked: list[InputPromptInfo] = []
         self._answered = -1  # the last question that was answered here
         self._is_interrupted = False
         self.show: PlainOutputs | BundleOutputs | None = None
@@ -99,9 +99,9 @@ class CellRunner:
         """Hand the client's answer to the ranks that asked."""
         question, self._question = self._question, None
         if question is not None and (execution := self._execution) is not None:
-            self._answered = question["seq"]
+            self._answered = question.seq
             with contextlib.suppress(JupyterDistError):  # another client has answered, or the rank has died
-                execution.answer(text, question["ranks"], question["seq"])
+                execution.answer(text, question.ranks, question.seq)
 
     def _run(self, code: str) -> None:
         found = parts(code, self._magics)
@@ -155,11 +155,11 @@ class CellRunner:
         if self._question is not None and any(_includes(asked, self._question) for asked in result.asking):
             return
         self._question = None
-        question = next((asked for asked in result.asking if asked["seq"] > self._answered), None)
-        if question is not None and (question["ranks"] == result.execution["ranks"] or before == result.asking):
+        question = next((asked for asked in result.asking if asked.seq > self._answered), None)
+        if question is not None and (question.ranks == result.execution["ranks"] or before == result.asking):
             self._question = question
-            label = "" if result.group["world_size"] == 1 else f"[{rank_label(question['ranks'])}] "
-            self._ask(label + question["prompt"], question["password"])
+            label = "" if result.group["world_size"] == 1 else f"[{rank_label(question.ranks)}] "
+            self._ask(label + question.prompt, question.password)
 
     def _failed(self, error: dict[str, Any], *, is_shown: bool = False) -> dict[str, Any]:
         if not is_shown:
@@ -167,10 +167,10 @@ class CellRunner:
         return {"status": "error", **error, "payload": [], "user_expressions": {}}
 
 
-def _includes(asked: InputPrompt, question: InputPrompt) -> bool:
+def _includes(asked: InputPromptInfo, question: InputPromptInfo) -> bool:
     """Whether the ranks of a question still ask it; more may have joined them."""
-    others = RankSet.from_text(question["ranks"]) - RankSet.from_text(asked["ranks"])
-    return asked["prompt"] == question["prompt"] and not others
+    others = RankSet.from_text(question.ranks) - RankSet.from_text(asked.ranks)
+    return asked.prompt == question.prompt and not others
 
 
 def _content(err: Exception, traceback: list[str]) -> dict[str, Any]:

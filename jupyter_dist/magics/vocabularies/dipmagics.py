@@ -125,7 +125,10 @@ class DipMagics(RankMagics):
             return f"{err}\n{self._auto_state()}"
         app = self.known_app(group)
         when = " (once a cell has imported it)" if app is not None and app.when_imported else ""
-        lines = [status_text(group.status(), sample_if_any(group), ""), f"App: {app.name if app else 'none'}{when}"]
+        lines = [
+            status_text(group.status().model, sample_if_any(group), ""),
+            f"App: {app.name if app else 'none'}{when}",
+        ]
         return "\n".join([*lines, self._auto_state()])
 
     @cell_magic

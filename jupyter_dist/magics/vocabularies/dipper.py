@@ -66,8 +66,8 @@ class Dipper:
         """Return the reserved and the allocated bytes of each rank's device; None on CPU."""
         if not self.group.model["devices"]:
             return None
-        ranks = self.group.memory()["ranks"]
-        return {rank["rank"]: [rank["reserved_bytes"] or 0, rank["allocated_bytes"] or 0] for rank in ranks}
+        ranks = self.group.memory().ranks
+        return {rank.rank: [rank.reserved_bytes or 0, rank.allocated_bytes or 0] for rank in ranks}
 
     def push(self, push_dict: Mapping[str, Any], gpus: Iterable[int] | None = None, ranks: str = "all") -> None:
         """Set variables on ranks."""

@@ -122,7 +122,7 @@ class DistMagics(RankMagics):
             print(f"Attached to group '{group.name}' with {group.world_size} ranks; they keep their variables.")
         print(devices_line(group.model))
         if group.model["state"] != "ready":
-            print(status_text(group.status(), None, ""))
+            print(status_text(group.status().model, None, ""))
         print(self.after_init)
 
     @cell_magic
@@ -161,7 +161,7 @@ class DistMagics(RankMagics):
         group = self.group_if_any()
         if group is None:
             return
-        model = group.status()
+        model = group.status().model
         # Only for GPUs, because their driver is slow.
         devices = group.client.ask("GET", "devices")["devices"] if model["devices"] else ()
         print(status_text(model, sample_if_any(group), self.mode(), devices))

@@ -33,7 +33,7 @@ def start(lab: Lab) -> None:
         f"x = torch.ones(1 << {20 if lab.dry else 28}, device=device); dist.all_reduce(x); print(x.sum().item(), device)",
     )
     with lab.step("memory of the rank, and as the driver says") as found:
-        found["sample"] = group.memory()["ranks"]
+        found["sample"] = group.memory().model["ranks"]
         found["smi"] = device_state()
     with lab.step("devices of the sidebar") as found:
         found["value"] = made.client.ask("GET", "devices")
@@ -93,7 +93,7 @@ def broken_device(lab: Lab) -> None:
         made.run(group, "print(torch.ones(1, device=device).item())", "1", what="the next cell")
         made.run(group, "print(kept)", "1", what="a cell without the device")
         with lab.step("memory") as found:
-            found["sample"] = group.memory()["ranks"]
+            found["sample"] = group.memory().model["ranks"]
         with lab.step("variables") as found:
             found["value"] = str(group.variables())[:800]
         with lab.step("pull of a CPU value") as found:
@@ -101,7 +101,7 @@ def broken_device(lab: Lab) -> None:
         lab.say(ranks=messages(group), log=log_tail(group, 1))
         made.run(group, WARM, seconds=10, what="all_reduce of both")
         with lab.step("kill and replace"):
-            if group.status()["ranks"][1]["state"] != "dead":
+            if group.status().ranks[1].state != "dead":
                 group.kill(1)
                 time.sleep(1)
             group.replace()
@@ -122,9 +122,9 @@ def out_of_memory(lab: Lab) -> None:
             seconds=30,
         )
         with lab.step("memory") as found:
-            found["sample"] = group.memory()["ranks"]
+            found["sample"] = group.memory().model["ranks"]
             found["smi"] = device_state()
-            found["variables"] = str(group.variables().memory)[:1500]
+            found["variables"] = str(group.variables().holders)[:1500]
         made.run(group, "held.clear()")
         with lab.step("empty_cache") as found:
             found["freed"] = group.empty_cache()
@@ -212,7 +212,7 @@ def nodes(lab: Lab) -> None:
         deadline = time.monotonic() + 30
         while not group.status().get("join") and time.monotonic() < deadline:
             time.sleep(0.2)
-    command = group.status()["join"]
+    command = group.status().join
     lab.say(join=command)
     agents = []
     for number in range(2):
@@ -221,7 +221,7 @@ def nodes(lab: Lab) -> None:
         agents.append(subprocess.Popen(command, shell=True, env={**os.environ, **own}))
     with lab.step("ready") as found:
         group.ready()
-        found["nodes"] = group.status()["nodes"]
+        found["nodes"] = group.status().model["nodes"]
     made.run(group, SHOW_ENVIRONMENT)
     made.run(group, WARM)
     made.hang(group, "dist.all_reduce(t); print(t.item())", "0", "over nodes")

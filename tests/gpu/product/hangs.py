@@ -93,14 +93,14 @@ def killed(lab: Lab) -> None:
         )
         time.sleep(3)
         asked = time.monotonic()
-        os.kill(group.status()["ranks"][1]["pid"], 9)
+        os.kill(group.status().ranks[1].pid, 9)
         with lab.step("the survivor's cell") as found:
             found.update(shown(made.ended(group, execution, 25)))
             found["seconds_after_the_death"] = round(time.monotonic() - asked, 2)
             found["ranks"] = messages(group)
-            found["exit"] = group.status()["ranks"][1]["exit"]
+            found["exit"] = group.status().model["ranks"][1]["exit"]
         with lab.step("replace"):
-            if group.status()["state"] == "degraded":
+            if group.status().state == "degraded":
                 group.replace()
         made.run(group, "t = torch.ones(1, device=device); dist.all_reduce(t); print(t.item(), globals().get('kept'))")
         lab.say(log=log_tail(group, 0))

@@ -86,7 +86,7 @@ class Session:
             return execution.result(seconds)
         if may_interrupt:
             self.lab.say(late=execution.id, verdict=execution.peek().execution.get("verdict"), ranks=messages(group))
-            self.lab.say(interrupted=group.interrupt())
+            self.lab.say(interrupted=group.interrupt().model)
             with contextlib.suppress(TimeoutError):
                 return execution.result(FREED_SECONDS)
         self.lab.say(still_late=execution.id, ranks=messages(group), stacks=stacks(group))
@@ -112,7 +112,7 @@ class Session:
                 verdict_seconds=round(time.monotonic() - begun, 1), ranks=messages(group), stacks=stacks(group))  # fmt: skip
         sample_begun = time.monotonic()
         with lab.step("a memory sample while it hangs", case=label) as found:
-            found["sample"] = group.memory()["ranks"]
+            found["sample"] = group.memory().model["ranks"]
             found["answered_after"] = round(time.monotonic() - sample_begun, 2)
         asked = time.monotonic()
         group.interrupt()
@@ -135,8 +135,8 @@ class Session:
             "t = torch.ones(1, device=device); dist.all_reduce(t); print(t.item())",
             what=f"all_reduce after {label}",
         )
-        lab.say(case=label, usable_after=round(time.monotonic() - again, 2), group=group.status()["state"],
-                process_groups=[rank["process_group"] for rank in group.status()["ranks"]], note=group.model["note"])  # fmt: skip
+        lab.say(case=label, usable_after=round(time.monotonic() - again, 2), group=group.status().state,
+                process_groups=[rank.process_group for rank in group.status().ranks], note=group.model["note"])  # fmt: skip
         return freed
 
     def end(self, group) -> None:
@@ -161,12 +161,12 @@ def _both_ends(text: str, number: int = 2500) -> str:
 
 
 def messages(group: Any) -> list[Any]:
-    return [[r["rank"], r["state"], r["process_group"], r["message"]] for r in group.status()["ranks"]]
+    return [[r.rank, r.state, r.process_group, r.message] for r in group.status().ranks]
 
 
 def stacks(group: Any) -> Any:
     try:
-        return [[one["ranks"], one["state"], one["call"], [f"{f['name']}:{f['line']} {f['function']}" for f in one["frames"][-3:]]]
+        return [[one.ranks, one.state, one.call, [f"{f.name}:{f.line} {f.function}" for f in one.frames[-3:]]]
                 for one in group.stacks()]  # fmt: skip
     except Exception as err:
         return error_text(err)
@@ -175,7 +175,7 @@ def stacks(group: Any) -> Any:
 def log_tail(group: Any, rank: int) -> list[str]:
     """The last notes and printed lines of a rank."""
     try:
-        return [str(record.get("text", ""))[-600:] for record in group.logs(rank)[-4:]]
+        return [str(record.text)[-600:] for record in group.logs(rank)[-4:]]
     except Exception as err:
         return [error_text(err)]
 

@@ -21,7 +21,7 @@ class Memory(Command):
 
     def act(self) -> int:
         """Print the list once."""
-        found = self.client.attach(self.options.group).variables(self.options.ranks).memory
+        found = self.client.attach(self.options.group).variables(self.options.ranks).holders
         self.tell(found.models, repr(found))
         return 0
 

@@ -61,8 +61,8 @@ class CatchUp(Command):
         found, numbers = group.drift(), self.options.cell
         steps = found.offered
         if numbers is not None:
-            steps = [step for step in found.missed if step.cell["execution_count"] in numbers]
-            unknown = set(numbers) - {step.cell["execution_count"] for step in steps}
+            steps = [step for step in found.missed if step.cell.execution_count in numbers]
+            unknown = set(numbers) - {step.cell.execution_count for step in steps}
             if unknown:
                 message = f"No rank has missed a cell [{min(unknown)}]."
                 raise bad_request(message, f"See jupyter dist drift {group.name}.")
@@ -96,7 +96,7 @@ class CatchUp(Command):
         return self._tell(found, repr(found))
 
     def _tell(self, found: CaughtUp, text: str, **more: str) -> int:
-        not_run = [{"execution_id": one.step.cell["execution_id"], "why": one.why} for one in found.not_run]
+        not_run = [{"execution_id": one.step.cell.execution_id, "why": one.why} for one in found.not_run]
         self.tell({"executions": [one.id for one in found], "not_run": not_run, **more}, text)
         return 1 if more or not_run else 0
 

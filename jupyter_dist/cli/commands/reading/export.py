@@ -35,16 +35,16 @@ class Export(Command):
             cells, name = json.dumps(code_cells(Path(name))), os.path.realpath(name)
         script = self.client.attach(self.options.group).script(name, cells)
         if target == "-":
-            self.tell(script, script["script"].rstrip("\n"))
+            self.tell(script.model, script.script.rstrip("\n"))
             return 0
         try:
-            Path(target).write_text(script["script"])
+            Path(target).write_text(script.script)
         except OSError as err:
             raise JupyterDistError("bad_request", f"'{target}' cannot be written: {err.strerror}.") from err
-        text = f"Wrote {script['cells']} cells of {script['notebook'] or 'no notebook'} to {target}."
-        self.tell({**script, "file": target}, text)
+        text = f"Wrote {script.cells} cells of {script.notebook or 'no notebook'} to {target}."
+        self.tell({**script.model, "file": target}, text)
         if not self.options.json:
-            print("\n".join(script["notes"]), file=sys.stderr, end="\n" if script["notes"] else "")
+            print("\n".join(script.notes), file=sys.stderr, end="\n" if script.notes else "")
         return 0
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from jupyter_dist.cli.command import Command, add_group_argument
+from jupyter_dist.client.answers.infos import LogRecordInfo
 from jupyter_dist.client.bundles.bundle import output_text
 from jupyter_dist.protocol.models import LogRecord
 
@@ -28,11 +29,11 @@ class Logs(Command):
         """Print the records page by page."""
         for records in self._pages():
             for record in records:
-                sys.stdout.write(json.dumps(record) + "\n" if self.options.json else record_text(record))
+                sys.stdout.write(json.dumps(record.model) + "\n" if self.options.json else record_text(record.model))
             sys.stdout.flush()
         return 0
 
-    def _pages(self) -> Iterator[Iterable[LogRecord]]:
+    def _pages(self) -> Iterator[Iterable[LogRecordInfo]]:
         group = self.client.attach(self.options.group)
         if self.options.follow:
             yield from group.follow_logs(self.options.rank, self.options.tail_bytes)

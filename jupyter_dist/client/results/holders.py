@@ -1,9 +1,10 @@
-"""What holds the memory of ranks: `group.variables().memory`, and its text; ranks that hold the same are one."""
+"""What holds the memory of ranks: `group.variables().holders`, and its text, where ranks with equal holders are one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jupyter_dist.client.answers.infos import HeldMemoryInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.memory import CellMemory, HeldMemory, MemoryHolder
 from jupyter_dist.protocol.ranks import format_ranks
@@ -13,24 +14,24 @@ MAX_LINES = 20
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-class Held:
-    """What holds memory, by rank: `held[0]` is the HeldMemory of docs/api.md of rank 0."""
+class MemoryHolders:
+    """What holds the memory of ranks: `holders[0]` is the HeldMemoryInfo of rank 0; `models` is the JSON."""
 
     def __init__(self, models: Sequence[HeldMemory], notes: Sequence[str] = ()) -> None:
         self.models = list(models)
         self._notes = notes
 
-    def __iter__(self) -> Iterator[HeldMemory]:
-        return iter(self.models)
+    def __iter__(self) -> Iterator[HeldMemoryInfo]:
+        return map(HeldMemoryInfo, self.models)
 
     def __len__(self) -> int:
         return len(self.models)
 
-    def __getitem__(self, rank: int) -> HeldMemory:
+    def __getitem__(self, rank: int) -> HeldMemoryInfo:
         found = next((one for one in self.models if one["rank"] == rank), None)
         if found is None:
             raise KeyError(f"Rank {rank} has not answered.")
-        return found
+        return HeldMemoryInfo(found)
 
     def __repr__(self) -> str:
         lines = [line for same in _alike(self.models) for line in _lines(same)]

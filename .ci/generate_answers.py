@@ -1,0 +1,216 @@
+"""Make the classes of the API's answers in Python, and the plain calls of the asynchronous client, from the operations.
+
+`make generate` writes them to jupyter_dist/client/answers/infos.py and jupyter_dist/client/asynchronous/plain.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+import types
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+
+from generate_client import formatted
+
+from jupyter_dist.protocol import machine, models, profiles, states
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
+from jupyter_dist.protocol.schemas import fields_of
+
+CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
+INFOS = CLIENT / "answers" / "infos.py"
+PLAIN = CLIENT / "asynchronous" / "plain.py"
+
+INFOS_HEAD = '''"""The API's answers as classes. Made by `make generate` from jupyter_dist/protocol: edit that.
+
+A class has the name of the schema with `Info` behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
+
+from .base import ApiObject
+'''
+PLAIN_HEAD = '''"""Plain calls of the API. Made by `make generate` from jupyter_dist/protocol/operations: edit that."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from jupyter_dist.client.answers.base import ApiList, listed
+from jupyter_dist.client.answers import infos
+from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.drift import CellDrift
+
+from .calling import Caller
+'''
+# Answers with methods of their own.
+RESULTS = {"Variables": "VariableTable", "Comparison": "VariableComparison", "Drift": "CellDrift"}
+NAMED_LITERALS = {getattr(states, name): name for name in ("GroupState", "NodeState", "RankState", "ExecutionState")}
+# Keys are numbers of ranks, which JSON has as text.
+BY_RANK = {"rank_seconds", "rank_memory", "freed_bytes"}
+NO_METHOD = {"channel", "openapi"}  # opened and read by the client itself
+# The clients' methods do more, or have another name.
+BY_HAND = {"own", "submit", "view", "cancel", "extend", "answer_input", "kill", "debug", "send_comm", "last_samples"}
+
+
+def answer_sources() -> dict[Path, str]:
+    """Return the texts of both files."""
+    return {path: formatted(text, path) for path, text in ((INFOS, infos_source()), (PLAIN, plain_source()))}
+
+
+def infos_source() -> str:
+    """Return the text of infos.py."""
+    found: dict[str, Any] = {}
+    for root in (*(each.answer.model for each in OPERATIONS), machine.MemorySample, profiles.Profile):
+        _reach(root, found)
+    return INFOS_HEAD + "".join(_class_source(found[name]) for name in sorted(found))
+
+
+def _reach(hint: Any, found: dict[str, Any]) -> None:
+    """Add the TypedDicts of a type."""
+    if is_typeddict(hint) and hint is not models.Nothing:
+        if hint.__name__ not in found:
+            found[hint.__name__] = hint
+            for inner, _ in fields_of(hint).values():
+                _reach(inner, found)
+    else:
+        for inner in get_args(hint):
+            _reach(inner, found)
+
+
+def _class_source(model: Any) -> str:
+    fields = fields_of(model)
+    described = {name: _field(hint).description for name, (hint, _) in fields.items() if not _field(hint).name}
+    lines = [_wrapped(f"{name}: {text}") for name, text in described.items() if text]
+    attributes = "\n\nAttributes:\n" + textwrap.indent("\n".join(lines), "    ") + "\n" if lines else ""
+    doc = textwrap.indent(f'"""{model.__doc__}{attributes}"""', "    ").lstrip()
+    body = "\n".join(
+        f"    {name}: {type_source(hint, name)}{'' if is_required or _is_optional(hint) else ' | None'}"
+        for name, (hint, is_required) in fields.items()
+    )
+    return f"\n\nclass {model.__name__}Info(ApiObject):\n    {doc}\n\n{body}\n"
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, 100, subsequent_indent="    ")
+
+
+def _field(hint: Any) -> Field:
+    return next((each for each in get_args(hint) if isinstance(each, Field)), Field())
+
+
+def _is_optional(hint: Any) -> bool:
+    return type(None) in get_args(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+
+
+def type_source(hint: Any, name: str = "", prefix: str = "") -> str:  # noqa: PLR0911  (a kind of type each)
+    """Return a type of protocol as the source of the client's type."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return type_source(inner[0], name, prefix)
+    if origin is Literal:
+        return NAMED_LITERALS.get(hint) or f"Literal[{', '.join(map(repr, inner))}]"
+    if origin in (Union, types.UnionType):
+        return " | ".join(type_source(each, name, prefix) for each in inner)
+    if origin is list:
+        return f"list[{type_source(inner[0], name, prefix)}]"
+    if origin is dict:
+        key = "int" if name in BY_RANK else "str"
+        return f"dict[{key}, {type_source(inner[1], name, prefix)}]"
+    if hint is type(None):
+        return "None"
+    if hint is Any:
+        return "Any"
+    return f"{prefix}{hint.__name__}Info" if is_typeddict(hint) else str(hint.__name__)
+
+
+def plain_source() -> str:
+    """Return the text of plain.py."""
+    written = {name: _defined(name) for name in ("AsyncClient", "AsyncGroup")}
+    parts = [PLAIN_HEAD]
+    for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
+        parts.append(f'\n\nclass Plain{cls}(Caller):\n    """Methods of {cls} that make one request each."""\n')
+        for each in OPERATIONS:
+            is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND or each.is_file
+            if each.is_of_group == of_group and not is_left_out:
+                parts.append(_call_source(each))
+    return "\n".join(parts)
+
+
+def _defined(cls: str) -> set[str]:
+    """Return the names of the methods that a class of the asynchronous client defines itself."""
+    return {
+        each.name
+        for path in (CLIENT / "asynchronous").glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == cls
+        for each in node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def _call_source(operation: Operation) -> str:
+    path = {name: name for name in operation.arguments}
+    arguments = [f"{name}: {PARAMETERS[name].type.__name__}" for name in path]
+    lines = [f"{name}: {PARAMETERS[name].description}" for name in path]
+    given: dict[str, list[str]] = {"body": [], "query": []}
+    optional = []
+    for place, model in (("body", operation.body), ("query", operation.query)):
+        for name, (hint, is_required) in (fields_of(model) if model else {}).items():
+            field = _field(hint)
+            given[place].append(name)
+            text, default = type_source(hint), field.keywords.get("default")
+            if is_required:
+                arguments.append(f"{name}: {text}")
+            else:
+                text += "" if default is not None or _is_optional(hint) else " | None"
+                optional.append(f"{name}: {text} = {default!r}")
+            lines.append(_wrapped(f"{name}: {field.description or 'See docs/api.md.'}"))
+    returns, result = _answer_source(operation)
+    sent = "".join(
+        f", {place}={_dict_source(names)}" for place, names in given.items() if names or _has(operation, place)
+    )
+    names = "".join(f", {name}" for name in path)
+    call = f"await self._call({operation.name!r}{names}{sent})"
+    signature = ", ".join(["self", *arguments, *optional])
+    body = f"return {result.format(call)}" if result else call
+    return (
+        f"    async def {operation.name}({signature}) -> {returns}:\n        {_doc(operation, lines)}\n        {body}\n"
+    )
+
+
+def _has(operation: Operation, place: str) -> bool:
+    return place == "body" and operation.body is not None
+
+
+def _dict_source(names: list[str]) -> str:
+    return "{" + ", ".join(f"{name!r}: {name}" for name in names) + "}"
+
+
+def _doc(operation: Operation, lines: list[str]) -> str:
+    parts = [operation.sentence, operation.details]
+    parts += ["Args:\n" + textwrap.indent("\n".join(lines), "    ")] if lines else []
+    text = "\n\n".join(filter(None, parts))
+    return textwrap.indent(f'"""{text}{chr(10) if chr(10) in text else ""}"""', " " * 8).strip()
+
+
+def _answer_source(operation: Operation) -> tuple[str, str]:
+    """Return the type of what a call returns, and its source, with {} for the answer."""
+    model, field = operation.answer.model, operation.answer.field
+    if model is models.Nothing:
+        return "None", ""
+    if model.__name__ in RESULTS:
+        return RESULTS[model.__name__], RESULTS[model.__name__] + "({})"
+    if not field:
+        return f"infos.{model.__name__}Info", f"infos.{model.__name__}Info({{}})"
+    hint = fields_of(model)[field][0]
+    items = get_args(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+    if get_origin(hint) is list and is_typeddict(items[0]):
+        name = f"infos.{items[0].__name__}Info"
+        return f"ApiList[{name}]", f"listed({name}, ({{}})[{field!r}])"
+    return type_source(hint, field, "infos."), f"infos.{model.__name__}Info({{}}).{field}"

@@ -1,0 +1,1129 @@
+"""The API's answers as classes. Made by `make generate` from jupyter_dist/protocol: edit that.
+
+A class has the name of the schema with `Info` behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
+
+from .base import ApiObject
+
+
+class AcceleratorInfo(ApiObject):
+    """An accelerator that an environment's torch was built for.
+
+    Attributes:
+        name: The name in start requests and devices.
+        label: The display name, the same in every language.
+        backends: Backends for its groups; the first is the default.
+    """
+
+    name: str
+    label: str
+    version: str
+    backends: list[str]
+
+
+class AllocationInfo(ApiObject):
+    """The nodes that a launcher has asked its engine for, for one group.
+
+    Attributes:
+        state: `not_known`: the engine does not answer, which says nothing about the nodes.
+        text: A sentence: why it waits, which nodes it has, why it has ended.
+        eta: When the engine expects it to start.
+        ends_at: When the engine ends it: its time limit.
+        warning: What is about to happen, such as the end of the time limit.
+    """
+
+    launcher: str
+    state: Literal["queued", "allocated", "not_known", "ended"]
+    text: str
+    job_id: str | None
+    hosts: list[str]
+    eta: float | None
+    ends_at: float | None
+    warning: str | None
+
+
+class CellMemoryInfo(ApiObject):
+    """What a cell did to the memory of a rank; only of a megabyte and more.
+
+    Attributes:
+        kind: Of tensors on the rank's device, or of its process.
+        added_bytes: Taken and not given back; less than 0 if it gave back more.
+        peak_bytes: The most that the rank held meanwhile; null if it had held as much before.
+    """
+
+    kind: Literal["allocated", "resident"]
+    added_bytes: int
+    peak_bytes: int | None
+
+
+class CellRunInfo(ApiObject):
+    """The last run of a cell on some ranks, in the processes that they have now.
+
+    Attributes:
+        version: Of its code, counted from 1 in the order in which they first ran.
+    """
+
+    ranks: str
+    version: int
+    execution_id: str
+    execution_count: int | None
+
+
+class CommTakenInfo(ApiObject):
+    """A message to a widget was taken.
+
+    Attributes:
+        waits: Whether its rank runs a cell, and handles the message afterwards.
+    """
+
+    waits: bool
+
+
+class ComparisonInfo(ApiObject):
+    """In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ.
+
+    Attributes:
+        name: As it was asked for.
+        outcome: `equal`: everything was compared, and is the same. `differs`: something is not.
+            `not_compared`: nothing that was compared differs, but some was not: see `not_compared`,
+            `left_out`, `busy` and `silent`.
+        tensors: Number of tensors compared.
+        sharded: Those of them that are divided over ranks: their parts are meant to differ.
+        values: Number of other values compared: numbers, texts, options of a module.
+        bytes: Of these tensors, on one rank.
+        differences: At most 500.
+        not_compared: At most 100.
+        left_out: How many more differences and parts that were not compared there are.
+    """
+
+    name: str
+    outcome: Literal["equal", "differs", "not_compared"]
+    ranks: str
+    missing: str
+    busy: str
+    silent: str
+    tensors: int
+    sharded: int
+    values: int
+    bytes: int
+    differences: list[TensorDifferenceInfo]
+    not_compared: list[NotComparedInfo]
+    left_out: int
+
+
+class CompletionInfo(ApiObject):
+    """Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters.
+
+    Attributes:
+        types: Of each match: function, class, module, instance, property, keyword; or empty. Left out while
+            the rank runs a cell.
+        signatures: Of each match that is a function or class; or empty.
+    """
+
+    matches: list[str]
+    cursor_start: int
+    cursor_end: int
+    types: list[str] | None
+    signatures: list[str] | None
+
+
+class CurveInfo(ApiObject):
+    """The numbers of all ranks under one name."""
+
+    name: str
+    ranks: list[CurveOfRankInfo]
+
+
+class CurveOfRankInfo(ApiObject):
+    """The numbers of one rank under one name.
+
+    Attributes:
+        steps: The step of each number, if steps rise on every rank; else a count from 0.
+        values: As printed, in seconds if with a unit of time; null is nan or inf.
+    """
+
+    rank: int
+    steps: list[int]
+    values: list[float | None]
+
+
+class CurvesInfo(ApiObject):
+    """The curves of an execution, in the order in which they appeared.
+
+    Attributes:
+        left_out: How many numbers are not listed, the last of all; the file has them.
+        unread_bytes: Of the log, in the middle of a very long output; their numbers are missing.
+    """
+
+    execution_id: str
+    curves: list[CurveInfo]
+    left_out: int
+    unread_bytes: int
+
+
+class DebugRepliesInfo(ApiObject):
+    """The replies of all ranks that were asked."""
+
+    replies: list[DebugReplyInfo]
+
+
+class DebugReplyInfo(ApiObject):
+    """What one rank's debugger replies.
+
+    Attributes:
+        content: In the format of Jupyter's debug_reply.
+    """
+
+    rank: int
+    content: dict[str, Any]
+
+
+class DeviceInfo(ApiObject):
+    """An accelerator; null where it does not report a value."""
+
+    accelerator: str
+    index: int
+    name: str | None
+    uuid: str | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    utilization_percent: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    power_limit_watts: float | None
+    processes: list[DeviceProcessInfo]
+
+
+class DeviceProcessInfo(ApiObject):
+    """A process on a device; those of other users are one entry without a name."""
+
+    pid: int | None
+    name: str | None
+    memory_bytes: int | None
+    group: str | None
+    rank: int | None
+    mine: bool
+
+
+class DeviceSamplesInfo(ApiObject):
+    """How one of the server's devices was used."""
+
+    accelerator: str
+    index: int
+    times: list[float]
+    utilization_percent: list[float | None]
+    power_watts: list[float | None]
+
+
+class DevicesInfo(ApiObject):
+    """Devices and host.
+
+    Attributes:
+        processes_hidden: Whether other users have processes on the devices.
+        problems: A sentence for each kind of device that could not be read.
+    """
+
+    devices: list[DeviceInfo]
+    host: HostInfo
+    processes_hidden: bool
+    problems: list[str]
+
+
+class DriftInfo(ApiObject):
+    """Which version of which cell ran on which ranks since the last restart, in the order to run them again.
+
+    Attributes:
+        generation: That of the group.
+        left_out: Missed cells after these: their code is beyond 4 MiB.
+        forgotten: Whether older cells are no longer known.
+    """
+
+    generation: int
+    cells: list[DriftCellInfo]
+    left_out: int
+    forgotten: bool
+
+
+class DriftCellInfo(ApiObject):
+    """A cell, the version that counts, and on which ranks it ran; or an earlier run of it that replaced ranks need.
+
+    Attributes:
+        execution_id: Of the last run that succeeded on a rank, else of the last one.
+        line: The first line.
+        state: How that run ended: `ok` if it did on any rank.
+        seconds: Of its slowest rank.
+        versions: How many versions of its code have run.
+        version: That of this run.
+        code: Null unless ranks have missed it; of a call of a client, which has none, too.
+        uses: The `execution_id` of offered ones before it that set or change what it reads.
+    """
+
+    execution_id: str
+    execution_count: int | None
+    notebook: str | None
+    cell_id: str | None
+    line: str
+    state: ExecutionState
+    seconds: float | None
+    versions: int
+    version: int
+    runs: list[CellRunInfo]
+    missed: list[MissedCellInfo]
+    offered: str
+    code: str | None
+    uses: list[str]
+
+
+class ElidedInfo(ApiObject):
+    """How much is left out of a view; it is in the log."""
+
+    bytes: int
+    lines: int
+
+
+class EndsWithInfo(ApiObject):
+    """What ends a group besides a request.
+
+    Attributes:
+        owners: The processes that it ends with, as far as they run.
+        grace_seconds: How long it outlives the last of them.
+        at: When it ends, because the last of them has ended.
+    """
+
+    owners: list[int]
+    grace_seconds: float
+    at: float | None
+
+
+class EnvironmentInfo(ApiObject):
+    """A Python in which groups can be started.
+
+    Attributes:
+        problem: Null, or a sentence on why no group can be started in it.
+    """
+
+    name: str
+    display_name: str
+    python: str
+    source: Literal["server", "kernelspec"]
+    python_version: str | None
+    torch_version: str | None
+    ipython_version: str | None
+    accelerators: list[AcceleratorInfo]
+    problem: str | None
+
+
+class EnvironmentsInfo(ApiObject):
+    """All environments, and the default for a start."""
+
+    environments: list[EnvironmentInfo]
+    default: str
+
+
+class ErrorBodyInfo(ApiObject):
+    """An error: a stable code, one sentence, and a hint on what to do."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class ExecutionInfo(ApiObject):
+    """One cell that is queued, running or done on a set of ranks.
+
+    Attributes:
+        rank_seconds: By rank, for ranks that have ended.
+        rank_memory: By rank; none of little change.
+        code: Not in lists.
+        line: In lists, instead of the code: the first line.
+        code_checksum: CRC-32 of its code in UTF-8, in hexadecimal.
+        waits_for: What a queued one waits for: a cell that runs, or one that is queued before it.
+        warning: It calls what all ranks must call, and was sent to some.
+        notices: What is about to happen to the group's nodes now, and which are lost.
+        verdict: Why it does not end, while ranks wait for each other.
+        asking: What its ranks ask for, while they wait for an answer.
+    """
+
+    id: str
+    group: str
+    ranks: str
+    state: ExecutionState
+    cell_id: str | None
+    notebook: str | None
+    owner: str | None
+    execution_count: int | None
+    queued_at: float
+    started_at: float | None
+    ended_at: float | None
+    statuses: list[RanksStatusInfo]
+    rank_seconds: dict[int, float]
+    rank_memory: dict[int, CellMemoryInfo] | None
+    silent: bool
+    error: ErrorBodyInfo | None
+    code: str | None
+    line: str | None
+    code_checksum: str | None
+    waits_for: str | None
+    warning: str | None
+    notices: list[str] | None
+    verdict: VerdictInfo | None
+    asking: list[InputPromptInfo] | None
+
+
+class ExecutionsInfo(ApiObject):
+    """The executions of a group, newest last."""
+
+    executions: list[ExecutionInfo]
+
+
+class FreedBytesInfo(ApiObject):
+    """The freed bytes, by rank."""
+
+    freed_bytes: dict[int, int]
+
+
+class GroupInfo(ApiObject):
+    """A group of ranks.
+
+    Attributes:
+        generation: Counts restarts.
+        note: A sentence for the user.
+        error: Why the start failed or the group died.
+        ends_with: The processes that it ends with; null: it outlives all.
+        protocol: What its agent speaks.
+        launcher: What starts its node agents; `local`: there are none.
+        nodes: Its machines; empty for a group on the server's machine alone.
+        join: The command to run on each machine that is missing; null if none is.
+        allocation: Of its nodes; null without an engine.
+        running: Executions.
+        queued: Executions.
+    """
+
+    id: str
+    name: str
+    state: GroupState
+    environment: GroupEnvironmentInfo
+    accelerator: str
+    backend: str
+    devices: list[int]
+    world_size: int
+    cwd: str
+    started_at: float | None
+    ready_seconds: float | None
+    generation: int
+    note: str | None
+    error: ErrorBodyInfo | None
+    lease_seconds: float | None
+    ends_with: EndsWithInfo | None
+    protocol: int
+    ranks: list[RankInfo]
+    launcher: str | None
+    nodes: list[NodeInfo] | None
+    join: str | None
+    allocation: AllocationInfo | None
+    running: list[str]
+    queued: list[str]
+
+
+class GroupEnvironmentInfo(ApiObject):
+    """The environment that a group was started in; empty if its agent cannot be reached and did not store it."""
+
+    name: str | None
+    display_name: str | None
+    python: str | None
+    python_version: str | None
+    torch_version: str | None
+
+
+class GroupsInfo(ApiObject):
+    """All groups, oldest first."""
+
+    groups: list[GroupInfo]
+
+
+class HeldMemoryInfo(ApiObject):
+    """What holds the memory of a rank.
+
+    Attributes:
+        bytes: Of all tensors, arrays and large texts that something holds, each storage once.
+        devices: The same by device.
+        resident_bytes: Of the process.
+        allocated_bytes: Of tensors on the device; null on CPU.
+        reserved_bytes: Those, and what torch keeps for later ones.
+        peak_bytes: The most that was allocated.
+        holders: The largest first; at most 100.
+        left_out: How many holders are not listed.
+        is_whole: Whether everything was looked at; lists of many objects are not.
+    """
+
+    rank: int
+    bytes: int
+    devices: dict[str, int]
+    resident_bytes: int
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    peak_bytes: int | None
+    holders: list[MemoryHolderInfo]
+    left_out: int
+    is_whole: bool
+
+
+class HistoryInfo(ApiObject):
+    """The cells that ran on a group, whoever ran them, oldest first."""
+
+    cells: list[HistoryCellInfo]
+
+
+class HistoryCellInfo(ApiObject):
+    """A cell that ran on ranks of a group."""
+
+    execution_id: str
+    execution_count: int | None
+    ranks: str
+    notebook: str | None
+    cell_id: str | None
+    code: str
+
+
+class HostInfo(ApiObject):
+    """The machine that the server runs on."""
+
+    cpu_percent: float
+    cpu_count: int
+    load_1m: float
+    memory_used_bytes: int
+    memory_total_bytes: int
+
+
+class InputAnsweredInfo(ApiObject):
+    """Which ranks took an answer."""
+
+    answered: str
+    not_asking: str
+
+
+class InputPromptInfo(ApiObject):
+    """What the code of some ranks asks for; it waits for the answer.
+
+    Attributes:
+        password: Whether the answer must not be shown.
+        since: When the first of them asked.
+        seq: Counts questions: an answer with this number answers none that came later.
+    """
+
+    ranks: str
+    prompt: str
+    password: bool
+    since: float
+    seq: int
+
+
+class InspectionInfo(ApiObject):
+    """What is at a cursor, in the format of Jupyter's inspect_reply.
+
+    Attributes:
+        data: By MIME type; `text/plain` is what `name?` prints.
+        busy: The rank runs a cell: it can only describe functions, classes and modules.
+    """
+
+    found: bool
+    data: dict[str, str]
+    busy: bool
+
+
+class InterruptedInfo(ApiObject):
+    """The ranks that were running a cell."""
+
+    interrupted: str
+    idle: str
+    unresponsive: str | None
+
+
+class LauncherOptionInfo(ApiObject):
+    """An option of a launcher.
+
+    Attributes:
+        choices: Values that are known to work; empty: anything.
+        common: Whether most users need it: forms show it first.
+    """
+
+    name: str
+    label: str
+    help: str
+    kind: Literal["text", "integer", "flag", "words", "object"]
+    choices: list[str]
+    common: bool
+
+
+class LauncherStatusInfo(ApiObject):
+    """A launcher, and what it says of itself.
+
+    Attributes:
+        name: The name in start requests.
+        text: What is free, or why it cannot be used here.
+    """
+
+    name: str
+    label: str
+    usable: bool
+    text: str
+    options: list[LauncherOptionInfo]
+
+
+class LaunchersInfo(ApiObject):
+    """All launchers."""
+
+    launchers: list[LauncherStatusInfo]
+
+
+class LogPageInfo(ApiObject):
+    """A part of a rank's log.
+
+    Attributes:
+        seq: Of the last record.
+        first: Of the first record; pass it as `before` to get older ones.
+        more: Whether there are older records.
+    """
+
+    records: list[LogRecordInfo]
+    seq: int
+    first: int | None
+    more: bool
+
+
+class LogRecordInfo(ApiObject):
+    """One entry of a rank's log; its kind decides which of the last fields it has.
+
+    Attributes:
+        name: Of a `stream`.
+        text: Of a `stream` or a `note`.
+        code: Of a `begin`.
+        notebook: Of a `begin`.
+        cell_id: Of a `begin`.
+        status: Of an `end`.
+        seconds: Of an `end`.
+    """
+
+    seq: int
+    at: float
+    rank: int
+    execution_id: str | None
+    execution_count: int | None
+    kind: Literal["stream", "output", "begin", "end", "note"]
+    name: Literal["stdout", "stderr"] | None
+    text: str | None
+    output: dict[str, Any] | None
+    code: str | None
+    notebook: str | None
+    cell_id: str | None
+    status: ExecutionState | None
+    seconds: float | None
+
+
+class MemoryHolderInfo(ApiObject):
+    """Something by which a rank holds memory.
+
+    Attributes:
+        name: `model`, `Out[3]`, or `x in step()` for a variable of a call in the last traceback.
+        also: Other holders that have memory in common with it; at most 5.
+        bytes: Of all storages that it holds; a view holds the storage that it is a view of.
+        frees_bytes: What nothing else in the list holds, so that removing it frees it.
+        parts: Bytes of `parameters`, `buffers`, `gradients` and `state` among them.
+    """
+
+    name: str
+    where: Literal["variable", "result", "traceback"]
+    also: list[str]
+    type: str
+    bytes: int
+    frees_bytes: int
+    parts: dict[str, int]
+
+
+class MemorySampleInfo(ApiObject):
+    """The memory of all ranks of a group at one moment.
+
+    Attributes:
+        seen: If the agent has looked since the last sample, every 3 s while a cell runs.
+    """
+
+    at: float
+    ranks: list[RankMemoryInfo]
+    seen: list[RanksSeenInfo] | None
+    seen_at: float | None
+
+
+class MissedCellInfo(ApiObject):
+    """The ranks that have missed a cell, and why.
+
+    Attributes:
+        reason: `replaced`: it ran before their process began. `changed`: they ran an older version.
+            `skipped`: none.
+    """
+
+    ranks: str
+    reason: Literal["replaced", "changed", "skipped"]
+
+
+class NodeInfo(ApiObject):
+    """One machine of a group over several machines.
+
+    Attributes:
+        node: Its number, torchrun's GROUP_RANK.
+        host: The name of the machine; null until its agent has joined.
+        state: `waiting`: its agent has not joined. `unreachable`: the link is lost. `gone`: it ended, and
+            its ranks.
+        address: With which it reaches the head.
+        interface: The network interface that its ranks use, unless `env` says otherwise.
+        devices: Those that its engine, or its user, has given it. Of NVIDIA.
+        memory_bytes: The memory of the machine.
+    """
+
+    node: int
+    host: str | None
+    state: NodeState
+    message: str | None
+    ranks: str
+    address: str | None
+    interface: str | None
+    devices: list[NodeDeviceInfo] | None
+    memory_bytes: int | None
+
+
+class NodeDeviceInfo(ApiObject):
+    """A device of a node.
+
+    Attributes:
+        index: The machine's index; null of a part of a device.
+        memory_bytes: All that it has.
+    """
+
+    index: int | None
+    name: str
+    uuid: str | None
+    memory_bytes: int | None
+
+
+class NotComparedInfo(ApiObject):
+    """A part of a variable of which it is not known whether ranks have it alike.
+
+    Attributes:
+        path: As of a difference.
+        why: A reason, as `it is on the meta device, without numbers`.
+    """
+
+    path: str
+    ranks: str
+    why: str
+
+
+class PastSamplesInfo(ApiObject):
+    """A page of a group's samples of the last hour, oldest first.
+
+    Attributes:
+        devices: Of groups on one machine. Read while a client followed them.
+        more: Whether newer ones follow: ask again with `since`, the last of the times.
+    """
+
+    times: list[float]
+    ranks: list[RankSamplesInfo]
+    seen: list[SeenAtInfo]
+    gaps: list[SampleGapInfo]
+    devices: list[DeviceSamplesInfo]
+    more: bool
+
+
+class PreparedInfo(ApiObject):
+    """What is kept to make the next start faster."""
+
+    processes: list[PreparedProcessInfo]
+
+
+class PreparedProcessInfo(ApiObject):
+    """A process that is kept to make the next start faster; it ends when memory is short.
+
+    Attributes:
+        what: `forkserver`, or `agent`: one that waits for its group, with its zygote.
+        memory_bytes: What n processes share counts as an n-th for each of them.
+    """
+
+    what: str
+    pid: int
+    memory_bytes: int
+
+
+class ProfileInfo(ApiObject):
+    """The profile of a cell.
+
+    Attributes:
+        collectives: How many were compared.
+        sentences: What stands out, and what is missing.
+    """
+
+    execution_id: str
+    ranks: list[RankProfileInfo]
+    collectives: int
+    stragglers: str
+    sentences: list[str]
+
+
+class RankInfo(ApiObject):
+    """One rank of a group.
+
+    Attributes:
+        node: On several machines: the node that it runs on.
+        state_at: When it entered that state.
+        process_group: After its last cell; `none`: code destroyed it; `lost`: the rank's device is lost.
+        ignores_interrupt: Its cell still runs seconds after an interrupt.
+        absences: From when to when it had no process.
+    """
+
+    rank: int
+    local_rank: int
+    node: int | None
+    pid: int | None
+    device: str
+    state: RankState
+    state_at: float
+    execution_id: str | None
+    process_group: Literal["ok", "broken", "none", "lost"]
+    exit: RankExitInfo | None
+    message: str | None
+    ignores_interrupt: bool | None
+    absences: list[list[float]] | None
+
+
+class RankExitInfo(ApiObject):
+    """How a rank's process ended.
+
+    Attributes:
+        code: The exit code; null if a signal ended it, or it never began.
+        signal: The number of the signal that ended it.
+        stderr: The last lines of its stderr.
+        peak_bytes: Its peak resident memory.
+    """
+
+    code: int | None
+    signal: int | None
+    reason: str
+    stderr: str
+    peak_bytes: int | None
+
+
+class RankMemoryInfo(ApiObject):
+    """The memory of one rank; null where its device has no such value."""
+
+    rank: int
+    resident_bytes: int
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    peak_bytes: int | None
+    device_used_bytes: int | None
+    cpu_percent: float
+
+
+class RankProfileInfo(ApiObject):
+    """Where the time of one rank went. The four parts add up to `seconds`.
+
+    Attributes:
+        seconds: Of the cell.
+        computing: In torch's operators; of a device, its kernels.
+        communicating: In collectives in which all ranks had arrived, while it computed nothing.
+        waiting: In collectives before the last rank arrived, while it computed nothing.
+        other: In Python, in reading data, asleep.
+        waits_for: Whom it waited for, longest first.
+        last: To how many collectives it came last.
+        kept_waiting: How long another rank waited for it, on average, in seconds.
+        shift_seconds: Of its clock in the trace, for ranks on several machines.
+    """
+
+    rank: int
+    seconds: float
+    computing: float
+    communicating: float
+    waiting: float
+    other: float
+    waits_for: list[WaitedForInfo]
+    last: int
+    kept_waiting: float
+    shift_seconds: float
+
+
+class RankSamplesInfo(ApiObject):
+    """The memory and processor of one rank: a value for each of the times, null where there was none.
+
+    Attributes:
+        allocated_bytes: Null where the ranks have no device, as those below.
+    """
+
+    rank: int
+    resident_bytes: list[int | None]
+    allocated_bytes: list[int | None] | None
+    reserved_bytes: list[int | None] | None
+    peak_bytes: list[int | None] | None
+    device_used_bytes: list[int | None] | None
+    cpu_percent: list[float | None]
+
+
+class RankStackInfo(ApiObject):
+    """What ranks do that have the same stack.
+
+    Attributes:
+        call: The collective that they wait in.
+        frames: From the cell inwards, at most 50; empty for idle ranks.
+    """
+
+    ranks: str
+    state: Literal["waits", "runs", "idle", "dead", "unknown"]
+    call: str | None
+    frames: list[StackFrameInfo]
+
+
+class RanksSeenInfo(ApiObject):
+    """Where some ranks were that ran a cell.
+
+    Attributes:
+        place: The user's line; empty where there is none.
+        call: The collective that they waited in: its name, process group, number, shape.
+    """
+
+    ranks: str
+    execution_id: str
+    place: str
+    call: str | None
+
+
+class RanksStatusInfo(ApiObject):
+    """The status of an execution on some ranks.
+
+    Attributes:
+        seconds: Of the slowest rank; null until they have ended.
+    """
+
+    ranks: str
+    status: ExecutionState
+    seconds: float | None
+
+
+class SampleGapInfo(ApiObject):
+    """A time without samples, because nobody followed the memory."""
+
+    begin: float
+    end: float
+
+
+class SamplesInfo(ApiObject):
+    """The last minutes of a group's memory, newest last."""
+
+    samples: list[MemorySampleInfo]
+
+
+class ScriptInfo(ApiObject):
+    """The cells of a notebook that ran on ranks, as a script for torchrun.
+
+    Attributes:
+        cells: How many cells it runs.
+        notebook: The notebook's path.
+        notes: Sentences about what is left out; they stand in the script, too.
+    """
+
+    script: str
+    cells: int
+    notebook: str | None
+    notes: list[str]
+
+
+class SeenAtInfo(ApiObject):
+    """What the agent saw at a look."""
+
+    at: float
+    seen: list[RanksSeenInfo]
+
+
+class ShutdownInfo(ApiObject):
+    """A sentence for each process that had to be killed."""
+
+    killed: list[str]
+
+
+class StackFrameInfo(ApiObject):
+    """A line that a rank is at, or a call that led there.
+
+    Attributes:
+        name: What users call the file: cell [5], model.py.
+        is_library: Whether it is neither a cell nor a module of the user.
+    """
+
+    file: str
+    name: str
+    line: int
+    function: str
+    code: str
+    is_library: bool
+
+
+class StacksInfo(ApiObject):
+    """The Python stacks of the main threads of all ranks."""
+
+    stacks: list[RankStackInfo]
+
+
+class TensorDifferenceInfo(ApiObject):
+    """A tensor or another value that is not the same on all ranks.
+
+    Attributes:
+        path: Within the variable, as `layer.weight`; empty for the variable itself.
+        what: `values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided,
+            or a part that is not as that says. `value`: of what is no tensor, see `found`. `missing`: ranks
+            do not have it.
+        max_abs: The greatest finite difference of an element; null if there is none.
+        nonfinite: Whether a differing element is nan or inf on one of them.
+        different: Number of elements that differ, of those compared; 0 if they are further on.
+        compared: Number of elements compared, from the first on; 0 beyond the limit of bytes.
+        elements: Number of elements of the tensor.
+        found: What these ranks have, as text; empty of tensors that differ in numbers.
+        expected: What the reference has.
+    """
+
+    path: str
+    what: Literal["values", "shape", "placement", "value", "missing"]
+    ranks: str
+    reference: str
+    shape: list[int]
+    dtype: str
+    max_abs: float | None
+    nonfinite: bool
+    different: int
+    compared: int
+    elements: int
+    found: str
+    expected: str
+
+
+class VariableInfo(ApiObject):
+    """A name, and what it is on the ranks."""
+
+    name: str
+    rows: list[VariableRowInfo]
+    missing: str
+
+
+class VariableRowInfo(ApiObject):
+    """What a variable is on ranks that have it alike.
+
+    Attributes:
+        kind: `tensor`, `array`, `module`, `container`, `object`; empty of plain values.
+        shape: [2, 3]; the length of a container or text; the number of tensors of a module.
+        device: Without its index if it is the rank's own.
+        bytes: Of the storages that it holds, each once: a view holds the whole one. Null of what has no
+            such size.
+        shares: What else holds a part of this memory; at most 5.
+        parts: Bytes of `parameters`, `buffers`, `gradients` and `state` among them.
+        value: Of numbers, texts and tensors of one element; of containers and objects their first values;
+            of modules `eval`, and how many parameters have no gradients. About 80 characters at most.
+        content: A checksum of all that was looked at inside; two ranks with another one differ. Empty:
+            none.
+        unseen: What the checksum does not have: the numbers of tensors, classes that cannot be read.
+    """
+
+    type: str
+    kind: str
+    shape: str
+    dtype: str
+    device: str
+    bytes: int | None
+    shares: list[str] | None
+    parts: dict[str, int] | None
+    value: str
+    content: str | None
+    unseen: str | None
+    ranks: str
+
+
+class VariablesInfo(ApiObject):
+    """The variables that cells made on ranks.
+
+    Attributes:
+        left_out: How many names a rank has that are not listed.
+        memory: By rank.
+    """
+
+    ranks: str
+    busy: str
+    silent: str
+    left_out: int
+    variables: list[VariableInfo]
+    memory: list[HeldMemoryInfo]
+
+
+class VerdictInfo(ApiObject):
+    """Why a cell does not end: which ranks wait for which others.
+
+    Attributes:
+        kind: `waits`: it may end.
+        reason: `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is
+            missing.
+        since: When it was first seen so.
+        needed: The ranks that are waited for.
+    """
+
+    kind: Literal["cannot_end", "waits"]
+    reason: Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"]
+    message: str
+    since: float
+    waiting: list[VerdictPartInfo]
+    needed: list[VerdictPartInfo]
+    could_join: str | None
+
+
+class VerdictPartInfo(ApiObject):
+    """Some ranks of a verdict, and where they are.
+
+    Attributes:
+        place: The user's line that they are at, or the last cell of idle ones.
+        call: The collective that they wait in: its name, process group, number and shape.
+    """
+
+    ranks: str
+    state: Literal["waits", "runs", "idle", "dead", "unknown"]
+    place: str | None
+    call: str | None
+
+
+class VersionsInfo(ApiObject):
+    """The versions of the server."""
+
+    jupyter_dist: str
+    protocol: int
+    api: int
+
+
+class ViewInfo(ApiObject):
+    """An execution and the folded output of its ranks."""
+
+    execution: ExecutionInfo
+    seq: int
+    items: list[ViewItemInfo]
+
+
+class ViewItemInfo(ApiObject):
+    """An output of some ranks, or what was left out."""
+
+    id: int
+    seq: int
+    ranks: str
+    output: dict[str, Any] | None
+    elided: ElidedInfo | None
+
+
+class WaitedForInfo(ApiObject):
+    """A rank that others waited for in collectives."""
+
+    rank: int
+    seconds: float

@@ -1,0 +1,124 @@
+"""Plain calls of the API. Made by `make generate` from jupyter_dist/protocol/operations: edit that."""
+
+from __future__ import annotations
+
+from jupyter_dist.client.answers import infos
+from jupyter_dist.client.answers.base import ApiList, listed
+from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.client.results.drift import CellDrift
+
+from .calling import Caller
+
+
+class PlainAsyncClient(Caller):
+    """Methods of AsyncClient that make one request each."""
+
+    async def versions(self) -> infos.VersionsInfo:
+        """Return the versions of the server, of its protocol and of its API."""
+        return infos.VersionsInfo(await self._call("versions"))
+
+    async def environments(self) -> infos.EnvironmentsInfo:
+        """Return the environments that groups can run in."""
+        return infos.EnvironmentsInfo(await self._call("environments"))
+
+    async def warm(self, name: str) -> None:
+        """Keep an agent with torch imported ready for the next start in an environment.
+
+        Args:
+            name: An environment's name.
+        """
+        await self._call("warm", name, body={})
+
+    async def devices(self) -> infos.DevicesInfo:
+        """Return the accelerators and the host, and how they are used."""
+        return infos.DevicesInfo(await self._call("devices"))
+
+    async def launchers(self) -> ApiList[infos.LauncherStatusInfo]:
+        """Return the launchers that can start the nodes of a group, with what is free."""
+        return listed(infos.LauncherStatusInfo, (await self._call("launchers"))["launchers"])
+
+    async def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
+        """Return the processes that are kept to make the next start faster, with their memory."""
+        return listed(infos.PreparedProcessInfo, (await self._call("prepared"))["processes"])
+
+
+class PlainAsyncGroup(Caller):
+    """Methods of AsyncGroup that make one request each."""
+
+    async def interrupt(self, ranks: str = "all") -> infos.InterruptedInfo:
+        """Interrupt running cells; the ranks keep their variables.
+
+        Args:
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return infos.InterruptedInfo(await self._call("interrupt", body={"ranks": ranks}))
+
+    async def stacks(self) -> ApiList[infos.RankStackInfo]:
+        """Return the Python stacks of all ranks, equal ones once.
+
+        Ranks that do not answer within 2 s are `unknown`.
+        """
+        return listed(infos.RankStackInfo, (await self._call("stacks"))["stacks"])
+
+    async def variables(self, ranks: str = "all") -> VariableTable:
+        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.
+
+        Args:
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return VariableTable(await self._call("variables", query={"ranks": ranks}))
+
+    async def compare(self, name: str, ranks: str = "all") -> VariableComparison:
+        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
+
+        Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
+
+        Args:
+            name: A variable, or a part of it by attributes and items: `model`, `model.layer.weight`,
+                `states[0]`, `model.state_dict()`. Nothing is computed.
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
+
+    async def drift(self) -> CellDrift:
+        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        return CellDrift(await self._call("drift"))
+
+    async def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
+        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code.
+
+        Cells that a program ran silently, and calls, which are no code of users, are left out.
+
+        Args:
+            number: How many cells. Together at most 4 MiB of code.
+        """
+        return listed(infos.HistoryCellInfo, (await self._call("history", query={"number": number}))["cells"])
+
+    async def script(self, notebook: str | None = None, cells: str | None = None) -> infos.ScriptInfo:
+        """Return the cells of a notebook that ran on ranks as a script for torchrun.
+
+        Args:
+            notebook: The path of the notebook, or its last parts; by default the only one.
+            cells: The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become
+                comments.
+        """
+        return infos.ScriptInfo(await self._call("script", body={"notebook": notebook, "cells": cells}))
+
+    async def logs(
+        self, rank: int, tail_bytes: int = 262144, before: int | None = None
+    ) -> ApiList[infos.LogRecordInfo]:
+        """Return the last records of a rank's log, or those before a record.
+
+        Args:
+            rank: A rank.
+            tail_bytes: Bytes of records, up to 8388608.
+            before: Only records before this one.
+        """
+        return listed(
+            infos.LogRecordInfo,
+            (await self._call("logs", rank, query={"tail_bytes": tail_bytes, "before": before}))["records"],
+        )
+
+    async def executions(self) -> ApiList[infos.ExecutionInfo]:
+        """Return the executions of the group, newest last."""
+        return listed(infos.ExecutionInfo, (await self._call("executions"))["executions"])
