@@ -13,7 +13,7 @@ from jupyter_dist.kernel.kernel import RanksKernel
 
 
 def main() -> None:
-    """Serve one connection file until a client shuts the kernel down, or who started it ends."""
+    """Serve a connection file until a client shuts the kernel down, or the process that started the kernel ends."""
     parser = argparse.ArgumentParser("jupyter_dist.kernel", description="A Jupyter kernel whose cells run on ranks.")
     parser.add_argument("-f", "--connection-file", required=True)
     connection_file = parser.parse_args().connection_file

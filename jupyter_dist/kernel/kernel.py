@@ -1,4 +1,4 @@
-"""Answers Jupyter's messages for a group. Only cells wait for each other; all else is answered while one runs."""
+"""Answers Jupyter's messages for a group. Only cells wait for each other; other requests are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RanksKernel:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """Serve until the kernel is shut down, or who started it has ended."""
+        """Serve until the kernel is shut down, or the process that started it has ended."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.add_signal_handler(signal.SIGTERM, self._ended.set)
@@ -92,7 +92,7 @@ class RanksKernel:
             self._spawn(self._answer(request))
 
     async def _answer(self, request: Request) -> None:
-        """Answer what is not a cell."""
+        """Answer a request other than a cell."""
         handler = getattr(self, f"_on_{request.kind}", None)
         self._status(request, "busy")
         try:
@@ -103,7 +103,7 @@ class RanksKernel:
             self._wire.reply(request, complain(err))
         finally:
             self._status(request, "idle")
-            if self._running is not None:  # clients show the last state that they were told
+            if self._running is not None:  # clients show the last state that was published
                 self._status(self._running, "busy")
 
     def _status(self, request: Request, state: str) -> None:
@@ -121,7 +121,7 @@ class RanksKernel:
                 is_sound = isinstance(request.content.get("code"), str)
                 try:
                     content = await self._execute(request)
-                except Exception as err:  # a request that is not one must not end the kernel
+                except Exception as err:  # a malformed request must not end the kernel
                     content = complain(err)
                 self._wire.reply(request, {**content, "execution_count": self._count})
                 self._running = None
@@ -147,7 +147,7 @@ class RanksKernel:
         is_over = False
 
         def tell(call: Callable[..., None], *arguments: Any) -> None:
-            """Have this thread do it, unless the user has given the cell up by then: the next one may have begun."""
+            """Call from the event loop, unless the user has given the cell up by then: the next one may have begun."""
             loop.call_soon_threadsafe(lambda: None if is_over else call(*arguments))
 
         def emit(kind: str, said: dict[str, Any]) -> None:
@@ -200,7 +200,7 @@ class RanksKernel:
         self._question_id = self._wire.ask(request, {"prompt": prompt, "password": password})
 
     async def _take_answer(self, request: Request) -> None:
-        """Take the answer to the last question; clients may leave out what it answers."""
+        """Pass on the answer to the last question; clients may leave out the question's id."""
         asked = request.message["parent_header"].get("msg_id")
         if self._cell is not None and asked in (None, self._question_id):
             cell, text = self._cell, str(request.content.get("value", ""))
@@ -239,7 +239,7 @@ class RanksKernel:
         self._session.end(restart=restart)
 
     async def _watch_parent(self) -> None:
-        """End with the program that started this one, if it is to: a Jupyter server that was killed."""
+        """End when the program that started this process ends, such as a Jupyter server that was killed."""
         parent = os.getppid()
         while "JPY_PARENT_PID" in os.environ:
             await asyncio.sleep(PARENT_POLL_SECONDS)
@@ -307,7 +307,7 @@ class RanksKernel:
 
 
 def _fields(request: Request) -> dict[str, Any]:
-    """Return what a RunRequest takes from an execute_request."""
+    """Return the fields of RunRequest for an execute_request."""
     content, metadata = request.content, request.message["metadata"]
     cell = metadata.get("cellId")
     return {
@@ -326,7 +326,7 @@ def _chosen_ranks(request: Request) -> str:
 
 
 def in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
-    """Run something that blocks in a thread that the end of the process does not wait for."""
+    """Run a blocking function in a daemon thread, so that the end of the process does not wait for it."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -347,7 +347,7 @@ def in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
 
 
 async def in_background(work: Callable[[], None]) -> None:
-    """Run something that blocks; what goes wrong is in the kernel's log."""
+    """Run a blocking function in a thread; errors are written to the kernel's log."""
     try:
         await in_thread(work)
     except Exception as err:

@@ -1,4 +1,4 @@
-"""What a client wants to know while its user types: completions, documentation, and the history."""
+"""Answers to a client while its user types: completions, documentation, and the history."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Knowing:
         del self._history[:-MAX_HISTORY]
 
     def history(self, wanted: dict[str, Any]) -> list[Any]:
-        """Return the content of a history_reply: the cells of the group, whoever ran them."""
+        """Return the content of a history_reply: the cells of the group, from all clients."""
         found, kind = self._cells(), wanted.get("hist_access_type")
         if kind == "range":
             first, last = wanted.get("start") or 0, wanted.get("stop")
@@ -91,7 +91,7 @@ class Knowing:
         return found
 
     def _cells(self) -> list[tuple[int, int, str]]:
-        """Return the group's cells; those of this process while it has no group, or its server does not tell."""
+        """Return the group's cells; without a group, or without an answer from its server, this process's cells."""
         group = self._session.group_if_any()
         try:
             cells = group.history(MAX_HISTORY) if group is not None else []

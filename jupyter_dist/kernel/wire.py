@@ -27,17 +27,17 @@ class Request(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return its type."""
+        """Return the type of the message."""
         return str(self.message["header"]["msg_type"])
 
     @property
     def content(self) -> dict[str, Any]:
-        """Return what it says."""
+        """Return the content of the message."""
         return dict(self.message["content"])
 
     @property
     def client(self) -> str:
-        """Return the session of the client that sent it: one page, one program."""
+        """Return the session of the client that sent the message: one page, one program."""
         return str(self.message["header"].get("session", ""))
 
 
@@ -55,17 +55,17 @@ class KernelSockets:
 
     def _bound(self, socket: Any, name: str) -> Any:
         socket.linger = LINGER_MS
-        if self._info.get("curve_secretkey"):  # the client encrypts, if the kernelspec says that we do
+        if self._info.get("curve_secretkey"):  # clients encrypt if the kernelspec declares it
             socket.curve_server = True
             socket.curve_publickey = self._info["curve_publickey"].encode()
             socket.curve_secretkey = self._info["curve_secretkey"].encode()
         if name == "iopub":
-            socket.sndhwm = 0  # output is folded, and none of it is lost because a client is slow
+            socket.sndhwm = 0  # output is folded, and a slow client must not lose any
         elif name != "hb":
             socket.router_handover = 1  # a client that connects again is answered where it is now
         ip, port = self._info["ip"], self._info[f"{name}_port"]
         if self._info["transport"] == "ipc":
-            before = os.umask(0o177)  # zmq creates the socket as open as the umask says
+            before = os.umask(0o177)  # zmq creates the socket with the permissions that the umask allows
             try:
                 socket.bind(f"ipc://{ip}-{port}")
             finally:
@@ -93,7 +93,7 @@ class KernelSockets:
             try:
                 identities, rest = self.session.feed_identities(parts)
                 message = self.session.deserialize(rest)
-            except Exception:  # noqa: S112  (a stranger's, or damaged: nobody to answer)
+            except Exception:  # noqa: S112  (unsigned or damaged: there is no sender to answer)
                 continue
             await take(Request(channel, identities, message))
 
@@ -103,7 +103,7 @@ class KernelSockets:
         self._send(request.channel, kind, content, request.message, request.identities)
 
     def publish(self, request: Request | None, kind: str, content: dict[str, Any], **more: Any) -> None:
-        """Tell all clients something, as part of what a request did."""
+        """Publish a message to all clients, as a result of a request."""
         parent = request.message if request is not None else None
         self._send("iopub", kind, content, parent, [kind.encode()], **more)
 
@@ -114,9 +114,9 @@ class KernelSockets:
     def _send(
         self, channel: str, kind: str, content: dict[str, Any], parent: Any, identities: list[bytes], **more: Any
     ) -> str:
-        """Send a message, after those that wait; return its id.
+        """Send a message, after the messages that wait to be sent; return its id.
 
-        Not by `Session.send`, which sends behind the back of the socket: what arrives in that moment would wake nobody.
+        Not by `Session.send`, which bypasses the asyncio socket: a message that arrives then would wake no receiver.
         """
         message = self.session.msg(kind, content=content, parent=parent, **more)
         sent = self._sockets[channel].send_multipart(self.session.serialize(message, identities))
@@ -124,7 +124,7 @@ class KernelSockets:
         return str(message["header"]["msg_id"])
 
     async def close(self) -> None:
-        """Send what waits, and close."""
+        """Send the messages that wait, and close the sockets."""
         for socket in self._sockets.values():
             socket.close(LINGER_MS)
         await asyncio.to_thread(self._context.term)

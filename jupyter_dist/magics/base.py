@@ -73,7 +73,7 @@ class RankMagics(Magics):
         return not any(ACCELERATORS[device["accelerator"]].has_devices for device in devices)
 
     def print_ending(self, group: Group) -> None:
-        """Print what ends a new group with this kernel, and how to keep it."""
+        """Print when a new group ends with this kernel, and how to keep it."""
         if group.model.get("ends_with"):
             print(f"{ending_text(group.model, is_private=False)} {GRACE_VARIABLE}=keep keeps it.")
 
@@ -128,7 +128,7 @@ class RankMagics(Magics):
         for _ in range(ASKS):
             if group.status().ranks[0].state != "idle":
                 break
-            with suppress(TimedOutError):  # a cell has begun there since it said that, perhaps one that does not end
+            with suppress(TimedOutError):  # since that status a cell has begun on it, perhaps an endless one
                 found = group.pull(f"{APPS}.in_use", timeout_seconds=ASK_SECONDS)
                 return App(*found) if found else None
         return app
@@ -181,7 +181,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def joined(values: Iterable[str] | None) -> str | None:
-    """Return what an option with several values was given: `-g 0 1` is `-g 0,1`."""
+    """Join the values of an option: `-g 0 1` is `-g 0,1`."""
     return ",".join(value.strip(",") for value in values) if values else None
 
 

@@ -23,7 +23,7 @@ class DistError(Exception):
 
 
 class CellInterrupted(KeyboardInterrupt):
-    """Raised by Ctrl-C: says what was stopped and what was not."""
+    """Raised by Ctrl-C; the message names what was stopped and what was not."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"\x1b[0;31mKeyboardInterrupt\x1b[0m: {self}"]
@@ -63,7 +63,7 @@ class MagicParser(argparse.ArgumentParser):
 
 
 def takes(make_parser: Callable[[], MagicParser]) -> Callable[[F], F]:
-    """Add what `--help` prints to a magic's docstring, which `%magic?` shows."""
+    """Add the text of `--help` to a magic's docstring, which `%magic?` shows."""
 
     def document(method: F) -> F:
         help_text = make_parser().format_help().rstrip()

@@ -24,7 +24,7 @@ _EXPANDS = re.compile(r"\$\w|\{")  # names in a magic's arguments stand for vari
 
 
 class Places(NamedTuple):
-    """What of a cell runs where."""
+    """The lines of a cell that run in the kernel, and the lines that run on the ranks."""
 
     kernel: list[str]
     ranks: list[str]
@@ -32,7 +32,7 @@ class Places(NamedTuple):
 
 
 def places(lines: list[str], ranks_magic: str) -> Places:
-    """Tell what runs where of a cell that has line magics only, besides comments.
+    """Split a cell that has only line magics and comments into a part for the kernel and a part for the ranks.
 
     Args:
         lines: the cell; lines that run elsewhere are empty in each part, so that line numbers stay.
@@ -70,7 +70,7 @@ def _with(lines: list[str], kinds: list[str]) -> list[tuple[str, str]]:
 
 
 def _why_here(lines: list[str], kinds: list[str], ranks_magic: str) -> str:
-    """Return what to say of magics that run in the kernel alone, where the ranks may be meant."""
+    """Return a message about magics that run only in the kernel, where the user may mean the ranks."""
     said = ""
     code = [line for line, kind in _with(lines, kinds) if kind == "ranks"]
     if code and "kernel" in kinds:

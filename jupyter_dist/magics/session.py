@@ -198,7 +198,7 @@ class Session:
         return bool(group.model["cwd"] == os.path.realpath(os.getcwd()))
 
     def is_same(self, group: Group, fields: dict[str, Any]) -> bool:
-        """Whether a running group is what a start with these fields would give."""
+        """Whether a start with these fields would give a group such as this running one."""
         try:
             self._check_same(group, fields)
         except JupyterDistError:
@@ -222,7 +222,7 @@ class Session:
 
 
 def _interrupted(result: Result) -> CellInterrupted:
-    """Return what happened to a cell that Ctrl-C stopped; a second Ctrl-C ends the wait."""
+    """Return the exception for a cell that Ctrl-C stopped; a second Ctrl-C ends the wait."""
     if not result.done:
         return CellInterrupted(
             "the ranks were interrupted but are still running; see %dist_status, or use %dist_restart"
@@ -250,5 +250,5 @@ def grace_setting() -> float | None:
 
 
 def notebook_path(shell: Any) -> str | None:
-    """Return the notebook of this kernel, if the server or VS Code tells it."""
+    """Return the notebook of this kernel, if the server or VS Code sets it."""
     return os.environ.get("JPY_SESSION_NAME") or shell.user_ns.get("__vsc_ipynb_file__")

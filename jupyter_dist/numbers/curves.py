@@ -35,7 +35,7 @@ class Curve:
     """The numbers of one rank under one name.
 
     Attributes:
-        steps: the step, iteration or epoch of each number; where ranks say none that rises, how many came before it.
+        steps: the step, iteration or epoch of each number; where no printed step rises, the count of numbers before.
         values: the numbers, exactly as printed; in seconds if they have a unit of time.
     """
 
@@ -132,7 +132,7 @@ def _lines(items: Iterable[ViewItem]) -> Iterator[tuple[tuple[int, ...], str]]:
 
 
 def _is_measured_again(found: list[tuple[int | None, float]]) -> bool:
-    """Whether numbers change, or are of a step: `using lr 0.001` says the same each time. nan is equal to nothing."""
+    """Whether numbers change, or are of a step: `using lr 0.001` is the same each time. nan is equal to nothing."""
     return any(step is not None or value != found[0][1] for step, value in found)
 
 

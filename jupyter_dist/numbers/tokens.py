@@ -1,4 +1,4 @@
-"""Parts a line into words and the numbers between them.
+"""Splits a line into words and the numbers between them.
 
 The TypeScript counterpart is labextension/src/model/numbers/numbertokens.ts. Their curves are tested with
 tests/vectors/curves.json.
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     rf"|(?P<number>(?:(?<![\w.)\]])[-+])?{_DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))"
     r"(?P<unit>\s?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![\w/]))?"
 )
-# The libraries of devices by how their names are formed, whoever makes them.
+# Device libraries, matched by the pattern of their names and not by vendor.
 _VERSION = re.compile(
     r"\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*\Z", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600
 
 @dataclass(frozen=True)
 class Token:
-    """What may differ between lines that are alike: a number, a clock (or version, address: no mean), a bar."""
+    """A part that may differ between similar lines: a number, a clock (or version, address: no mean), a bar."""
 
     kind: str
     text: str
@@ -42,13 +42,13 @@ class Token:
 
     @property
     def is_decimal(self) -> bool:
-        """Whether it was written with a fraction, an exponent or a unit, or is nan or inf."""
+        """Whether the number has a fraction, an exponent or a unit, or is nan or inf."""
         special = self.unit or re.search(r"[.eE]", self.text) or not math.isfinite(self.value)
         return self.kind == "number" and bool(special)
 
 
 def tokenize(text: str) -> tuple[tuple[str, ...], tuple[Token, ...]]:
-    """Part a line into words and what is between them."""
+    """Split a line into words and the tokens between them."""
     words: list[str] = []
     tokens: list[Token] = []
     end = 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models import NodeDevice
 
 LIBRARY = "libnvidia-ml.so.1"
-READ_SECONDS = 10.0  # a driver that has to load firmware takes seconds; one that hangs must not keep a node out
+READ_SECONDS = 10.0  # a driver that loads firmware takes seconds; a hanging driver must not keep a node out
 TEXT_BYTES = 96
 
 Read = Callable[[], "list[NodeDevice]"]
@@ -28,7 +28,7 @@ class _Memory(ctypes.Structure):
 
 
 def read_nvml() -> list[NodeDevice]:
-    """Return NVIDIA's devices; none without its driver. It may take seconds."""
+    """Return the NVIDIA devices of this machine; none without the driver. Loading the driver may take seconds."""
     try:
         nvml = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -61,7 +61,7 @@ async def read_devices(read: Read = read_nvml) -> list[NodeDevice]:
 
 
 def visible(devices: list[NodeDevice], environment: Mapping[str, str]) -> list[NodeDevice]:
-    """Return those that this environment leaves to ranks, in its order; parts of devices have their name alone."""
+    """Return the devices that this environment leaves to ranks, in its order; parts of devices have only their name."""
     if not devices:
         return []
     given = accelerators.given_devices(accelerators.OF_NVML, environment, len(devices))

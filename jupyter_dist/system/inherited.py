@@ -1,6 +1,6 @@
-"""What a new process gets from its parent besides arguments, environment, working folder and descriptors.
+"""The attributes a new process inherits besides arguments, environment, working folder and descriptors.
 
-A process may be forked from another one than its parent only if the two would pass on the same.
+A process may be forked from another process than its parent only if both would pass on equal attributes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _FILES = (
 )
 # Variables that name a shell, a terminal, a session or a running test, not what a program should do. A process that has
 # imported modules under other values of these is as good as a new one; it gets the right values before it runs a cell.
-# Those of Jupyter and of this package are for servers and clients. The last two lines are what kernels set for
-# themselves: a group of theirs shares the import with those of programs and of the server.
+# Variables of Jupyter and of this package are for servers and clients. The last two lines are variables that kernels
+# set for themselves: groups of kernels share the import with groups of programs and of the server.
 _OF_A_SESSION = re.compile(
     r"_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|WINDOWID|GPG_TTY|TERM_\w+|SSH_\w+|XDG_SESSION_ID|DBUS_SESSION_BUS_ADDRESS"
     r"|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|STY|TMUX\w*|VSCODE_\w+|JPY_\w+|KERNEL_\w+|PYTEST_\w+"
@@ -46,7 +46,7 @@ _OF_A_SESSION = re.compile(
 
 
 def inherited() -> dict[str, str]:
-    """Return all of it, for this process; equal dictionaries mean equal children."""
+    """Return the attributes that children of this process inherit; equal dictionaries mean equal children."""
     found = {"status": "\n".join(_STATUS.findall((_SELF / "status").read_text()))}
     for name in _FILES:
         with contextlib.suppress(OSError):  # this kernel has no such file, or hides it
@@ -61,7 +61,7 @@ def inherited() -> dict[str, str]:
 
 
 def is_of_a_session(variable: str) -> bool:
-    """Whether an environment variable only tells where a program was started."""
+    """Whether an environment variable only describes where a program was started."""
     return _OF_A_SESSION.fullmatch(variable) is not None
 
 

@@ -13,7 +13,7 @@ async def within(seconds: float | None, awaited: Awaitable[T]) -> T:
     """Return the result of `awaited`, or cancel it after this time.
 
     Use it in place of `asyncio.wait_for`, which loses a cancellation that comes in the same turn of the loop as the
-    result (before Python 3.12): the cancelled task continues, and whoever waits for its end waits forever.
+    result (before Python 3.12): the cancelled task continues, and a wait for its end never returns.
 
     Raises:
         asyncio.TimeoutError: there was no result in this time.
@@ -30,4 +30,4 @@ async def within(seconds: float | None, awaited: Awaitable[T]) -> T:
             future.cancel()
             await asyncio.wait((future,))  # it cleans up
         if not future.cancelled():
-            future.exception()  # if the caller was cancelled, nobody else asks for it
+            future.exception()  # if the caller was cancelled, it is retrieved only here

@@ -19,12 +19,12 @@ def is_short() -> bool:
 
 
 def own_bytes() -> int:
-    """Return the memory of this process that no other process shares; 0 if the kernel does not tell."""
+    """Return the memory of this process that no other process shares; 0 if the kernel does not report it."""
     return _mapped_bytes("self", "Private_")
 
 
 def proportional_bytes(pid: int) -> int:
-    """Return the memory of a process, of which what n processes share counts as an n-th; 0 if it is gone."""
+    """Return the memory of a process, where memory that n processes share counts as an n-th; 0 if it has ended."""
     return _mapped_bytes(str(pid), "Pss:")
 
 

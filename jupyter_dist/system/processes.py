@@ -26,7 +26,7 @@ _TELLS_CHILDREN = os.path.exists("/proc/thread-self/children")
 CLEANER_SECONDS = 1.0
 END_SECONDS = 5.0
 
-# They exit when the last process that uses them has ended, and remove what it left in /dev/shm.
+# They exit when the last process that uses them has ended, and remove its files from /dev/shm.
 _CLEANER_CODE = re.compile(rb"from [\w.]*\bresource_tracker import main; ?main\(")  # multiprocessing, loky
 _CLEANER_PROGRAM = b"torch_shm_manager"
 
@@ -43,7 +43,7 @@ class Process(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it only waits to be reaped. While other threads end, it still has its memory, and its devices'."""
+        """Whether the process only waits to be reaped. While other threads end, it still holds memory and devices."""
         return self.state in "ZX" and self.num_threads <= 1
 
 
@@ -149,7 +149,7 @@ def _children_of_thread(pid: int, thread: str) -> list[int]:
 
 
 def command_line(pid: int) -> list[bytes]:
-    """Return the arguments it was started with; empty if it has ended."""
+    """Return the arguments of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError:
@@ -157,7 +157,7 @@ def command_line(pid: int) -> list[bytes]:
 
 
 def name_of(pid: int) -> str:
-    """Return the name that ps shows; empty if it is gone."""
+    """Return the name of a process as ps shows it; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
@@ -165,13 +165,13 @@ def name_of(pid: int) -> str:
 
 
 def is_exiting(pid: int) -> bool:
-    """Whether it has released its memory, which an exit does before the process becomes a zombie."""
+    """Whether a process has released its memory: an exiting process does so before it becomes a zombie."""
     usage = usage_of(pid)
     return usage is None or usage[0] == 0
 
 
 def usage_of(pid: int) -> tuple[int, float] | None:
-    """Return its memory in bytes and its CPU time in seconds; None if it is gone."""
+    """Return the memory of a process in bytes and its CPU time in seconds; None if it has ended."""
     try:
         resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -181,9 +181,9 @@ def usage_of(pid: int) -> tuple[int, float] | None:
 
 
 def is_same(pid: int, started: int) -> bool:
-    """Whether the process with that pid is still the one that started then, and has not ended.
+    """Whether the process with this pid still runs and started at this time.
 
-    What cannot be read now, because this process has no descriptors left, is not taken for ended.
+    A process that cannot be read, because this process has no descriptors left, counts as running.
     """
     try:
         process = _read(pid)
@@ -208,7 +208,7 @@ def die_with(parent: int, sig: signal.Signals = signal.SIGKILL) -> None:
 
 
 def show_as(arguments: list[str]) -> None:
-    """Have ps show these arguments, if they take no more space than those that the process was started with."""
+    """Have ps show these arguments, if they take no more space than the original arguments."""
     fields = Path("/proc/self/stat").read_text(errors="replace").rpartition(")")[2].split()
     start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end
     text = b"".join(os.fsencode(argument) + b"\0" for argument in arguments)
@@ -227,7 +227,7 @@ def reap(known: Collection[int] = ()) -> None:
 
 
 def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
-    """Signal a process only if it is still the one that started then; return whether it was."""
+    """Signal the process with this pid if it started at this time; return whether it did."""
     try:
         fd = os.pidfd_open(pid)  # a later process with this pid is another one
     except OSError:
@@ -244,7 +244,7 @@ def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
 
 
 def removes_shared_memory(pid: int) -> bool:
-    """Whether it only waits to remove what its users leave in /dev/shm (Python's resource tracker)."""
+    """Whether a process exists only to remove its users' files from /dev/shm (Python's resource tracker)."""
     arguments = command_line(pid)
     if not arguments:
         return False

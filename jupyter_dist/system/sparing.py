@@ -1,4 +1,4 @@
-"""Limits what a log on disk can grow to: an error that another process causes many times is written a few times."""
+"""Limits the growth of a log on disk: an error that another process causes many times is written a few times."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter
 
 IN_FULL = 10
 MAX_TEXT = 4000
-MAX_PLACES = 1000  # of which it is counted how often they log
+MAX_PLACES = 1000  # lines of code whose records are counted
 
 
 class Sparing(logging.Filter):
-    """Passes what a line of code logs the first times, then the 16th, 32nd, 64th ... time, with that number."""
+    """Passes the first records of a line of code, then the 16th, 32nd, 64th ... one, with its number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def log_sparingly(level: int = logging.WARNING) -> None:
 
 
 def _place(record: logging.LogRecord) -> tuple[object, ...]:
-    """Return which line of code logs, and which one has raised what it logs."""
+    """Return the line of code that logs, and the line that raised the logged exception."""
     kind, _, traceback = record.exc_info or (None, None, None)
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next

@@ -10,7 +10,7 @@ from typing import Any
 
 # In order: colors; commands with text of any length (title, clipboard, links), with their end if it is there; commands
 # with parameters; other sequences that start with ESC; single controls of 7 and 8 bits, except \t, \n and \r,
-# and those that change the order in which characters are shown, so that a line reads as another one.
+# and controls that change the order in which characters are shown, so that a line reads as another one.
 _CONTROLS = re.compile(
     r"(\x1b\[[0-9;:]*m)"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"
@@ -46,7 +46,7 @@ class TerminalFile:
 
 
 def filtered(file: Any) -> Any:
-    """Return the file, or where it is a terminal one that filters what is written to it."""
+    """Return the file; for a terminal, return a file that filters the text written to it."""
     is_terminal = getattr(file, "isatty", lambda: False)()  # programs replace stdout by whatever has `write`
     return TerminalFile(file) if is_terminal and not isinstance(file, TerminalFile) else file
 

@@ -1,4 +1,4 @@
-"""One cell of a client: its magics, its code on ranks, what is shown of them, and what they ask for. Blocking."""
+"""Runs a cell of a client: its magics, its code on ranks, their output, and their requests for input. Blocking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .lines import KernelMagics, parts
 from .outputs import PRINTED, PlainOutputs, StreamFile, error_content
 from .session import CELL, KernelSession
 
-# What a client says of a cell: `allow_stdin`, `silent`, `store_history`, and of a page its notebook and its cell.
+# The options of an execute_request: `allow_stdin`, `silent`, `store_history`; from a page, also its notebook and cell.
 Fields = dict[str, Any]
 Counted = Callable[[int], None]
 
@@ -27,10 +27,10 @@ EXPRESSIONS_SECONDS = 10.0  # an idle rank answers at once
 
 
 class CellRunner:
-    """Runs in a thread of its own; `interrupt` and `answer` are called from others.
+    """Runs a cell in a thread; other threads call `interrupt` and `answer`.
 
-    The thread of a cell that the user has given up keeps running beside the next cell's, so neither may change what the
-    other uses.
+    The thread of a cell that the user has given up keeps running beside the next cell's thread, so neither may change
+    the objects that the other uses.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class CellRunner:
         self._is_interrupted = False
         self.show: PlainOutputs | BundleOutputs | None = None
         self._ranks = "all"
-        self._first_rank = 0  # of those that it ran on
+        self._first_rank = 0  # of the ranks that the cell ran on
         self._is_shown = False  # by a page, with its error
         self.fields: Fields = {}
         self.count: int | None = None  # the ranks' execution count
 
     def run(self, code: str, fields: Fields, *, ranks: str, page: str | None, counted: Counted) -> dict[str, Any]:
-        """Run the cell; return the content of its reply, which is `ok` or says what was wrong.
+        """Run the cell; return the content of its reply, which is `ok` or describes the error.
 
-        `page` is the comm of the page that shows the output of ranks; None: the client does not.
+        `page` is the comm of the page that shows the output of ranks; None: the client shows no ranks.
         """
         self._counted, self._ranks = counted, ranks
         self._page = page
@@ -76,7 +76,7 @@ class CellRunner:
         return {"status": "ok", "payload": [], "user_expressions": self._evaluated(fields.get("user_expressions"))}
 
     def _evaluated(self, expressions: object) -> dict[str, Any]:
-        """Return what the client asks for beside the output, from the first rank: by name, a display or an error."""
+        """Return the values of the request's `user_expressions` on the first rank: by name, a display or an error."""
         if not isinstance(expressions, dict) or not expressions:
             return {}
         code = f'__import__("json").dumps(__import__("IPython").get_ipython().user_expressions({expressions!r}))'
@@ -124,7 +124,7 @@ class CellRunner:
             raise DistError(f"The cell was interrupted before {what} began.")
 
     def begun(self, execution: Execution) -> None:
-        """Take what runs on ranks now, for the cell or for one of its magics: it is what an interrupt means."""
+        """Note the execution that runs now, for the cell or for one of its magics: an interrupt stops it."""
         self._execution = execution
         if self._is_interrupted:
             self.interrupt()
@@ -150,7 +150,7 @@ class CellRunner:
             self.emit("comm_msg", {"comm_id": self._page, "data": data})
 
     def _ask_for(self, result: Result) -> None:
-        """Ask the client, once the ranks that ask the same have had time to do so; one question at a time."""
+        """Ask the client for input, after a delay in which other ranks can ask the same; one question at a time."""
         before, self._asked = self._asked, result.asking
         if self._question is not None and any(_includes(asked, self._question) for asked in result.asking):
             return

@@ -45,13 +45,13 @@ class KernelMagics(DistMagics):
         method(*arguments)
 
     def help_of(self, name: str) -> str | None:
-        """Return what `%name?` shows; None if it is not one of ours."""
+        """Return the help text of `%name?`; None for a magic of another package."""
         method = self.magics["line"].get(name) or self.magics["cell"].get(name)
         return None if method is None else str(method.__doc__)
 
 
 class Parts(NamedTuple):
-    """A cell, parted into what the kernel answers and what ranks run."""
+    """A cell in two parts: the magics that the kernel runs, and the code that ranks run."""
 
     lines: list[tuple[str, str]]  # line magics and their arguments
     cell: tuple[str, str] | None  # a cell magic around the code

@@ -1,4 +1,4 @@
-"""From a growing result to a kernel's output messages, for clients that know nothing of ranks."""
+"""From a growing result to a kernel's output messages, for clients that cannot show ranks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CellStdout(io.TextIOBase):
         self._log = log
 
     def write(self, text: str) -> int:
-        """Send it for the cell that prints it; what is printed by no cell goes to the kernel's log."""
+        """Send the text as output of the cell that prints it; text from outside of cells goes to the kernel's log."""
         return (PRINTED.get() or self._log).write(text)
 
     def flush(self) -> None:
@@ -77,7 +77,7 @@ class PlainOutputs:
         self._late: LateDisplays | None = None  # once the cell has ended
 
     def __call__(self, result: Result) -> None:
-        """Send what is new."""
+        """Send the output that was added since the last call."""
         if self._late is not None:
             self._late.update(result, self.emit)
             return
@@ -117,7 +117,7 @@ class PlainOutputs:
         return False
 
     def _send(self, result: Result, new: dict[int, list[OutputLine]], items: dict[str, ViewItem]) -> None:
-        """Send equal lines once, up to where ranks differ; then those of each set of ranks separately."""
+        """Send equal lines once, up to where ranks differ; then the lines of each set of ranks separately."""
         same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
         if same:
             self._send_lines(result, format_ranks(new), next(iter(new.values()))[:same], items)
@@ -186,7 +186,7 @@ class LateDisplays:
         self._shown = {display_id: self._found(result, display_id) for display_id in self._places}
 
     def update(self, result: Result, emit: Emit) -> None:
-        """Send those that have changed."""
+        """Send the displays that have changed."""
         for display_id, shown in self._shown.items():
             found = self._found(result, display_id)
             if found and found != shown:
@@ -194,7 +194,7 @@ class LateDisplays:
                 emit("update_display_data", _content(joined(found), self._places[display_id][0], display_id))
 
     def _found(self, result: Result, display_id: str) -> dict[str, Output]:
-        """Return what ranks show there now, by ranks."""
+        """Return the current outputs in the place of this display, by ranks."""
         ranks, place = self._places[display_id]
         found: list[tuple[int, Output]] = []
         for rank in expand_ranks(ranks):
@@ -212,7 +212,7 @@ def _displays_of(result: Result, rank: int) -> list[ViewItem]:
 
 
 def joined(outputs: dict[str, Output]) -> Output:
-    """Return one output for all ranks; where they differ, each under a label."""
+    """Merge the outputs of all ranks into one; where they differ, each stands under a label."""
     if len(outputs) == 1:
         return next(iter(outputs.values()))
     data: dict[str, Any] = {
@@ -261,7 +261,7 @@ def _lines(result: Result, rank: int) -> Iterator[OutputLine]:
 
 
 def error_content(result: Result) -> dict[str, Any] | None:
-    """Return what a kernel says of a cell that failed: the first rank's traceback, and who failed besides."""
+    """Return the content of a failed cell's error message: the first rank's traceback, and the other failed ranks."""
     if result.ok:
         return None
     failed = sorted(

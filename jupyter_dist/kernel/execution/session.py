@@ -1,4 +1,4 @@
-"""The group of a kernel *Ranks*: found by what this process is told, else started."""
+"""The group of a kernel *Ranks*: found from the environment, the kernel's last run or the notebook, else started."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RunningCell(Protocol):
     emit: Emit
 
     def begun(self, execution: Execution) -> None:
-        """Take what runs on ranks now."""
+        """Note the execution that runs now."""
 
     def follow(self, execution: Execution) -> Result:
         """Show an execution until it ends."""
@@ -73,7 +73,7 @@ class KernelSession(Session):
             self._memory.write(self._group.id)
 
     def _sentence(self, group: Group) -> str:
-        """Return what the first cell says of a group that was there already."""
+        """Return the message that the first cell shows about a group that already exists."""
         told = self._memory.take_message()
         if self._told == group.id:
             return told
@@ -91,7 +91,7 @@ class KernelSession(Session):
         return group, started
 
     def restart(self) -> None:
-        """Have the ranks restarted, without waiting for the new ones; the next process of the kernel says so."""
+        """Have the ranks restarted, without waiting for the new ones; the kernel's next process reports the restart."""
         if (group := self.group_if_any()) is None:
             return
         try:
@@ -110,7 +110,7 @@ class KernelSession(Session):
     def run(
         self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
     ) -> Result:
-        """Run a cell; output is shown by the kernel unless `show` says otherwise."""
+        """Run a cell; the kernel shows its output unless `show` is False or a function."""
         cell = CELL.get()
         if show is not True or cell is None:
             return super().run(code, ranks, show=show, **fields)
@@ -146,7 +146,7 @@ class KernelSession(Session):
         return None
 
     def _found(self, name: str | None = None) -> Group:
-        """Find the group: the variable's, the kernel's last one, the notebook's, or the only one that is nobody's."""
+        """Find the group: the variable's, the kernel's last one, the notebook's, or the only one without an owner."""
         living = self._living()
         by_id = {group.id: group for group in living.values()}
         wanted = name or os.environ.get(GROUP_VARIABLE)
@@ -168,7 +168,7 @@ def _show_again(outputs: PlainOutputs | BundleOutputs, result: Result) -> None:
 
 
 class RestartFile:
-    """What the next process of this kernel must know, in a file named after the connection file.
+    """A file for the next process of this kernel, named after the connection file: the group and a message.
 
     Clients restart a kernel by ending its process and starting another with the same connection file.
     """
@@ -181,7 +181,7 @@ class RestartFile:
         self.group, self._message = self._read()
 
     def write(self, group: str, message: str = "") -> None:
-        """Note the group, and what the next process is to say."""
+        """Store the group, and the message that the next process shows."""
         self.group = group
         with contextlib.suppress(OSError):  # the next process looks for a group as the first did
             make_folder(self._path.parent)
@@ -189,7 +189,7 @@ class RestartFile:
             self._path.write_text(json.dumps(noted))
 
     def take_message(self) -> str:
-        """Return what the process before this one left to say; once."""
+        """Return the message of the previous process, and remove it from the file."""
         message, self._message = self._message, ""
         if message:
             self.write(self.group)
@@ -230,7 +230,7 @@ def _started(group: Group) -> str:
 
 
 def _prune(folder: Path) -> None:
-    """Remove what kernels left that were killed and not started again: their connection files are gone."""
+    """Remove the files of kernels that were killed and not started again: their connection files are gone."""
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError):
             if not Path(json.loads(path.read_text())["connection_file"]).exists():

@@ -35,7 +35,7 @@ class DipCommands(Protocol):
 
 
 class Dipper:
-    """The group of this notebook, whichever it is at the time of a call. Other attributes are those of `Group`.
+    """The group of this notebook, looked up at each call. Other attributes come from `Group`.
 
     Ddip's methods name ranks by their GPUs; on CPU these are the numbers of the ranks.
     """
@@ -59,7 +59,7 @@ class Dipper:
         return ",".join(map(str, self.ddp_group))
 
     def info(self) -> str:
-        """Return what `%makedip -i` prints."""
+        """Return the output of `%makedip -i`."""
         return self._magics.info()
 
     def meminfo(self) -> dict[int, list[int]] | None:
@@ -113,7 +113,7 @@ class Dipper:
         self._magics.on_app(f"call({cmd!r})")
 
     def set_verbose(self, verbose: bool) -> None:
-        """Tell the app whether to print what it does."""
+        """Set whether the app prints its actions."""
         self._magics.on_app(f"set_verbose({verbose!r})")
 
     def _ranks(self, gpus: Iterable[int]) -> str:

@@ -221,7 +221,7 @@ class DistMagics(RankMagics):
     @sentences
     @takes(compare_parser)
     def dist_compare(self, line: str) -> None:
-        """Show what of a variable differs on which ranks, by how much, and what could not be compared."""
+        """Show which parts of a variable differ on which ranks, by how much, and which could not be compared."""
         options = compare_parser().parse(line)
         group = self.group_if_any()
         if group is not None:

@@ -106,7 +106,7 @@ def timeline_line(cell: Execution) -> str:
 
 
 def _seconds(cell: Execution) -> str:
-    """Return how long it took on its ranks; a range if they differ."""
+    """Return how long a cell took on its ranks; a range if they differ."""
     by_rank = sorted((seconds, rank) for rank, seconds in cell["rank_seconds"].items())
     if not by_rank:
         return ""

@@ -21,7 +21,7 @@ def group_places(runtime_dir: str) -> list[Path]:
 
 def may_have_groups(runtime_dir: str) -> bool:
     """Whether there is a directory of any group, which may run or have left its logs. False is certain."""
-    # The server takes a place beside one that another user has taken.
+    # If another user has taken the place, the server takes a place beside it.
     places = {
         beside for place in group_places(runtime_dir) for beside in (place, *place.parent.glob(f"{place.name}-*"))
     }

@@ -1,4 +1,4 @@
-"""Folders that other users cannot enter, and whether others can put something else in a folder's place."""
+"""Private folders, and a check whether other users can replace a folder or one above it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LOCAL_GROUPS = Path("/etc/group")
 def make_folder(path: Path) -> None:
     """Create a folder for this user alone, and those above it that are missing; do nothing if it exists.
 
-    With `mkdir(parents=True)` the folders above are as open as the umask says, and who may write there can replace it.
+    `mkdir(parents=True)` would create the folders above with the permissions that the umask allows, and users who may
+    write there could replace the folder.
     Raises OSError.
     """
     try:
@@ -32,7 +33,9 @@ def make_folder(path: Path) -> None:
 
 
 def open_above(path: Path) -> tuple[Path, str] | None:
-    """Return the first folder above a path in which others can replace it or what leads to it, and who; None: nobody.
+    """Return the first folder above a path in which other users can replace the path or its parents, and which users.
+
+    None if there is no such folder.
 
     Root and the owners of these folders are trusted.
     """
