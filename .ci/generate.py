@@ -21,7 +21,7 @@ from jupyter_dist.protocol import (
     states,
 )
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, types_in
+from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.operations import API_VERSION
 
@@ -88,7 +88,7 @@ def typescript() -> str:
 
 
 def _interface(model: Any) -> str:
-    lines = [f"/** {model.__doc__} */", f"export interface I{model.__name__} {{"]
+    lines = [f"/** {model.__doc__} */", f"export interface I{schema_name(model)} {{"]
     for name, (hint, is_required) in fields_of(model).items():
         field = get_args(hint)[-1] if get_origin(hint) is Annotated else Field()
         if field.description and not field.name:
@@ -104,7 +104,7 @@ def _type(hint: Any) -> str:
     plain = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "unknown"}
     if hint in plain:
         return plain[hint]
-    return f"I{hint.__name__}" if is_typeddict(hint) else _composed(hint, get_origin(hint), get_args(hint))
+    return f"I{schema_name(hint)}" if is_typeddict(hint) else _composed(hint, get_origin(hint), get_args(hint))
 
 
 def _composed(hint: Any, origin: Any, inner: tuple[Any, ...]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
-from jupyter_dist.protocol.schemas import fields_of
+from jupyter_dist.protocol.schemas import fields_of, schema_name
 
 API = Path(__file__).parents[1] / "labextension" / "src" / "services" / "rest" / "api.ts"
 
@@ -52,7 +52,7 @@ SCRIPT_TYPES = {str: "string", int: "number"}
 def api_source() -> str:
     """Return the source of api.ts."""
     operations = [operation for operation in OPERATIONS if operation.name not in NO_METHOD]
-    models = {model.__name__ for each in operations for model in _models(each)}
+    models = {schema_name(model) for each in operations for model in _models(each)}
     imports = ",\n  ".join(f"I{name}" for name in sorted(models))
     return HEAD.format(imports=imports) + "".join(_method(operation) for operation in operations) + "}\n"
 
@@ -79,7 +79,7 @@ def _method(operation: Operation) -> str:
         given = fields_of(model)
         if given:
             is_required = any(is_needed for _, is_needed in given.values())
-            arguments.append(f"{kind}: I{model.__name__}{'' if is_required else ' = {}'}")
+            arguments.append(f"{kind}: I{schema_name(model)}{'' if is_required else ' = {}'}")
         fields.append(kind if given else f"{kind}: {{}}")
     retries = ""
     if operation.is_keyed:
@@ -87,7 +87,7 @@ def _method(operation: Operation) -> str:
         arguments.append("retries?: IRetries")
         retries = ", retries"
     model = operation.answer.model
-    answer = f"I{model.__name__}" if model in _models(operation) else "object"
+    answer = f"I{schema_name(model)}" if model in _models(operation) else "object"
     head = f"  {_camel(operation.name)}({', '.join(arguments)}): Promise<{answer}> {{\n"
     return f"{comment}{head}    return this.ask({{ {', '.join(fields)} }}{retries});\n  }}\n"
 

@@ -23,7 +23,7 @@ from jupyter_dist.cli.commands.machine.mcp import Mcp
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.extension import OURS
 from jupyter_dist.protocol import machine, models, requests
-from jupyter_dist.protocol.schemas import object_schema
+from jupyter_dist.protocol.schemas import object_schema, schema_name
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
@@ -69,9 +69,9 @@ def link_model(app: Sphinx, _env: Any, node: Any, text: Any) -> Any:
     source = {own.__name__: own for own in (models, machine, requests)}.get(module)
     if source is None or not hasattr(source, name):
         return None
-    if name not in openapi()["components"]["schemas"]:
+    if (schema := schema_name(getattr(source, name))) not in openapi()["components"]["schemas"]:
         return text
-    return make_refnode(app.builder, node["refdoc"], "reference/http", f"schema-{name.lower()}", text)
+    return make_refnode(app.builder, node["refdoc"], "reference/http", f"schema-{schema.lower()}", text)
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:

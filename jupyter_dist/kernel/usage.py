@@ -35,7 +35,7 @@ class Usage:
         }
 
 
-def local_pids(group: models.Group) -> list[int]:
+def local_pids(group: models.GroupModel) -> list[int]:
     """Return the processes of a group's ranks that run on this machine."""
     if group["nodes"]:
         return []

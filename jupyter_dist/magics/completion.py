@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.protocol.models import Completion
+from jupyter_dist.protocol.models import CompletionModel
 from jupyter_dist.protocol.ranks import parse_ranks
 
 from .automode import AutoMode, goes_to_ranks
@@ -70,13 +70,13 @@ class RankNames:
         self._names = [name for name in matches if name.isidentifier() and name not in python]
         return self._names
 
-    def _ask(self, group: Group, rank: int, place: CellTarget) -> Completion | None:
+    def _ask(self, group: Group, rank: int, place: CellTarget) -> CompletionModel | None:
         with contextlib.suppress(JupyterDistError):
             found: Completion = group.complete(place.code, place.cursor_pos, rank).model
             return found
         return None
 
-    def _remembered(self, place: CellTarget) -> Completion:
+    def _remembered(self, place: CellTarget) -> CompletionModel:
         word = _NAME.search(place.code[: place.cursor_pos])
         matches = [name for name in self._names if word is not None and name.startswith(word[0])]
         start = place.cursor_pos - len(word[0] if word else "")

@@ -18,17 +18,17 @@ class CurveOfRank(TypedDict):
     values: Annotated[list[float | None], Field("As printed, in seconds if with a unit of time; null is nan or inf.")]
 
 
-class Curve(TypedDict):
+class CurveModel(TypedDict):
     """The numbers of all ranks under one name."""
 
     name: str
     ranks: list[CurveOfRank]
 
 
-class Curves(TypedDict):
+class CurvesModel(TypedDict):
     """The curves of an execution, in the order in which they appeared."""
 
     execution_id: str
-    curves: list[Curve]
+    curves: list[CurveModel]
     left_out: Annotated[int, Field("How many numbers are not listed, the last of all; the file has them.")]
     unread_bytes: Annotated[int, Field("Of the log, in the middle of a very long output; their numbers are missing.")]

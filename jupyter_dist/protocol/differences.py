@@ -64,7 +64,7 @@ class Variable(TypedDict):
     missing: Annotated[RankSet, Field("Ranks that do not have it.")]
 
 
-class Variables(TypedDict):
+class VariablesModel(TypedDict):
     """The variables that cells made on ranks."""
 
     ranks: Annotated[RankSet, Field("Those that answered.")]
@@ -107,7 +107,7 @@ class NotCompared(TypedDict):
     why: Annotated[str, Field("A reason, as `it is on the meta device, without numbers`.")]
 
 
-class Comparison(TypedDict):
+class ComparisonModel(TypedDict):
     """In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ."""
 
     name: Annotated[str, Field("As it was asked for.")]
@@ -169,7 +169,7 @@ class DriftCell(TypedDict):
     uses: Annotated[list[str], Field("The `execution_id` of offered ones before it that set or change what it reads.")]
 
 
-class Drift(TypedDict):
+class DriftModel(TypedDict):
     """Which version of which cell ran on which ranks since the last restart, in the order to run them again."""
 
     generation: Annotated[int, Field("That of the group.")]

@@ -41,7 +41,7 @@ class Device(TypedDict):
     processes: list[DeviceProcess]
 
 
-class Host(TypedDict):
+class HostModel(TypedDict):
     """The machine that the server runs on."""
 
     cpu_percent: float
@@ -55,7 +55,7 @@ class Devices(TypedDict):
     """Devices and host."""
 
     devices: list[Device]
-    host: Host
+    host: HostModel
     processes_hidden: Annotated[bool, Field("Whether other users have processes on the devices.")]
     problems: Annotated[list[str], Field("A sentence for each kind of device that could not be read.")]
 
@@ -106,7 +106,7 @@ class MemorySample(TypedDict):
     seen_at: NotRequired[float]
 
 
-class Samples(TypedDict):
+class SamplesModel(TypedDict):
     """The last minutes of a group's memory, newest last."""
 
     samples: list[MemorySample]
@@ -170,7 +170,7 @@ class HistoryCell(TypedDict):
     code: str
 
 
-class History(TypedDict):
+class HistoryModel(TypedDict):
     """The cells that ran on a group, whoever ran them, oldest first."""
 
     cells: list[HistoryCell]
@@ -197,7 +197,7 @@ class LauncherStatus(TypedDict):
     options: list[LauncherOption]
 
 
-class Launchers(TypedDict):
+class LaunchersModel(TypedDict):
     """All launchers."""
 
     launchers: list[LauncherStatus]

@@ -8,10 +8,10 @@ from .field import Field
 from .machine import Devices, MemorySample
 from .models import (
     ErrorBody,
-    Execution,
-    Group,
+    ExecutionModel,
+    GroupModel,
     LogRecord,
-    Rank,
+    RankModel,
     ViewChange,
 )
 from .requests import MAX_GROUP_RANKS, CommRequest, RunRequest
@@ -35,7 +35,7 @@ class GroupChange(TypedDict):
 
     id: str
     fields: Annotated[dict[str, Any], Field("Fields of Group with their new values, without `ranks`.")]
-    ranks: Annotated[list[Rank], Field("The ranks that changed, whole.")]
+    ranks: Annotated[list[RankModel], Field("The ranks that changed, whole.")]
 
 
 class ChangesMessage(TypedDict):
@@ -43,7 +43,7 @@ class ChangesMessage(TypedDict):
 
     type: Literal["changes"]
     seq: Annotated[int, Field("Counts these messages; the first, 1, has all groups whole.")]
-    groups: Annotated[list[Group], Field("Groups that are new, or have another number of ranks.")]
+    groups: Annotated[list[GroupModel], Field("Groups that are new, or have another number of ranks.")]
     changes: Annotated[list[GroupChange], Field("Groups that the client has.")]
     order: NotRequired[Annotated[list[str], Field("The ids of all groups, oldest first, if one came or went.")]]
 
@@ -53,7 +53,7 @@ class ExecutionMessage(TypedDict):
 
     type: Literal["execution"]
     group: str
-    execution: Execution
+    execution: ExecutionModel
 
 
 class SubmittedMessage(TypedDict):
@@ -61,7 +61,7 @@ class SubmittedMessage(TypedDict):
 
     type: Literal["submitted"]
     key: str
-    execution: Execution
+    execution: ExecutionModel
 
 
 class ViewMessage(TypedDict):

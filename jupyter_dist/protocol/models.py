@@ -49,7 +49,7 @@ class Accelerator(TypedDict):
     backends: Annotated[list[str], Field("Backends for its groups; the first is the default.")]
 
 
-class Environment(TypedDict):
+class EnvironmentModel(TypedDict):
     """A Python in which groups can be started."""
 
     name: str
@@ -83,7 +83,7 @@ class RankExit(TypedDict):
     peak_bytes: NotRequired[Annotated[int | None, Field("Its peak resident memory.")]]
 
 
-class Rank(TypedDict):
+class RankModel(TypedDict):
     """One rank of a group."""
 
     rank: int
@@ -113,7 +113,7 @@ class NodeDevice(TypedDict):
     memory_bytes: Annotated[int | None, Field("All that it has.")]
 
 
-class Node(TypedDict):
+class NodeModel(TypedDict):
     """One machine of a group over several machines."""
 
     node: Annotated[int, Field("Its number, torchrun's GROUP_RANK.")]
@@ -132,7 +132,7 @@ class Node(TypedDict):
     memory_bytes: NotRequired[Annotated[int | None, Field("The memory of the machine.")]]
 
 
-class Allocation(TypedDict):
+class AllocationModel(TypedDict):
     """The nodes that a launcher has asked its engine for, for one group."""
 
     launcher: str
@@ -156,7 +156,7 @@ class EndsWith(TypedDict):
     at: Annotated[float | None, Field("When it ends, because the last of them has ended.")]
 
 
-class Group(TypedDict):
+class GroupModel(TypedDict):
     """A group of ranks."""
 
     id: str
@@ -176,13 +176,15 @@ class Group(TypedDict):
     lease_seconds: float | None
     ends_with: NotRequired[Annotated[EndsWith | None, Field("The processes that it ends with; null: it outlives all.")]]
     protocol: Annotated[int, Field("What its agent speaks.")]
-    ranks: list[Rank]
+    ranks: list[RankModel]
     launcher: NotRequired[Annotated[str, Field("What starts its node agents; `local`: there are none.")]]
-    nodes: NotRequired[Annotated[list[Node], Field("Its machines; empty for a group on the server's machine alone.")]]
+    nodes: NotRequired[
+        Annotated[list[NodeModel], Field("Its machines; empty for a group on the server's machine alone.")]
+    ]
     join: NotRequired[
         Annotated[str | None, Field("The command to run on each machine that is missing; null if none is.")]
     ]
-    allocation: NotRequired[Annotated[Allocation | None, Field("Of its nodes; null without an engine.")]]
+    allocation: NotRequired[Annotated[AllocationModel | None, Field("Of its nodes; null without an engine.")]]
     running: Annotated[list[str], Field("Executions.")]
     queued: Annotated[list[str], Field("Executions.")]
 
@@ -273,7 +275,7 @@ class CommTaken(TypedDict):
     waits: Annotated[bool, Field("Whether its rank runs a cell, and handles the message afterwards.")]
 
 
-class Execution(TypedDict):
+class ExecutionModel(TypedDict):
     """One cell that is queued, running or done on a set of ranks."""
 
     id: str
@@ -306,7 +308,7 @@ class Execution(TypedDict):
     asking: NotRequired[Annotated[list[InputPrompt], Field("What its ranks ask for, while they wait for an answer.")]]
 
 
-class Elided(TypedDict):
+class ElidedModel(TypedDict):
     """How much is left out of a view; it is in the log."""
 
     bytes: int
@@ -320,7 +322,7 @@ class ViewItem(TypedDict):
     seq: int
     ranks: RankSet
     output: NotRequired[Output]
-    elided: NotRequired[Elided]
+    elided: NotRequired[ElidedModel]
 
 
 class ViewChange(ViewItem):
@@ -330,15 +332,15 @@ class ViewChange(ViewItem):
     append: NotRequired[Annotated[str, Field("Text to add to the item's stream, instead of `output`.")]]
 
 
-class View(TypedDict):
+class ViewModel(TypedDict):
     """An execution and the folded output of its ranks."""
 
-    execution: Execution
+    execution: ExecutionModel
     seq: int
     items: list[ViewItem]
 
 
-class Completion(TypedDict):
+class CompletionModel(TypedDict):
     """Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters."""
 
     matches: list[str]
@@ -395,7 +397,7 @@ class SavedItem(TypedDict):
 
     ranks: RankSet
     output: NotRequired[Output]
-    elided: NotRequired[Elided]
+    elided: NotRequired[ElidedModel]
     part: NotRequired[
         Annotated[int, Field("Instead of `output`: the cell's output so many after the bundle's has it.")]
     ]
@@ -465,10 +467,10 @@ class Versions(TypedDict):
     api: int
 
 
-class Environments(TypedDict):
+class EnvironmentsModel(TypedDict):
     """All environments, and the default for a start."""
 
-    environments: list[Environment]
+    environments: list[EnvironmentModel]
     default: str
 
 
@@ -479,7 +481,7 @@ class Nothing(TypedDict):
 class Groups(TypedDict):
     """All groups, oldest first."""
 
-    groups: list[Group]
+    groups: list[GroupModel]
 
 
 class Shutdown(TypedDict):
@@ -502,7 +504,7 @@ class FreedBytes(TypedDict):
     freed_bytes: dict[str, int]
 
 
-class Executions(TypedDict):
+class ExecutionsModel(TypedDict):
     """The executions of a group, newest last."""
 
-    executions: list[Execution]
+    executions: list[ExecutionModel]

@@ -29,9 +29,14 @@ _PLAIN: dict[Any, Schema] = {
 }
 
 
+def schema_name(model: Any) -> str:
+    """Return a TypedDict's name in the API: the suffix Model only tells it apart from Python's classes."""
+    return str(model.__name__).removesuffix("Model")
+
+
 def ref(model: Any) -> Schema:
     """Return a reference to a type of `models`, for answers."""
-    return {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"$ref": f"#/components/schemas/{schema_name(model)}"}
 
 
 def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
@@ -97,7 +102,7 @@ def body_schema(model: Any) -> Schema:
 def components() -> dict[str, Schema]:
     """Return every type of `models` and `messages`, by name."""
     named = {
-        model.__name__: object_schema(model)
+        schema_name(model): object_schema(model)
         for module in (models, machine, memory, differences, curves, *WITH_OPERATIONS, messages)
         for model in types_in(module)
     }

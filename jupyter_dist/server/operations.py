@@ -25,7 +25,7 @@ class ServerOperations:
         """Return the versions."""
         return {"jupyter_dist": self._version, "protocol": PROTOCOL_VERSION, "api": API_VERSION}
 
-    async def environments(self) -> models.Environments:
+    async def environments(self) -> models.EnvironmentsModel:
         """Return all environments, probed."""
         environments = await self._manager.environments.all()
         shown = [environment.to_dict() for environment in environments]
@@ -40,7 +40,7 @@ class ServerOperations:
         """Return the devices and the host, and how they are used."""
         return await self._manager.devices.read(self._manager.rank_of_pid)
 
-    async def launchers(self) -> machine.Launchers:
+    async def launchers(self) -> machine.LaunchersModel:
         """Return all launchers, with whether each can be used here."""
         return {"launchers": await self._manager.launchers.shown()}
 
@@ -52,6 +52,6 @@ class ServerOperations:
         """Return all groups, oldest first."""
         return {"groups": [group.model() for group in self._manager.all()]}
 
-    async def start(self, key: str | None = None, **wanted: Any) -> models.Group:
+    async def start(self, key: str | None = None, **wanted: Any) -> models.GroupModel:
         """Start a group with the fields of StartRequest."""
         return (await self._manager.start(WantedGroup(**wanted), key)).model()

@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_dist.protocol import messages, models, requests
 from jupyter_dist.protocol.operations import OPERATIONS
-from jupyter_dist.protocol.schemas import body_schema, components, fields_of, object_schema
+from jupyter_dist.protocol.schemas import body_schema, components, fields_of, object_schema, schema_name
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
@@ -35,14 +35,14 @@ def test_the_file_is_what_the_types_make(path):
 
 
 def test_a_changed_type_changes_every_file(monkeypatch):
-    class Completion(models.TypedDict):
+    class CompletionModel(models.TypedDict):
         """With one field more."""
 
         matches: list[str]
         added: int
 
-    Completion.__module__ = models.__name__
-    monkeypatch.setattr(models, "Completion", Completion)
+    CompletionModel.__module__ = models.__name__
+    monkeypatch.setattr(models, "CompletionModel", CompletionModel)
     components.cache_clear()
     try:
         changed = generator().files()
@@ -55,7 +55,7 @@ def test_every_answer_and_body_is_a_type_of_ours():
     for operation in OPERATIONS:
         answer = operation.answer
         if answer.model is not None and answer.model != dict[str, models.Any]:
-            assert answer.model.__name__ in components(), operation.name
+            assert schema_name(answer.model) in components(), operation.name
             assert not answer.field or answer.field in fields_of(answer.model), operation.name
         for model in (operation.body, operation.query):
             assert model is None or body_schema(model)["additionalProperties"] is False

@@ -152,7 +152,7 @@ class Nodes:
         """Handle that new ranks will meet at another address."""
         self._master = None
 
-    def models(self) -> list[models.Node]:
+    def models(self) -> list[models.NodeModel]:
         """Return the nodes of docs/api.md."""
         return [node.model() for node in self._nodes]
 

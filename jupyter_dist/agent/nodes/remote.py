@@ -172,7 +172,7 @@ class RemoteNode:
         """Return how sentences call it."""
         return f"node {self.node} ({self.host})" if self.host else f"node {self.node}"
 
-    def model(self) -> models.Node:
+    def model(self) -> models.NodeModel:
         """Return the Node of docs/api.md."""
         return {
             "node": self.node,

@@ -264,9 +264,9 @@ class RankProcess:
         elif self.state == "unresponsive":
             self.set_state("busy" if self.execution_id is not None else "idle")
 
-    def model(self) -> models.Rank:
+    def model(self) -> models.RankModel:
         """Return the Rank of docs/api.md."""
-        model: models.Rank = {
+        model: models.RankModel = {
             "rank": self.rank,
             "local_rank": self.spec.local_rank,
             "node": self.spec.node,

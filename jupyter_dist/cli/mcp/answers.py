@@ -34,7 +34,7 @@ def page(text: str, max_chars: int, offset: int, rest: str) -> str:
     return shown if end >= len(text) else f"{shown}\n[{rest.format(offset=end)}]"
 
 
-def group_line(group: models.Group) -> str:
+def group_line(group: models.GroupModel) -> str:
     """Return a line about a group."""
     error = f": {group['error']['message']}" if group["error"] else ""
     return (
@@ -43,19 +43,19 @@ def group_line(group: models.Group) -> str:
     )
 
 
-def verdict(group: models.Group, executions: Iterable[models.Execution]) -> str:
+def verdict(group: models.GroupModel, executions: Iterable[models.ExecutionModel]) -> str:
     """Return what the ranks are doing and what they wait for."""
     return "\n".join([group_line(group), *_problems(group), *_ranks(group), *_cells(executions)])
 
 
-def _problems(group: models.Group) -> Iterator[str]:
+def _problems(group: models.GroupModel) -> Iterator[str]:
     if group["note"]:
         yield f"Note: {group['note']}"
     if group["error"] and group["error"]["hint"]:
         yield f"What to do: {group['error']['hint']}"
 
 
-def _ranks(group: models.Group) -> Iterator[str]:
+def _ranks(group: models.GroupModel) -> Iterator[str]:
     same: dict[str, list[int]] = {}
     for rank in group["ranks"]:
         what = rank["message"] or (rank["exit"]["reason"] if rank["exit"] else "")
@@ -66,7 +66,7 @@ def _ranks(group: models.Group) -> Iterator[str]:
         yield f"{rank_label(format_ranks(ranks))}: {text}"
 
 
-def _cells(executions: Iterable[models.Execution]) -> Iterator[str]:
+def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
     for execution in executions:
         if execution["state"] == "running":
             parts = [f"{status['status']} on {rank_label(status['ranks'])}" for status in execution["statuses"]]
@@ -78,7 +78,7 @@ def _cells(executions: Iterable[models.Execution]) -> Iterator[str]:
             yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()
 
 
-def _title(execution: models.Execution) -> str:
+def _title(execution: models.ExecutionModel) -> str:
     return f"execution {execution['id']}, `{execution.get('line') or ''}`"
 
 

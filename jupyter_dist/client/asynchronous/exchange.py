@@ -28,7 +28,7 @@ RunCall = Callable[[requests.RankCall, str, str, "float | None"], Awaitable[None
 class Exchanger:
     """A group, as an exchange of objects uses it."""
 
-    model: models.Group
+    model: models.GroupModel
     segments: Segments  # shared memory that is kept for later exchanges
     is_trusted: bool  # whether values of the ranks may run code in this process
     run_call: RunCall  # lets ranks carry out a call; the group's log shows the note
@@ -38,7 +38,7 @@ class Exchanger:
         return parse_ranks(ranks, self.model["world_size"], len(self.model.get("nodes") or ()) or 1)
 
 
-def trusts_ranks(group: models.Group, trust_nodes: bool) -> bool:
+def trusts_ranks(group: models.GroupModel, trust_nodes: bool) -> bool:
     """Whether values of the ranks may run code here: always on this machine, where ranks run as this user."""
     return trust_nodes or not group.get("nodes")
 

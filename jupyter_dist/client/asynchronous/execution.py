@@ -33,7 +33,7 @@ _WAIT_OR_CANCEL = "Wait again with result(), or stop it with cancel()."
 class AsyncExecution:
     """A submitted cell, similar to a future."""
 
-    def __init__(self, group: AsyncGroup, model: models.Execution, feed: ExecutionFeed | None = None) -> None:
+    def __init__(self, group: AsyncGroup, model: models.ExecutionModel, feed: ExecutionFeed | None = None) -> None:
         self.group = group
         self.model = model
         self._feed = feed  # if it is followed since it was submitted

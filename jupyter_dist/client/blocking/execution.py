@@ -43,7 +43,7 @@ class Execution(BlockingExecution):
         self._loop = group.client._loop
 
     @property
-    def model(self) -> models.Execution:
+    def model(self) -> models.ExecutionModel:
         """Return its last known state (docs/api.md, Execution)."""
         return self._execution.model
 

@@ -136,7 +136,7 @@ class Group(BlockingGroup):
         return (client or Client.connect()).start(name, wait=wait, grace_seconds=grace_seconds, **options)
 
     @property
-    def model(self) -> models.Group:
+    def model(self) -> models.GroupModel:
         """Return its last known state."""
         return self._group.model
 

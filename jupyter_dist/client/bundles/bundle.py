@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jupyter_dist.protocol.models import RANKS_MIME, Execution, Group, Output, RanksBundle, SavedItem, ViewItem
+from jupyter_dist.protocol.models import (
+    RANKS_MIME,
+    ExecutionModel,
+    GroupModel,
+    Output,
+    RanksBundle,
+    SavedItem,
+    ViewItem,
+)
 
 from .blocks import Blocks
 
@@ -20,7 +28,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 Item = SavedItem | ViewItem
 
 
-def make_bundle(group: Group, execution: Execution, items: Iterable[Item]) -> RanksBundle:
+def make_bundle(group: GroupModel, execution: ExecutionModel, items: Iterable[Item]) -> RanksBundle:
     """Return the bundle of docs/api.md, In the notebook file."""
     bundle: RanksBundle = {
         "version": 1,

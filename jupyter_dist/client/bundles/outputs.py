@@ -33,7 +33,7 @@ def emit_display(kind: str, content: dict[str, Any]) -> None:
 class Bundled(Protocol):
     """The state of an execution, which outputs show."""
 
-    execution: models.Execution
+    execution: models.ExecutionModel
     folded: list[models.ViewItem]
 
     @property

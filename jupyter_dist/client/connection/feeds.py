@@ -16,7 +16,7 @@ from jupyter_dist.protocol.messages import (
     Topic,
     ViewMessage,
 )
-from jupyter_dist.protocol.models import Execution, LogRecord
+from jupyter_dist.protocol.models import ExecutionModel, LogRecord
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .liveview import LiveView
@@ -65,7 +65,7 @@ class Feed:
 class ExecutionFeed(Feed):
     """An execution and its view."""
 
-    def __init__(self, group_id: str, execution: Execution) -> None:
+    def __init__(self, group_id: str, execution: ExecutionModel) -> None:
         super().__init__({"topic": "execution", "group": group_id, "execution": execution["id"]})
         self.execution = execution
         self.view = LiveView()

@@ -19,7 +19,7 @@ COLUMNS = ("type", "shape", "dtype", "device", "bytes", "value")
 class VariableTable:
     """The variables of ranks; `model` is the answer of the API (docs/api.md, Variables)."""
 
-    def __init__(self, model: models.Variables) -> None:
+    def __init__(self, model: models.VariablesModel) -> None:
         self.model = model
 
     def __iter__(self) -> Iterator[VariableInfo]:
@@ -60,7 +60,7 @@ class VariableTable:
 class VariableComparison:
     """In what a variable differs between ranks; `model` is the answer of the API (docs/api.md, Comparison)."""
 
-    def __init__(self, model: models.Comparison) -> None:
+    def __init__(self, model: models.ComparisonModel) -> None:
         self.model = model
 
     @property
@@ -101,7 +101,7 @@ class VariableComparison:
         return "\n".join([*lines, *_notes(model)])
 
 
-def _compared_text(model: models.Comparison) -> str:
+def _compared_text(model: models.ComparisonModel) -> str:
     """Return what was compared, on which ranks."""
     words = []
     if model["tensors"] or not model["values"]:
@@ -113,7 +113,7 @@ def _compared_text(model: models.Comparison) -> str:
     return ", ".join([*words, rank_label(model["ranks"])])
 
 
-def _outcome_text(model: models.Comparison) -> str:
+def _outcome_text(model: models.ComparisonModel) -> str:
     num_gaps = len(model["not_compared"])
     told = {
         "equal": "all equal",
@@ -206,7 +206,7 @@ def _html_rows(one: models.Variable) -> str:
     return "".join(lines)
 
 
-def _notes(model: models.Variables | models.Comparison) -> Iterator[str]:
+def _notes(model: models.VariablesModel | models.ComparisonModel) -> Iterator[str]:
     if model["busy"]:
         yield f"Busy: {rank_label(model['busy'])}. They answer between cells."
     if model["silent"]:

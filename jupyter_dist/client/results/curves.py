@@ -16,7 +16,7 @@ _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highe
 class CurveTable(Mapping[str, dict[int, Curve]]):
     """Curves by name, then by rank; `model` is the answer of the API (docs/api.md, Curves)."""
 
-    def __init__(self, model: models.Curves) -> None:
+    def __init__(self, model: models.CurvesModel) -> None:
         self.model = model
         self._by_name = {one["name"]: {part["rank"]: _curve(part) for part in one["ranks"]} for one in model["curves"]}
 
@@ -55,7 +55,7 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _notes(model: models.Curves) -> Iterator[str]:
+def _notes(model: models.CurvesModel) -> Iterator[str]:
     if model["left_out"]:
         yield f"{model['left_out']} numbers are not listed here; the CSV file has them."
     if model["unread_bytes"]:

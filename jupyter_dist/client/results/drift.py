@@ -87,7 +87,7 @@ class CatchUpError(RankError):
 class CellDrift:
     """The cells since the last restart; `model` is the answer of the API (docs/api.md, Drift)."""
 
-    def __init__(self, model: models.Drift) -> None:
+    def __init__(self, model: models.DriftModel) -> None:
         self.model = model
 
     def __iter__(self) -> Iterator[DriftCellInfo]:
@@ -144,7 +144,7 @@ def _ranks(ranks: list[str]) -> str:
     return rank_label(format_ranks(rank for part in ranks for rank in expand_ranks(part))) if ranks else "no rank"
 
 
-def _notes(model: models.Drift) -> Iterator[str]:
+def _notes(model: models.DriftModel) -> Iterator[str]:
     if any(cell["offered"] for cell in model["cells"]):
         yield "* catch_up() sends it to the ranks that were replaced."
     if model["left_out"]:

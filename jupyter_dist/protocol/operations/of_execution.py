@@ -20,7 +20,7 @@ EXECUTION_OPERATIONS = (
         sentence="Return the executions of the group, newest last.",
         answer=Answer(
             "Executions, newest last, with the first line of their code, without outputs",
-            models.Executions,
+            models.ExecutionsModel,
             field="executions",
         ),
         errors=("unknown_group",),
@@ -34,7 +34,7 @@ EXECUTION_OPERATIONS = (
         body=requests.RunRequest,
         max_body_bytes=requests.MAX_CODE_BODY_BYTES,
         is_keyed=True,
-        answer=Answer("The execution, queued or running", models.Execution, 202, headers=("Location",)),
+        answer=Answer("The execution, queued or running", models.ExecutionModel, 202, headers=("Location",)),
         errors=(
             *("unknown_group", "bad_ranks", "group_not_ready", "rank_dead", "node_unreachable", "incompatible"),
             *("key_reused", "needs_all_ranks", "too_large", "agent_unreachable", "timed_out"),
@@ -47,7 +47,7 @@ EXECUTION_OPERATIONS = (
         right="read",
         sentence="Return an execution and its folded outputs, at once or after it has ended.",
         query=queries.ViewQuery,
-        answer=Answer("The execution and its folded outputs", models.View),
+        answer=Answer("The execution and its folded outputs", models.ViewModel),
         errors=_READING,
     ),
     Operation(
@@ -57,7 +57,7 @@ EXECUTION_OPERATIONS = (
         right="execute",
         sentence="Cancel a queued execution, interrupt a running one.",
         answer=Answer(
-            "It is cancelled if it was queued, or being interrupted if it was running", models.Execution, 202
+            "It is cancelled if it was queued, or being interrupted if it was running", models.ExecutionModel, 202
         ),
         errors=(*_READING, "group_not_ready"),
     ),
@@ -78,7 +78,7 @@ EXECUTION_OPERATIONS = (
         right="execute",
         sentence="Run a running cell, as it was submitted, on more ranks; those that have it already are skipped.",
         body=requests.RanksRequest,
-        answer=Answer("The execution, with these ranks", models.Execution, 202),
+        answer=Answer("The execution, with these ranks", models.ExecutionModel, 202),
         errors=(*_READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead", "incompatible"),
     ),
     Operation(
@@ -88,7 +88,7 @@ EXECUTION_OPERATIONS = (
         right="read",
         sentence="Return the curves of an execution: numbers with a name that recur in the output of its ranks.",
         details="All lines so far are read, also those that the view leaves out.",
-        answer=Answer(f"The curves; at most {MAX_CURVE_NUMBERS} numbers", curves.Curves),
+        answer=Answer(f"The curves; at most {MAX_CURVE_NUMBERS} numbers", curves.CurvesModel),
         errors=(*_READING, "too_many"),
         is_capped=True,
         answer_seconds=CURVES_SECONDS,

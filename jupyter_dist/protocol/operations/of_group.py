@@ -22,7 +22,7 @@ def _renewal(name: str, sentence: str, answer: str, details: str = "", *more_err
         details=details,
         body=requests.EmptyRequest,
         is_keyed=True,
-        answer=Answer(answer, models.Group, 202),
+        answer=Answer(answer, models.GroupModel, 202),
         errors=(*ASKING, *more_errors),
     )
 
@@ -35,7 +35,7 @@ GROUP_OPERATIONS = (
         right="read",
         sentence="Return the state of the group, at once or after it has left a state.",
         query=queries.StatusQuery,
-        answer=Answer("The group", models.Group),
+        answer=Answer("The group", models.GroupModel),
         errors=("unknown_group",),
     ),
     Operation(
@@ -55,7 +55,7 @@ GROUP_OPERATIONS = (
         sentence="Let a group that ends with processes live as long as another one, too.",
         body=requests.OwnerRequest,
         is_keyed=True,
-        answer=Answer("The group; one that outlives all processes is not changed", models.Group),
+        answer=Answer("The group; one that outlives all processes is not changed", models.GroupModel),
         errors=ASKING,
     ),
     Operation(
@@ -114,7 +114,7 @@ GROUP_OPERATIONS = (
         right="read",
         sentence="Return the last minutes of memory samples, newest last.",
         details="Samples are only taken while a client follows the memory.",
-        answer=Answer("Samples, newest last", machine.Samples, field="samples"),
+        answer=Answer("Samples, newest last", machine.SamplesModel, field="samples"),
         errors=("unknown_group",),
     ),
     Operation(
@@ -149,7 +149,7 @@ GROUP_OPERATIONS = (
         right="read",  # by types alone, runs no code of cells
         sentence="Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.",
         query=queries.RanksQuery,
-        answer=Answer("The variables that cells made, equal ones once", differences.Variables),
+        answer=Answer("The variables that cells made, equal ones once", differences.VariablesModel),
         errors=(*ASKING, "bad_ranks", "incompatible"),
     ),
     Operation(
@@ -162,7 +162,7 @@ GROUP_OPERATIONS = (
             "Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all."
         ),
         body=requests.CompareRequest,
-        answer=Answer("What differs, and what was not compared", differences.Comparison),
+        answer=Answer("What differs, and what was not compared", differences.ComparisonModel),
         errors=(*ASKING, "bad_ranks", "incompatible", "not_found", "rank_dead"),
         answer_seconds=COMPARE_SECONDS,
     ),
@@ -172,7 +172,7 @@ GROUP_OPERATIONS = (
         path="groups/{group}/drift",
         right="read",  # from what the server knows; asks no rank
         sentence="Return which version of which cell ran on which ranks since the last restart, and who has missed it.",
-        answer=Answer("The cells since the last restart", differences.Drift),
+        answer=Answer("The cells since the last restart", differences.DriftModel),
         errors=("unknown_group", "group_not_ready", "incompatible", "agent_unreachable"),
     ),
     Operation(
@@ -183,7 +183,7 @@ GROUP_OPERATIONS = (
         sentence="Return the last cells that ran on this group, whoever ran them, oldest first, with their code.",
         details="Cells that a program ran silently, and calls, which are no code of users, are left out.",
         query=queries.HistoryQuery,
-        answer=Answer("The last cells that ran, with their code, oldest first", machine.History, field="cells"),
+        answer=Answer("The last cells that ran, with their code, oldest first", machine.HistoryModel, field="cells"),
         errors=("unknown_group", "agent_unreachable", "timed_out"),
     ),
     Operation(

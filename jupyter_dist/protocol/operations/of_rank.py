@@ -19,7 +19,7 @@ RANK_OPERATIONS = (
         sentence="Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it.",
         body=requests.EmptyRequest,
         is_keyed=True,
-        answer=Answer("The group, without that rank", models.Group, 202),
+        answer=Answer("The group, without that rank", models.GroupModel, 202),
         errors=_ASKING,
     ),
     Operation(
@@ -31,7 +31,7 @@ RANK_OPERATIONS = (
         details="Attributes are completed while the rank is idle, only variables while it is busy.",
         body=requests.CompleteRequest,
         max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
-        answer=Answer("The matches, in the format of Jupyter's complete_reply", models.Completion),
+        answer=Answer("The matches, in the format of Jupyter's complete_reply", models.CompletionModel),
         errors=(*_ASKING, "rank_dead"),
         answer_seconds=COMPLETE_SECONDS,
     ),

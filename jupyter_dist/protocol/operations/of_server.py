@@ -34,7 +34,7 @@ SERVER_OPERATIONS = (
         path="environments",
         right="read",
         sentence="Return the environments that groups can run in.",
-        answer=Answer("Environments", models.Environments),
+        answer=Answer("Environments", models.EnvironmentsModel),
     ),
     Operation(
         name="warm",
@@ -61,7 +61,7 @@ SERVER_OPERATIONS = (
         path="launchers",
         right="read",  # runs sinfo
         sentence="Return the launchers that can start the nodes of a group, with what is free.",
-        answer=Answer("Launchers", machine.Launchers, field="launchers"),
+        answer=Answer("Launchers", machine.LaunchersModel, field="launchers"),
     ),
     Operation(
         name="prepared",
@@ -88,7 +88,7 @@ SERVER_OPERATIONS = (
         body=requests.StartRequest,
         max_body_bytes=MAX_START_BYTES,
         is_keyed=True,
-        answer=Answer("The group; its ranks are starting", models.Group, 201, headers=("Location",)),
+        answer=Answer("The group; its ranks are starting", models.GroupModel, 201, headers=("Location",)),
         errors=(
             *("bad_devices", "bad_environment", "bad_directory", "name_taken", "unknown_group"),
             *("agent_unreachable", "timed_out"),

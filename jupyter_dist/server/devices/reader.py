@@ -41,7 +41,7 @@ def find_sources() -> dict[str, DeviceSource]:
 class HostReader:
     """Reads the host through psutil; the first `cpu_percent` is the average since the process started."""
 
-    def read(self) -> machine.Host:
+    def read(self) -> machine.HostModel:
         """Return the host's load and memory."""
         memory = psutil.virtual_memory()
         return {
@@ -115,7 +115,7 @@ class DeviceReader:
         self._owner_of_pid = owner_of_pid
         self.past = DeviceReadings()
         self._lock = asyncio.Lock()
-        self._reading: tuple[list[dict[str, Any]], machine.Host, list[str]] | None = None
+        self._reading: tuple[list[dict[str, Any]], machine.HostModel, list[str]] | None = None
         self._read_at = float("-inf")
 
     async def usable(self, accelerator: str = "auto") -> dict[str, dict[int, str]]:
@@ -142,7 +142,7 @@ class DeviceReader:
         hidden = any(process["pid"] is None for device in shown for process in device["processes"])
         return {"devices": shown, "host": host, "processes_hidden": hidden, "problems": problems}
 
-    async def _read(self) -> tuple[list[dict[str, Any]], machine.Host, list[str]]:
+    async def _read(self) -> tuple[list[dict[str, Any]], machine.HostModel, list[str]]:
         found = await asyncio.gather(*(source.read() for source in self._sources), return_exceptions=True)
         devices = [device for part in found if not isinstance(part, BaseException) for device in part]
         problems = [part.message for part in found if isinstance(part, JupyterDistError)]

@@ -49,11 +49,11 @@ class Environment:
     accelerators: dict[str, str] = field(default_factory=dict)  # that its torch was built for, with their versions
     problem: str | None = None
 
-    def to_dict(self) -> models.Environment:
+    def to_dict(self) -> models.EnvironmentModel:
         """Return it as the API shows it."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
         fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
-        return cast("models.Environment", {**fields, "accelerators": _accelerators(self.accelerators)})
+        return cast("models.EnvironmentModel", {**fields, "accelerators": _accelerators(self.accelerators)})
 
 
 def _accelerators(built: Mapping[str, str]) -> list[models.Accelerator]:

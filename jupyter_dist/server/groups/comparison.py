@@ -57,7 +57,7 @@ class Contents:
         return any(one in known or one in self.closed for one in (*above, "")) or path in self.tensors
 
 
-async def compare(ask: Ask, name: str, ranks: list[int]) -> models.Comparison:
+async def compare(ask: Ask, name: str, ranks: list[int]) -> models.ComparisonModel:
     """Return in what a variable, or a part of it, differs between ranks, and of what that is not known.
 
     Raises:

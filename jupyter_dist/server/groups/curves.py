@@ -26,11 +26,11 @@ def find_curves(printed: Printed) -> CurvesByName:
     return curves_of_lines(line for records in parts for line in printed_lines(records))
 
 
-def list_curves(execution_id: str, curves: CurvesByName, unread_bytes: int) -> models.Curves:
+def list_curves(execution_id: str, curves: CurvesByName, unread_bytes: int) -> models.CurvesModel:
     """Return the curves with at most MAX_CURVE_NUMBERS numbers, and how many numbers are left out."""
     left = MAX_CURVE_NUMBERS
     left_out = 0
-    listed: list[models.Curve] = []
+    listed: list[models.CurveModel] = []
     for name, by_rank in curves.items():
         ranks: list[models.CurveOfRank] = []
         for rank, curve in by_rank.items():

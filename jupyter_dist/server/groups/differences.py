@@ -30,7 +30,7 @@ class Answered:
     silent: list[int] = field(default_factory=list)
 
 
-async def list_variables(ask: Ask, ranks: list[int]) -> models.Variables:
+async def list_variables(ask: Ask, ranks: list[int]) -> models.VariablesModel:
     """Return the variables of these ranks, in the order of the first rank that has them; equal ones once.
 
     Raises:

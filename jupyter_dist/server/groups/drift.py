@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.differences import Drift
+from jupyter_dist.protocol.differences import DriftModel
 from jupyter_dist.server.mirror.executions import MAX_KEPT
 from jupyter_dist.server.mirror.mirror import GroupMirror
 from jupyter_dist.server.script.missed import Processes, cells_of, with_code
@@ -15,7 +15,7 @@ from jupyter_dist.server.script.replay import MAX_RUNS, in_order
 MAX_CODE_CHARS = 4 << 20
 
 
-async def find_drift(group: GroupMirror) -> Drift:
+async def find_drift(group: GroupMirror) -> DriftModel:
     """Return the cells of a group since its last restart, and which ranks have missed them.
 
     Raises:
@@ -40,8 +40,8 @@ async def find_drift(group: GroupMirror) -> Drift:
 
 
 def _of_generation(
-    group: GroupMirror, model: models.Group, known: Sequence[models.Execution]
-) -> list[models.Execution]:
+    group: GroupMirror, model: models.GroupModel, known: Sequence[models.ExecutionModel]
+) -> list[models.ExecutionModel]:
     """Return the executions that began since the last restart, oldest first."""
     since = model["started_at"] or 0.0
     begun = [run for run in known if run["started_at"] is not None and not run["silent"]]

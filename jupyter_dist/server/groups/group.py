@@ -51,7 +51,7 @@ class ManagedGroup:
         """Return the status of the group."""
         return self.mirror.status
 
-    def model(self) -> models.Group:
+    def model(self) -> models.GroupModel:
         """Return the Group of docs/api.md."""
         return self.mirror.model()
 

@@ -58,7 +58,7 @@ class GroupNodes:
         self._allocation.forget()
         return []
 
-    def model(self) -> models.Allocation:
+    def model(self) -> models.AllocationModel:
         """Return the Allocation of docs/api.md."""
         status = self._allocation.status
         allocated = self._allocated

@@ -92,7 +92,7 @@ class Notices:
         if (timer := self._hanging.pop(execution_id, None)) is not None:
             timer.cancel()
 
-    def _tell(self, group: ManagedGroup, execution: models.Execution, what: str) -> None:
+    def _tell(self, group: ManagedGroup, execution: models.ExecutionModel, what: str) -> None:
         """Run the command, once for each event of an execution."""
         event = (execution["id"], what)
         if event in self._told:
@@ -144,7 +144,7 @@ class Notices:
                 await process.wait()
 
 
-def notice_of(group: str, execution: models.Execution, what: str) -> dict[str, Any]:
+def notice_of(group: str, execution: models.ExecutionModel, what: str) -> dict[str, Any]:
     """Return what the command gets: `event` is `hangs`, or the state in which the cell ended."""
     started, ended = execution["started_at"] or 0.0, execution["ended_at"] or time.time()
     verdict, error = execution.get("verdict"), execution["error"]

@@ -61,7 +61,7 @@ class GroupOperations:
 
     # -- the group --------------------------------------------------------------------------------------
 
-    async def status(self, wait: float = 0, not_state: str | None = None) -> models.Group:
+    async def status(self, wait: float = 0, not_state: str | None = None) -> models.GroupModel:
         """Return the state of the group, at once or after it has left a state."""
         mirror = self._mirror
         if not_state is not None:
@@ -73,7 +73,7 @@ class GroupOperations:
         """End the group."""
         return {"killed": await self._manager.shutdown(self._group)}
 
-    async def own(self, key: str | None = None, **owner: Any) -> models.Group:
+    async def own(self, key: str | None = None, **owner: Any) -> models.GroupModel:
         """Let the group live as long as another process, too."""
         return await self._changed_by("own", owner=checked_owner(owner))
 
@@ -88,7 +88,7 @@ class GroupOperations:
             found["unresponsive"] = format_ranks(answer["unresponsive"])
         return found
 
-    async def restart(self, key: str | None = None) -> models.Group:
+    async def restart(self, key: str | None = None) -> models.GroupModel:
         """End all ranks and start new ones; not repeated for a key that the agent has seen.
 
         Raises:
@@ -97,11 +97,11 @@ class GroupOperations:
         self._manager.check_name(self._group)
         return await self._changed_by("restart", key=key)
 
-    async def replace(self, key: str | None = None) -> models.Group:
+    async def replace(self, key: str | None = None) -> models.GroupModel:
         """Start a new process for every dead rank. Raises JupyterDistError `group_not_ready`, if no rank is dead."""
         return await self._changed_by("replace", key=key)
 
-    async def reform(self, key: str | None = None) -> models.Group:
+    async def reform(self, key: str | None = None) -> models.GroupModel:
         """Re-create the process group in the same processes.
 
         Raises:
@@ -122,7 +122,7 @@ class GroupOperations:
         answer, _ = await self._mirror.ask("empty_cache", ranks=self._chosen(ranks))
         return {"freed_bytes": dict(answer["freed_bytes"])}
 
-    async def last_samples(self) -> machine.Samples:
+    async def last_samples(self) -> machine.SamplesModel:
         """Return the last minutes of memory samples."""
         return {"samples": self._mirror.memory.last(LAST_SECONDS)}
 
@@ -139,19 +139,19 @@ class GroupOperations:
         answer, _ = await self._mirror.ask("stacks")
         return {"stacks": list(answer["stacks"])}
 
-    async def variables(self, ranks: str = "all") -> differences.Variables:
+    async def variables(self, ranks: str = "all") -> differences.VariablesModel:
         """Return the variables of idle ranks; no code of users runs there."""
         return await list_variables(self._ask_variables, self._chosen(ranks))
 
-    async def compare(self, name: str, ranks: str = "all") -> differences.Comparison:
+    async def compare(self, name: str, ranks: str = "all") -> differences.ComparisonModel:
         """Compare a variable between ranks."""
         return await compare(self._ask_variables, name, self._chosen(ranks))
 
-    async def drift(self) -> differences.Drift:
+    async def drift(self) -> differences.DriftModel:
         """Return the cells since the last restart, and the ranks that have missed them."""
         return await find_drift(self._mirror)
 
-    async def history(self, number: int = 500) -> machine.History:
+    async def history(self, number: int = 500) -> machine.HistoryModel:
         """Return the last cells that ran, with their code; also those that ran before a restart of the ranks."""
         return {"cells": await self._mirror.history.cells(number)}
 
@@ -166,19 +166,19 @@ class GroupOperations:
 
     # -- one rank ---------------------------------------------------------------------------------------
 
-    async def kill(self, rank: int, key: str | None = None) -> models.Group:
+    async def kill(self, rank: int, key: str | None = None) -> models.GroupModel:
         """Kill the rank's process, even if it hangs."""
         self._mirror.check_rank(rank)
         return await self._changed_by("kill", rank=rank, key=key)
 
-    async def complete(self, rank: int, code: str, cursor_pos: int | None = None) -> models.Completion:
+    async def complete(self, rank: int, code: str, cursor_pos: int | None = None) -> models.CompletionModel:
         """Complete the code before the cursor with the names of a rank.
 
         Raises:
             JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` if the rank cannot answer at once, ...
         """
         answer = await self._ask_at_cursor("complete", rank, code, cursor_pos)
-        found: models.Completion = {
+        found: models.CompletionModel = {
             "matches": answer["matches"],
             "cursor_start": answer["cursor_start"],
             "cursor_end": answer["cursor_end"],
@@ -211,13 +211,13 @@ class GroupOperations:
 
     # -- executions -------------------------------------------------------------------------------------
 
-    async def executions(self) -> models.Executions:
+    async def executions(self) -> models.ExecutionsModel:
         """Return the executions of the group."""
         return {"executions": self._mirror.executions.listed()}
 
     async def submit(
         self, code: str, ranks: str = "all", key: str | None = None, owner: str | None = None, **fields: Any
-    ) -> models.Execution:
+    ) -> models.ExecutionModel:
         """Queue a cell on ranks, and return its execution.
 
         A key that was used before, by this or an earlier server, returns the earlier execution.
@@ -247,14 +247,14 @@ class GroupOperations:
         mirror.executions.set_code(spec.execution_id, code)
         return mirror.executions.get(spec.execution_id)
 
-    async def view(self, execution_id: str, wait: float = 0) -> models.View:
+    async def view(self, execution_id: str, wait: float = 0) -> models.ViewModel:
         """Return an execution and its folded outputs, at once or after it has ended."""
         mirror = self._mirror
         await mirror.wait_ended(execution_id, wait)
         snapshot = (await mirror.view(execution_id)).snapshot()
         return {"execution": await mirror.execution(execution_id), "seq": snapshot.seq, "items": snapshot.to_list()}
 
-    async def cancel(self, execution_id: str) -> models.Execution:
+    async def cancel(self, execution_id: str) -> models.ExecutionModel:
         """Cancel a queued execution, interrupt a running one."""
         self._mirror.executions.get(execution_id)
         await self._mirror.ask("cancel", execution_id=execution_id)
@@ -283,7 +283,7 @@ class GroupOperations:
         left = [] if chosen is None else [rank for rank in chosen if rank not in answered]
         return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
 
-    async def extend(self, execution_id: str, ranks: str = "all") -> models.Execution:
+    async def extend(self, execution_id: str, ranks: str = "all") -> models.ExecutionModel:
         """Run a running cell, as it was submitted, on more ranks; those that have it already are skipped."""
         mirror = self._mirror
         mirror.executions.get(execution_id)
@@ -291,7 +291,7 @@ class GroupOperations:
         await mirror.ask("extend", take=mirror.on_execution, **fields)
         return await mirror.execution(execution_id)
 
-    async def curves(self, execution_id: str) -> curves.Curves:
+    async def curves(self, execution_id: str) -> curves.CurvesModel:
         """Return the curves of an execution, from all lines so far."""
         found, unread_bytes = await self._curves(execution_id)
         return list_curves(execution_id, found, unread_bytes)
@@ -316,7 +316,7 @@ class GroupOperations:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _changed_by(self, request: str, **fields: Any) -> models.Group:
+    async def _changed_by(self, request: str, **fields: Any) -> models.GroupModel:
         """Ask the agent for a change of the group, and return the group as the agent says that it is now."""
         await self._mirror.ask(request, take=self._mirror.on_group, **fields)
         return self._mirror.model()

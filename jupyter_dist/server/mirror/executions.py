@@ -24,15 +24,15 @@ class Executions:
     def __init__(self, group_id: str) -> None:
         self.counts: dict[str, int | None] = {}  # execution_count by execution id
         self._group_id = group_id
-        self._models: dict[str, models.Execution] = {}
-        self._unfinished: dict[str, models.Execution] = {}
+        self._models: dict[str, models.ExecutionModel] = {}
+        self._unfinished: dict[str, models.ExecutionModel] = {}
         self._ended: dict[str, None] = {}  # the others, in the order in which they ended
         self._codes: dict[str, str] = {}
         self._num_chars = 0
         self._lines: dict[str, str] = {}
         self._spans: dict[str, tuple[int | None, int | None]] = {}  # the records with which it began and ended
 
-    def update(self, status: dict[str, Any]) -> models.Execution:
+    def update(self, status: dict[str, Any]) -> models.ExecutionModel:
         """Store the agent's newest status of an execution and return its model.
 
         Of those that have ended, the last MAX_KEPT are kept; and all that have not: pages and clients wait for them,
@@ -44,11 +44,11 @@ class Executions:
             self.set_code(execution_id, model.pop("code"))
         self._lines[execution_id] = model.pop("line")
         self._spans[execution_id] = model.pop("begin_seq"), model.pop("end_seq")
-        self._store(execution_id, cast(models.Execution, model))
+        self._store(execution_id, cast(models.ExecutionModel, model))
         self.counts[execution_id] = status.get("execution_count")
         while len(self._ended) > MAX_KEPT:
             self._forget(next(iter(self._ended)))
-        return cast(models.Execution, model)
+        return cast(models.ExecutionModel, model)
 
     def set_code(self, execution_id: str, code: str) -> None:
         """Cache the code of an execution, from the request or the journal."""
@@ -79,7 +79,7 @@ class Executions:
         """Return the first line of its code if that is known, else nothing."""
         return self._lines.get(execution_id) or ""
 
-    def get(self, execution_id: str) -> models.Execution:
+    def get(self, execution_id: str) -> models.ExecutionModel:
         """Return the execution, with its code if that is cached.
 
         Raises:
@@ -101,15 +101,15 @@ class Executions:
         begin_seq, end_seq = self._spans.get(execution_id, (None, None))
         return None if begin_seq is None else Span(execution_id, begin_seq, end_seq)
 
-    def all(self) -> list[models.Execution]:
+    def all(self) -> list[models.ExecutionModel]:
         """Return all, without code."""
         return list(self._models.values())
 
-    def listed(self) -> list[models.Execution]:
+    def listed(self) -> list[models.ExecutionModel]:
         """Return all, with the first line of their code."""
         return [{**model, "line": self._lines.get(key)} for key, model in self._models.items()]
 
-    def unfinished(self) -> Iterable[models.Execution]:
+    def unfinished(self) -> Iterable[models.ExecutionModel]:
         """Return those that are queued or running."""
         return list(self._unfinished.values())
 
@@ -127,11 +127,11 @@ class Executions:
                 {**status, "status": state} if status["status"] in ("queued", "running") else status
                 for status in model["statuses"]
             ]
-            model = cast(models.Execution, {name: value for name, value in model.items() if name != "asking"})
+            model = cast(models.ExecutionModel, {name: value for name, value in model.items() if name != "asking"})
             self._store(execution_id, {**model, "state": state, "statuses": statuses, "error": error.to_dict()})
         return lost
 
-    def _store(self, execution_id: str, model: models.Execution) -> None:
+    def _store(self, execution_id: str, model: models.ExecutionModel) -> None:
         self._models[execution_id] = model
         if is_final(model):
             self._unfinished.pop(execution_id, None)
@@ -168,6 +168,6 @@ def _first_line(code: str) -> str:
     return next((line[:MAX_LINE] for line in lines if line), "")
 
 
-def is_final(model: models.Execution) -> bool:
+def is_final(model: models.ExecutionModel) -> bool:
     """Whether the execution has ended."""
     return model["state"] in FINAL_EXECUTION_STATES

@@ -98,7 +98,7 @@ class GroupMirror:
         """Return the number of ranks."""
         return self.status.world_size
 
-    def model(self) -> models.Group:
+    def model(self) -> models.GroupModel:
         """Return the Group of docs/api.md."""
         # The agent reports an execution before its group: what is running must agree with the executions.
         running, queued = self.executions.in_state("running"), self.executions.in_state("queued")
@@ -109,7 +109,7 @@ class GroupMirror:
         model = self.executions.get(execution_id)
         return await self._views.get(execution_id, model["ranks"], is_final=is_final(model))
 
-    async def execution(self, execution_id: str) -> models.Execution:
+    async def execution(self, execution_id: str) -> models.ExecutionModel:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
         self.executions.get(execution_id)
         with contextlib.suppress(JupyterDistError):  # its state can be told whatever the disk does

@@ -42,7 +42,7 @@ class Codes:
             raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
 
 
-def run_of(model: models.Execution) -> RecordedRun:
+def run_of(model: models.ExecutionModel) -> RecordedRun:
     """Return the run of an execution that began."""
     count, notebook, cell_id = model["execution_count"], model["notebook"], model["cell_id"]
     return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id)

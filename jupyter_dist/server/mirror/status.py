@@ -43,7 +43,7 @@ class GroupStatus:
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
         self.protocol = 0  # protocol version of its agent
-        self.allocation: models.Allocation | None = None  # of its nodes, which its agent does not know
+        self.allocation: models.AllocationModel | None = None  # of its nodes, which its agent does not know
         self.silence: JupyterDistError | None = None  # shown while the agent does not respond
 
     @property
@@ -95,7 +95,7 @@ class GroupStatus:
     def _nodes(self) -> list[dict[str, Any]]:
         return self.fields.get("nodes") or []
 
-    def model(self, group_id: str, running: list[str], queued: list[str]) -> models.Group:
+    def model(self, group_id: str, running: list[str], queued: list[str]) -> models.GroupModel:
         """Return the Group of docs/api.md, with the ids of its unfinished executions."""
         spec = self.fields["spec"]
         shown: dict[str, Any] = {
@@ -112,7 +112,7 @@ class GroupStatus:
             "queued": queued,
         }
         # What an agent of another version tells is taken at its word.
-        return cast(models.Group, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
+        return cast(models.GroupModel, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
 
     def update(self, **changes: Any) -> None:
         """Change fields that the server itself knows better."""

@@ -34,7 +34,7 @@ class Processes:
     absences: Mapping[int, Sequence[Sequence[float]]]  # by rank: from when to when it had no process
 
     @classmethod
-    def of(cls, group: models.Group) -> Processes:
+    def of(cls, group: models.GroupModel) -> Processes:
         """Return those of a group."""
         ranks = group["ranks"]
         living = frozenset(rank["rank"] for rank in ranks if rank["state"] != "dead")
@@ -54,7 +54,7 @@ class Processes:
 class Event:
     """One execution, by rank."""
 
-    run: models.Execution
+    run: models.ExecutionModel
     statuses: Mapping[int, ExecutionState]
     checksum: str
     at: float
@@ -80,7 +80,7 @@ class CatchUpCell:
         return bool(self.model["missed"])
 
 
-def cells_of(executions: Sequence[models.Execution], processes: Processes) -> list[CatchUpCell]:
+def cells_of(executions: Sequence[models.ExecutionModel], processes: Processes) -> list[CatchUpCell]:
     """Return the cells of these executions, which are all that have begun in this generation, oldest first.
 
     Args:
@@ -124,7 +124,7 @@ def with_code(cell: CatchUpCell, code: str | None) -> drift.DriftCell:
     return {**cell.model, "code": code, "offered": offered}
 
 
-def events_of(executions: Iterable[models.Execution]) -> list[Event]:
+def events_of(executions: Iterable[models.ExecutionModel]) -> list[Event]:
     """Return executions as events, at the same places."""
     return [_event(run) for run in executions]
 
@@ -134,7 +134,7 @@ def ran_on(event: Event, rank: int, began: float) -> bool:
     return event.statuses.get(rank) in _RAN and event.at >= began
 
 
-def _event(run: models.Execution) -> Event:
+def _event(run: models.ExecutionModel) -> Event:
     statuses = {rank: part["status"] for part in run["statuses"] for rank in expand_ranks(part["ranks"])}
     return Event(run, statuses, run.get("code_checksum", run["id"]), run["started_at"] or 0.0)
 

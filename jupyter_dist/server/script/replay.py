@@ -19,7 +19,10 @@ MAX_RUNS = 300  # whose names are looked at
 
 
 def in_order(
-    executions: Sequence[models.Execution], processes: Processes, cells: Sequence[CatchUpCell], codes: Mapping[str, str]
+    executions: Sequence[models.ExecutionModel],
+    processes: Processes,
+    cells: Sequence[CatchUpCell],
+    codes: Mapping[str, str],
 ) -> list[drift.DriftCell]:
     """Return what the API says of these cells, and of earlier runs that replaced ranks need, in order.
 

@@ -55,7 +55,7 @@ def parse_sources(text: str | None) -> list[Source]:
 
 
 def write_script(
-    group: models.Group,
+    group: models.GroupModel,
     all_runs: Sequence[RecordedRun],
     codes: Mapping[str, str],
     notebook: str | None,
@@ -126,7 +126,7 @@ def _notes(
         yield f"Cells that did not succeed are comments: {', '.join(failed[:20])}."
 
 
-def _head(group: models.Group, notebook: str | None, notes: Sequence[str], blocks: Sequence[_CellBlock]) -> str:
+def _head(group: models.GroupModel, notebook: str | None, notes: Sequence[str], blocks: Sequence[_CellBlock]) -> str:
     futures = dict.fromkeys(name for block in blocks for name in block.plain.futures)
     modules = sorted({"os", "sys"}.union(*(block.plain.modules for block in blocks)))
     text = "\n".join(block.plain.text for block in blocks)
@@ -153,7 +153,7 @@ def _head(group: models.Group, notebook: str | None, notes: Sequence[str], block
     )
 
 
-def _rank_names(group: models.Group, text: str) -> Iterator[str]:
+def _rank_names(group: models.GroupModel, text: str) -> Iterator[str]:
     """Yield what every rank has when it starts."""
     row = ACCELERATORS[group["accelerator"]]
     yield 'sys.path.insert(0, "")  # modules in the working directory, as on the ranks'
@@ -174,7 +174,7 @@ def _rank_names(group: models.Group, text: str) -> Iterator[str]:
     yield f'dist.init_process_group("{group["backend"]}")'
 
 
-def _end(group: models.Group) -> Iterator[str]:
+def _end(group: models.GroupModel) -> Iterator[str]:
     yield "dist.destroy_process_group()"
     if group["backend"] == "gloo":
         # A thread of gloo that releases its last tensor when Python has ended aborts the process (pytorch#179291). As

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jupyter_dist.cli.command import Command
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.protocol.machine import Devices, Prepared
-from jupyter_dist.protocol.models import Environments
+from jupyter_dist.protocol.models import EnvironmentsModel
 
 MIN_FILES = 4096
 MIN_SHARED_BYTES = 1 << 30
@@ -73,7 +73,7 @@ def server_finding(client: Client) -> Finding:
     return Finding("server", True, f"{kind}, jupyter_dist {versions['jupyter_dist']}")
 
 
-def environment_findings(answer: Environments) -> Iterator[Finding]:
+def environment_findings(answer: EnvironmentsModel) -> Iterator[Finding]:
     """Return the findings about environments."""
     usable = [found for found in answer["environments"] if found["problem"] is None]
     for found in answer["environments"]:
@@ -86,7 +86,7 @@ def environment_findings(answer: Environments) -> Iterator[Finding]:
             yield Finding("environment", bool(usable), f"{where}: {found['problem']}")
 
 
-def devices_finding(answer: Devices, environments: Environments) -> Finding:
+def devices_finding(answer: Devices, environments: EnvironmentsModel) -> Finding:
     """Return the finding about devices and a torch that can use them."""
     devices = answer["devices"]
     if not devices:

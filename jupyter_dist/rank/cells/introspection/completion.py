@@ -13,7 +13,7 @@ from jupyter_dist.rank.cells.shell import RankShell
 from .inspection import kind_of, signature_of, static_attribute, static_value
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import Completion
+    from jupyter_dist.protocol.models import CompletionModel
 
 MAX_MATCHES = 2000
 MAX_SIGNATURES = 50  # each takes up to 0.1 ms, and users read the first ones
@@ -23,7 +23,7 @@ _BASE = re.compile(r"[\w.]*\Z")  # of an attribute; versions of IPython complete
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 
-def complete(shell: RankShell, code: str, cursor_pos: int) -> Completion:
+def complete(shell: RankShell, code: str, cursor_pos: int) -> CompletionModel:
     """Return the completions of the shell. Attribute access may run user code."""
     with provisionalcompleter():
         found = list(rectify_completions(code, shell.Completer.completions(code, cursor_pos)))[:MAX_MATCHES]
@@ -52,7 +52,7 @@ def _described(namespace: dict[Any, Any], before: str, matches: list[str]) -> tu
     return kinds, signatures + [""] * (len(matches) - len(signatures))
 
 
-def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> Completion:
+def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> CompletionModel:
     """Return completions while a cell runs: variables only, without attributes, so that no code runs."""
     before = _NAME.search(code[:cursor_pos])
     if before is None:
@@ -63,5 +63,5 @@ def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> Completion:
     return _answer(shown[:MAX_MATCHES], cursor_pos - len(word), cursor_pos)
 
 
-def _answer(matches: list[str], start: int, end: int) -> Completion:
+def _answer(matches: list[str], start: int, end: int) -> CompletionModel:
     return {"matches": matches, "cursor_start": start, "cursor_end": end}

@@ -99,7 +99,7 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         except web.HTTPError as err:
             raise error_of(err.status_code, err) from err
 
-    async def _run(self, request: Request) -> models.Execution:
+    async def _run(self, request: Request) -> models.ExecutionModel:
         """Queue the cell of a `submit`, as POST does. Raises JupyterDistError."""
         message = parse_body(SubmitMessage, request)
         self.settings["api_last_activity"] = datetime.now(timezone.utc)  # an idle server may be ended

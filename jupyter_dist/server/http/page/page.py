@@ -32,7 +32,7 @@ GROUPS: Topic = ("groups",)
 log = logging.getLogger(__name__)
 
 Send = Callable[[ServerMessage], Awaitable[None]]
-Run = Callable[[Request], Awaitable[models.Execution]]
+Run = Callable[[Request], Awaitable[models.ExecutionModel]]
 
 
 class Page:
@@ -283,5 +283,5 @@ def _reported(err: Exception) -> models.ErrorBody:
     return err.to_dict()
 
 
-def _topic_of(execution: models.Execution) -> Request:
+def _topic_of(execution: models.ExecutionModel) -> Request:
     return {"type": "subscribe", "topic": "execution", "group": execution["group"], "execution": execution["id"]}

@@ -134,7 +134,7 @@ class GroupsSubscription(Subscription):
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self.topics = (self.key,)
-        self._sent: dict[str, models.Group] = {}
+        self._sent: dict[str, models.GroupModel] = {}
         self._seq = 0
 
     def messages(self) -> list[TopicMessage]:
@@ -157,11 +157,11 @@ class GroupsSubscription(Subscription):
         return [message]
 
 
-def _has_same_ranks(old: models.Group | None, new: models.Group) -> bool:
+def _has_same_ranks(old: models.GroupModel | None, new: models.GroupModel) -> bool:
     return old is not None and [rank["rank"] for rank in old["ranks"]] == [rank["rank"] for rank in new["ranks"]]
 
 
-def _group_change(old: models.Group, new: models.Group) -> GroupChange:
+def _group_change(old: models.GroupModel, new: models.GroupModel) -> GroupChange:
     was: dict[str, Any] = {**old}
     fields = {name: value for name, value in new.items() if name != "ranks" and was.get(name) != value}
     ranks = [rank for known, rank in zip(old["ranks"], new["ranks"], strict=True) if known != rank]
@@ -180,7 +180,7 @@ class ExecutionSubscription(OfGroup):
         self._since = int(request.get("since", 0))
         self._view: View | None = None
         self._sent: Snapshot | None = None
-        self._sent_execution: models.Execution | None = None
+        self._sent_execution: models.ExecutionModel | None = None
         self.topics = (self.key, ("view", self._group.id, self._execution_id), ("nodes", self._group.id))
 
     @property
