@@ -16,7 +16,7 @@ from generate_client import formatted
 from jupyter_dist.protocol import machine, models, profiles, states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
-from jupyter_dist.protocol.schemas import fields_of
+from jupyter_dist.protocol.schemas import fields_of, schema_name
 
 CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
 INFOS = CLIENT / "answers" / "infos.py"
@@ -74,8 +74,8 @@ def infos_source() -> str:
 def _reach(hint: Any, found: dict[str, Any]) -> None:
     """Add the TypedDicts of a type."""
     if is_typeddict(hint) and hint is not models.Nothing:
-        if hint.__name__ not in found:
-            found[hint.__name__] = hint
+        if schema_name(hint) not in found:
+            found[schema_name(hint)] = hint
             for inner, _ in fields_of(hint).values():
                 _reach(inner, found)
     else:
@@ -93,7 +93,7 @@ def _class_source(model: Any) -> str:
         f"    {name}: {type_source(hint, name)}{'' if is_required or _is_optional(hint) else ' | None'}"
         for name, (hint, is_required) in fields.items()
     )
-    return f"\n\nclass {model.__name__}Info(ApiObject):\n    {doc}\n\n{body}\n"
+    return f"\n\nclass {schema_name(model)}Info(ApiObject):\n    {doc}\n\n{body}\n"
 
 
 def _wrapped(line: str) -> str:
@@ -126,7 +126,7 @@ def type_source(hint: Any, name: str = "", prefix: str = "") -> str:  # noqa: PL
         return "None"
     if hint is Any:
         return "Any"
-    return f"{prefix}{hint.__name__}Info" if is_typeddict(hint) else str(hint.__name__)
+    return f"{prefix}{schema_name(hint)}Info" if is_typeddict(hint) else str(hint.__name__)
 
 
 def plain_source() -> str:
@@ -204,13 +204,13 @@ def _answer_source(operation: Operation) -> tuple[str, str]:
     model, field = operation.answer.model, operation.answer.field
     if model is models.Nothing:
         return "None", ""
-    if model.__name__ in RESULTS:
-        return RESULTS[model.__name__], RESULTS[model.__name__] + "({})"
+    if schema_name(model) in RESULTS:
+        return RESULTS[schema_name(model)], RESULTS[schema_name(model)] + "({})"
     if not field:
-        return f"infos.{model.__name__}Info", f"infos.{model.__name__}Info({{}})"
+        return f"infos.{schema_name(model)}Info", f"infos.{schema_name(model)}Info({{}})"
     hint = fields_of(model)[field][0]
     items = get_args(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
     if get_origin(hint) is list and is_typeddict(items[0]):
-        name = f"infos.{items[0].__name__}Info"
+        name = f"infos.{schema_name(items[0])}Info"
         return f"ApiList[{name}]", f"listed({name}, ({{}})[{field!r}])"
-    return type_source(hint, field, "infos."), f"infos.{model.__name__}Info({{}}).{field}"
+    return type_source(hint, field, "infos."), f"infos.{schema_name(model)}Info({{}}).{field}"

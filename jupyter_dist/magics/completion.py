@@ -72,7 +72,7 @@ class RankNames:
 
     def _ask(self, group: Group, rank: int, place: CellTarget) -> CompletionModel | None:
         with contextlib.suppress(JupyterDistError):
-            found: Completion = group.complete(place.code, place.cursor_pos, rank).model
+            found: CompletionModel = group.complete(place.code, place.cursor_pos, rank).model
             return found
         return None
 

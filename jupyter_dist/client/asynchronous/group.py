@@ -55,7 +55,7 @@ COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few
 class AsyncGroup(PlainAsyncGroup):
     """One group; `model` is its last known state (docs/api.md, Group)."""
 
-    def __init__(self, client: AsyncClient, model: models.Group) -> None:
+    def __init__(self, client: AsyncClient, model: models.GroupModel) -> None:
         self.client = client
         self.model = model
         self.notices: list[str] = []  # about its nodes, as last heard

@@ -19,7 +19,7 @@ STACK_WORDS = {"waits": "waits", "runs": "runs", "idle": "idle", "dead": "dead",
 
 
 def status_text(
-    group: models.Group, sample: MemorySampleInfo | None, mode: str, devices: Iterable[machine.Device] = ()
+    group: models.GroupModel, sample: MemorySampleInfo | None, mode: str, devices: Iterable[machine.Device] = ()
 ) -> str:
     """Return a line per rank: state, process, device, memory; name and size of the device from `GET devices`."""
     memory = {entry.rank: entry for entry in sample.ranks} if sample else {}
@@ -36,7 +36,7 @@ def status_text(
     return "\n".join(lines)
 
 
-def _node_lines(group: models.Group) -> Iterator[str]:
+def _node_lines(group: models.GroupModel) -> Iterator[str]:
     for node in group.get("nodes") or ():
         where = f" {node['host']} ({node['interface'] or node['address']})" if node["host"] else ""
         devices = _devices_text(node.get("devices") or ())
@@ -70,7 +70,7 @@ def _stack_lines(stack: RankStackInfo) -> Iterator[str]:
             yield f"    {frame.code}"
 
 
-def ending_text(group: models.Group, *, is_private: bool) -> str:
+def ending_text(group: models.GroupModel, *, is_private: bool) -> str:
     """Return a sentence about what ends the group besides a request, and when."""
     ends_with = group.get("ends_with")
     if group["state"] in GONE_GROUP_STATES:
@@ -106,12 +106,12 @@ def sample_if_any(group: Group) -> MemorySampleInfo | None:
         return None
 
 
-def devices_line(group: models.Group) -> str:
+def devices_line(group: models.GroupModel) -> str:
     """Return which rank has which device."""
     return "Devices: " + ", ".join(f"rank {rank['rank']} {_place(group, rank)}" for rank in group["ranks"])
 
 
-def gpu_id(group: models.Group, rank: models.Rank) -> int | None:
+def gpu_id(group: models.GroupModel, rank: models.RankModel) -> int | None:
     """Return the index of the rank's device, on nodes in what each was given; None on CPU."""
     return int(group["devices"][rank["rank"] % len(group["devices"])]) if group["devices"] else None
 
@@ -125,7 +125,7 @@ def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
     return "\n".join(lines)
 
 
-def _rank_line(rank: models.Rank, memory: RankMemoryInfo | None, place: str, device: machine.Device | None) -> str:
+def _rank_line(rank: models.RankModel, memory: RankMemoryInfo | None, place: str, device: machine.Device | None) -> str:
     parts = [f"  rank {rank['rank']}: {rank['state']}", f"pid {rank['pid']}", place]
     if memory is not None and memory.allocated_bytes is not None:
         allocated, total = memory.allocated_bytes, device["memory_total_bytes"] if device else None
@@ -140,7 +140,7 @@ def _rank_line(rank: models.Rank, memory: RankMemoryInfo | None, place: str, dev
     return ", ".join(parts) + (f": {what}" if what else "")
 
 
-def _place(group: models.Group, rank: models.Rank, name: str | None = None) -> str:
+def _place(group: models.GroupModel, rank: models.RankModel, name: str | None = None) -> str:
     gpu = gpu_id(group, rank) if not group.get("nodes") else None  # else it counts in what the node was given
     known = "" if gpu is None else f" (GPU {gpu}{f', {name}' if name else ''})"
     return f"on {rank['device']}{known}"

@@ -12,7 +12,7 @@ from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bund
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import Execution, Group, Output, RanksBundle, ViewItem
+from jupyter_dist.protocol.models import ExecutionModel, GroupModel, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.profiles import PROFILE_MIME
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
@@ -60,7 +60,7 @@ class RankError(JupyterDistError):
 class Result:
     """The state and output of one execution at one moment; final if `done`."""
 
-    def __init__(self, group: Group, execution: Execution, items: list[ViewItem]) -> None:
+    def __init__(self, group: GroupModel, execution: ExecutionModel, items: list[ViewItem]) -> None:
         self.group = group
         self.execution = execution
         self.folded = items
