@@ -13,7 +13,7 @@ from jupyter_dist.client import Group
 from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import notebook_path
-from jupyter_dist.protocol.models import Execution
+from jupyter_dist.protocol.models import ExecutionModel
 
 MAX_LINE = 60
 FIELDS = (
@@ -86,8 +86,8 @@ class TimelineMagics(RankMagics):
         self._since = time.time()
         print(f"The timeline was cleared ({num_cells}).")
 
-    def _cells(self, group: Group) -> list[Execution]:
-        listed: list[Execution] = group.client.ask("GET", "groups", group.id, "executions")["executions"]
+    def _cells(self, group: Group) -> list[ExecutionModel]:
+        listed: list[ExecutionModel] = group.client.ask("GET", "groups", group.id, "executions")["executions"]
         return [cell for cell in listed if not cell["silent"] and cell["queued_at"] >= self._since]
 
     def _default_path(self) -> Path:
@@ -96,7 +96,7 @@ class TimelineMagics(RankMagics):
         return folder / f"{notebook.stem}-timeline.json"
 
 
-def timeline_line(cell: Execution) -> str:
+def timeline_line(cell: ExecutionModel) -> str:
     """Return when a cell began, where and how long it ran, and its first line."""
     began = time.strftime("%H:%M:%S", time.localtime(cell["started_at"])) if cell["started_at"] else "not begun"
     line = cell["line"] or ""
@@ -105,7 +105,7 @@ def timeline_line(cell: Execution) -> str:
     return f"{place:>6} {began:>9}  ranks {cell['ranks']:<8} {cell['state']:<11} {_seconds(cell):<22} {shown}".rstrip()
 
 
-def _seconds(cell: Execution) -> str:
+def _seconds(cell: ExecutionModel) -> str:
     """Return how long a cell took on its ranks; a range if they differ."""
     by_rank = sorted((seconds, rank) for rank, seconds in cell["rank_seconds"].items())
     if not by_rank:
@@ -116,7 +116,7 @@ def _seconds(cell: Execution) -> str:
     return f"{least:.2f} s ({quickest}) to {most:.2f} s ({slowest})"
 
 
-def _num_cells(cells: Sequence[Execution]) -> str:
+def _num_cells(cells: Sequence[ExecutionModel]) -> str:
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
 
 
