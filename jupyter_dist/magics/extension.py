@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jupyter_dist.magics.distmagics import DistMagics
 from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
-from jupyter_dist.magics.vocabularies.distmagics import DistMagics
 from jupyter_dist.magics.vocabularies.timeline import TimelineMagics
 
 from .automode import AutoMode

@@ -13,10 +13,10 @@ from faults.server import JupyterServer
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server import points
 from jupyter_dist.server.devices.source import DeviceSource
 from jupyter_dist.server.spawner import spawner
 from jupyter_dist.server.spawner.local import LocalSpawner
+from jupyter_dist.system import points
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "extending.md"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.magics.automode import AutoMode, with_space
 from jupyter_dist.magics.completion import RankNames
+from jupyter_dist.magics.distmagics import DistMagics
 from jupyter_dist.magics.failures import DistError, sentences
 from jupyter_dist.magics.session import Session
 from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
-from jupyter_dist.magics.vocabularies.distmagics import DistMagics
 
 _LINE = re.compile(r"%(\w+)\s*(.*)")
 _CELL = re.compile(r"%%(\w+)\s*(.*)")

@@ -16,7 +16,7 @@ import psutil
 from jupyter_dist.protocol import machine
 from jupyter_dist.protocol.accelerators import ACCELERATORS, given_devices
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server import points
+from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 
 from .nvml import process_owner

@@ -9,7 +9,7 @@ from traitlets.config import Config
 
 from jupyter_dist.protocol import machine
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.server import points
+from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 
 from .allocation import Allocation, launcher_failed, saved

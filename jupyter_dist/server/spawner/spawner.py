@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server import points
+from jupyter_dist.system import points
 
 from .directories import GroupDirectory
 
