@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from jupyter_dist.magics.distmagics import DistMagics
-from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
-from jupyter_dist.magics.vocabularies.timeline import TimelineMagics
+from jupyter_dist.system import points
 
 from .automode import AutoMode
+from .base import RankMagics
 from .completion import RankNames
+from .distmagics import DistMagics
 from .session import Session
 
-OURS = (DistMagics, DipMagics, TimelineMagics)
+# Vocabularies beside `%dist_...` and `%%rank`: Ddip's, nbdistributed's timeline, and those of other packages.
+ENTRY_POINTS = "jupyter_dist.magics"
+
+
+def vocabularies() -> dict[str, type[RankMagics]]:
+    """Return the classes of magics that installed packages add, by the name of their entry points."""
+    return points.load(ENTRY_POINTS, RankMagics)
 
 
 def load(shell: Any) -> None:
@@ -20,13 +26,12 @@ def load(shell: Any) -> None:
     session = Session(shell)
     auto = AutoMode()
     names = RankNames(session, auto)
-    shell.register_magics(
-        DistMagics(shell, session, auto, names),
-        DipMagics(shell, session, auto),
-        TimelineMagics(shell, session, auto),
-    )
+    added = vocabularies().values()
+    shell.register_magics(DistMagics(shell, session, auto, names), *(magics(shell, session, auto) for magics in added))
     shell.Completer.custom_matchers.append(names.matcher)
     shell.input_transformers_cleanup.append(auto)
+    if warning := points.missing(ENTRY_POINTS, "The magics of Ddip (%makedip, %%dip) and %timeline_save"):
+        print(warning)
 
 
 def unload(shell: Any) -> None:
@@ -35,6 +40,7 @@ def unload(shell: Any) -> None:
     shell.input_transformers_cleanup[:] = remaining
     matchers = shell.Completer.custom_matchers
     matchers[:] = [each for each in matchers if not isinstance(getattr(each, "__self__", None), RankNames)]
-    unloaded = [shell.magics_manager.registry.pop(magics.__name__, None) for magics in OURS]
-    if unloaded[0] is not None:
+    registry = shell.magics_manager.registry
+    unloaded = [registry.pop(name) for name, magics in [*registry.items()] if isinstance(magics, RankMagics)]
+    if unloaded:
         unloaded[0].session.close()

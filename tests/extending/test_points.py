@@ -6,10 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+from importlib import metadata
 from pathlib import Path
 
 import pytest
-from faults.server import JupyterServer
+from faults.server import TOKEN, JupyterServer
+from magickernel import kernel_of
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -96,6 +99,72 @@ def test_an_app_of_another_package_is_set_up_on_ranks(server, group):
     code = "from jupyter_dist.apps.registry import apps\napps.use('seeds')\nfirst = random.random()\n"
     view = server.run(group, code + "apps.call('again')\nfirst == random.random()")
     assert said(view) == [("0-1", "True")]
+
+
+def test_a_magic_of_another_package_is_there_in_a_kernel(server):
+    env = {"JUPYTER_RUNTIME_DIR": str(server.runtime), "JUPYTER_TOKEN": TOKEN}
+    path = {"PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
+    with kernel_of(server.home / "lesson.ipynb", **env, **path) as kernel:
+        assert kernel.run("%dist_init -n 2").status == "ok"
+        assert kernel.run("%seed 7").text.endswith("Seeded 2 ranks with 7.\n")
+        assert kernel.run("%%distributed\ntorch.initial_seed()").said == [("0-1", "7")]
+
+
+@pytest.fixture(scope="module")
+def without_metadata(tmp_path_factory):
+    """Run code where this package is on PYTHONPATH and not installed, with all other packages."""
+    folder = tmp_path_factory.mktemp("packages")
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(("jupyter_dist", "_editable_impl_jupyter_dist")):
+            (folder / path.name).symlink_to(path)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(folder)])}
+    env |= {"IPYTHONDIR": str(tmp_path_factory.mktemp("ipython")), "JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
+
+    def run(code):
+        command = [sys.executable, "-S", "-c", code]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_without_our_metadata_the_server_says_which_launchers_are_missing(without_metadata):
+    said = without_metadata("""
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launchers.registry import Launchers
+print(Launchers().get("processes").name)
+try:
+    Launchers().get("slurm")
+except JupyterDistError as err:
+    print(err)
+""")
+    assert said.splitlines()[0] == "processes"
+    assert "There is no launcher 'slurm'. Launchers: processes. The launchers of Slurm and Ray are missing" in said
+    assert "install jupyter_dist again with pip" in said
+
+
+def test_without_our_metadata_a_kernel_has_the_magics_of_the_core_and_says_what_is_missing(without_metadata):
+    said = without_metadata("""
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell()
+shell.run_line_magic("load_ext", "jupyter_dist")
+print(sorted({"dist_init", "makedip"} & set(shell.magics_manager.magics["line"])))
+""")
+    warning, names = said.splitlines()
+    assert warning.startswith("The magics of Ddip (%makedip, %%dip) and %timeline_save are missing")
+    assert names == "['dist_init']"
+
+
+def test_the_installed_metadata_lists_our_own_extensions():
+    """If not: `make setup`, or `pip install --no-deps -e .`."""
+    tables = re.findall(
+        r'^\[project\.entry-points\."(.+?)"\]\n(.*?)\n\n', (HERE.parents[1] / "pyproject.toml").read_text(), re.M | re.S
+    )
+    wanted = {(group, *row) for group, rows in tables for row in re.findall(r'^(\w+) = "(.+)"$', rows, re.M)}
+    assert len(wanted) >= 5
+    installed = metadata.distribution("jupyter_dist").entry_points
+    assert wanted <= {(point.group, point.name, point.value) for point in installed}
 
 
 def test_an_unknown_spawner_is_named_with_those_that_there_are():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from jupyter_dist.magics.automode import AutoMode, with_space
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.distmagics import DistMagics
+from jupyter_dist.magics.extension import vocabularies
 from jupyter_dist.magics.failures import DistError, sentences
 from jupyter_dist.magics.session import Session
-from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
 
 _LINE = re.compile(r"%(\w+)\s*(.*)")
 _CELL = re.compile(r"%%(\w+)\s*(.*)")
@@ -72,9 +73,9 @@ def parts(code: str, magics: KernelMagics) -> Parts:
         if not text or text.startswith("#"):
             continue
         if (match := _CELL.match(text)) is not None:
-            _refuse_others(match[1])
             if match[1] in magics.magics["cell"]:
                 return Parts(found, (match[1], match[2]), "".join(lines[number + 1 :]))
+            _refuse_others(match[1])
             break
         match = _LINE.match(text)
         if match is None or text.endswith("?"):
@@ -82,17 +83,24 @@ def parts(code: str, magics: KernelMagics) -> Parts:
         if _LOADING.match(text):  # the magics are there
             lines[number] = "\n"
             continue
-        _refuse_others(match[1])
         if match[1] not in magics.magics["line"]:
+            _refuse_others(match[1])
             break
         found.append((match[1], match[2]))
         lines[number] = "\n"  # line numbers of tracebacks stay
     return Parts(found, None, "".join(lines))
 
 
+@cache
+def _names_of_vocabularies() -> frozenset[str]:
+    """Return the names of all magics that entry points add to a Python kernel; packages are looked up once."""
+    kinds = [names for magics in vocabularies().values() for names in magics.magics.values()]
+    return frozenset(name for names in kinds for name in names)
+
+
 def _refuse_others(name: str) -> None:
-    """Ddip's magics move code and values between a kernel and ranks; here is no other process."""
-    if name in DipMagics.magics["line"] or name in DipMagics.magics["cell"]:
+    """Raise DistError for magics of a vocabulary, which move code and values between a Python kernel and ranks."""
+    if name in _names_of_vocabularies():
         raise DistError(
             f"'{name}' is for a Python kernel beside the ranks. The kernel Ranks has %%rank, %%distributed and %dist_*."
         )

@@ -1,8 +1,9 @@
-"""All launchers of this server, by name: our own, and those of other packages."""
+"""The launchers of this server by name: `processes`, and those that entry points add (Slurm, Ray, other packages)."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 from traitlets.config import Config
@@ -16,12 +17,11 @@ from .allocation import Allocation, launcher_failed, saved
 from .launcher import Availability, Launcher
 from .nodefiles import NodeFiles
 
+log = logging.getLogger(__name__)
+
 ENTRY_POINTS = "jupyter_dist.launchers"
-OWN = {
-    "processes": "jupyter_dist.server.launchers.processes:ProcessLauncher",
-    "ray": "jupyter_dist.server.launchers.ray.launcher:RayLauncher",
-    "slurm": "jupyter_dist.server.launchers.slurm.launcher:SlurmLauncher",
-}
+# It needs no engine.
+OWN = {"processes": "jupyter_dist.server.launchers.processes:ProcessLauncher"}
 PROBE_SECONDS = 10.0
 _WITHOUT_ENGINE: tuple[machine.LauncherStatus, ...] = (
     {
@@ -45,6 +45,8 @@ class Launchers:
     """The launchers by name. Each is created once."""
 
     def __init__(self, config: Config | None = None) -> None:
+        if warning := _missing():
+            log.warning("jupyter_dist: %s", warning)
         self._by_name: dict[str, Launcher] = {
             name: kind(config=config or Config()) for name, kind in points.load(ENTRY_POINTS, Launcher, OWN).items()
         }
@@ -56,7 +58,8 @@ class Launchers:
             JupyterDistError: `bad_request`, with the names that there are.
         """
         if name not in self._by_name:
-            raise bad_request(f"There is no launcher '{name[:60]}'.", f"Launchers: {', '.join(sorted(self._by_name))}.")
+            hint = f"Launchers: {', '.join(sorted(self._by_name))}. {_missing()}"
+            raise bad_request(f"There is no launcher '{name[:60]}'.", hint.rstrip())
         return self._by_name[name]
 
     async def probe(self) -> dict[str, Availability]:
@@ -91,7 +94,8 @@ class Launchers:
         launcher = self._by_name.get(content["launcher"])
         if launcher is None:
             message = f"The group was started with the launcher '{content['launcher'][:60]}', which is not installed."
-            raise launcher_failed(message, "Install it again, or end the job with the tools of its engine.")
+            hint = "Install it again, or end the job with the tools of its engine."
+            raise launcher_failed(message, f"{hint} {_missing()}".rstrip())
         try:
             return launcher.adopt(directory, NodeFiles(Path(content["folder"])), content["num_nodes"], content["state"])
         except (KeyError, TypeError, ValueError) as err:
@@ -101,6 +105,10 @@ class Launchers:
         """Leave all jobs to the next server."""
         for launcher in self._by_name.values():
             await launcher.detach()
+
+
+def _missing() -> str:
+    return points.missing(ENTRY_POINTS, "The launchers of Slurm and Ray")
 
 
 async def _probed(launcher: Launcher) -> Availability:
