@@ -76,7 +76,7 @@ def test_it_is_set_up_again_after_a_restart(teaching):
 
 
 def test_the_cache_is_emptied_after_cells_of_dip_alone(notebook):
-    spy = "from jupyter_dist.rank.memory import Memory\ncalls = []\nMemory.release_if_changed = lambda self, before: calls.append(before)"
+    spy = "from jupyter_dist.rank.memory import MemoryCounters\ncalls = []\nMemoryCounters.release_if_changed = lambda self, before: calls.append(before)"
     notebook.run(f"%%distributed\n{spy}")
     notebook.run("%%dip\n1")
     notebook.run("%%dip --keep-cache\n1")
