@@ -28,16 +28,16 @@ _UNSOUND = (
 
 
 class CommManager(Protocol):
-    """What is used of comm.CommManager."""
+    """The methods of comm.CommManager that WidgetComms calls."""
 
     comms: dict[str, Any]
 
     def comm_open(self, stream: Any, ident: Any, msg: dict[str, Any]) -> None:
-        """Open what a page has opened."""
+        """Open a comm that a page has opened."""
 
 
 class WidgetComms:
-    """Sends what the code sends; has what pages send handled in the main thread, after the running cell."""
+    """Sends the comm messages of the code; messages of pages are handled in the main thread, after the running cell."""
 
     manager: CommManager | None = None  # set when a cell imports `comm`
 
@@ -84,11 +84,11 @@ class WidgetComms:
         return {"t": "from_rank", "kind": kind, "execution_id": execution_id, "number": 0}
 
     def enter(self, widget: Any) -> None:
-        """Have what is written from now on go to an Output widget."""
+        """Capture the output written from now on in an Output widget."""
         self._flush()
         comm_id = getattr(widget.comm, "comm_id", None)
         if not isinstance(comm_id, str):
-            return  # the widget is closed: what is written is shown in the cell, as in a kernel
+            return  # the widget is closed: the output is shown in the cell, as in a kernel
         begin = f'{{"comm_id": {json.dumps(comm_id)}, "data": {{"method": "update", "state": {{"outputs": '.encode()
 
         def encode(outputs: bytes) -> bytes:
@@ -99,7 +99,7 @@ class WidgetComms:
         self._outbox.capture = Capture(widget, shown, encode, self._outbox.capture)
 
     def leave(self, widget: Any) -> None:
-        """Have it go where it went before."""
+        """End the capture of an Output widget: output goes to the previous destination."""
         try:
             self._flush()
         finally:  # an interrupt must not leave the output with the widget
@@ -117,7 +117,7 @@ class WidgetComms:
     # -- side thread --------------------------------------------------------------------------------
 
     def take(self, kind: str, content: road.CommContent) -> None:
-        """Have a message of a page handled when the main thread is idle."""
+        """Queue a message of a page, which is handled when the main thread is idle."""
         self._runner.when_idle(lambda: self._handle(kind, content))
 
     # -- main thread --------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class WidgetComms:
 
 
 def _check(kind: str, payload: bytes) -> None:
-    """Raise unless the agent takes it: it would end this rank."""
+    """Raise if the agent would reject this message, because it would end this rank."""
     check_size(len(payload))
     check_readable(payload)
     if kind not in road.COMM_KINDS:

@@ -1,7 +1,7 @@
 """The context variables of cells: one context for all of them, as in any kernel.
 
 Settings of torch.compile, numpy and decimal are context variables. asyncio runs each callback and each task in a copy
-of its creator's context, so that what a cell sets would be gone in the next cell.
+of its creator's context, so that the settings of a cell would be lost in the next cell.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ class StepsInContext(Generic[T]):
 
 
 async def run_in(context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns; raises what it raises."""
+    """Run a coroutine in this context; return its result, or raise its exception."""
     return await StepsInContext(context, coroutine)

@@ -34,17 +34,17 @@ REMINDER_SIGNAL = signal.SIGRTMAX - 2
 # Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE.
 _OURS = ".".join(__name__.split(".")[:2]) + "."
 
-# What these modules call is the user's code, as a cell is.
+# These modules call the user's code, which is interrupted as a cell is.
 _CALLS = (f"{__name__.rpartition('.')[0]}.calls", usercode.__name__)
 
-# Its frame is the innermost one of ours while the event loop waits, or runs what a cell has left behind.
+# Its frame is the innermost one of ours while the event loop waits, or runs callbacks of earlier cells.
 _LOOP = (f"{_OURS}main", "_serve")
 
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
 _BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {RE_CREATE}"
-# On a device, all that the cell had queued behind it runs then (seen on an H100: a step of an optimizer).
+# On a device, the work that the cell queued after the collective runs then (seen on an H100: a step of an optimizer).
 _ABORTED = (
     "the collective never completed; its communicators were aborted. Its result is undefined, and so is what this "
     f"cell computed from it, parameters that an optimizer updated too. {RE_CREATE}"
@@ -60,12 +60,12 @@ class CurrentExecution:
     silent: bool
     code: str
     call: dict[str, Any] | None = None  # what to do instead of running the code (see clients/calls.py)
-    allow_stdin: bool = False  # whether its client answers what it asks (see stdin.py)
+    allow_stdin: bool = False  # whether its client answers questions (see stdin.py)
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)
     began_ns: int = field(default_factory=time.time_ns)  # as torch's recorders count
     interrupt_at: float | None = None  # time of the first interrupt
-    frees: bool = False  # collectives on devices may be ended: the agent says so on all ranks of the cell
+    frees: bool = False  # collectives on devices may be ended: the agent sets it on all ranks of the cell
     had_private_signal: bool = False  # SIGINT did not reach the cell's code
     noticed_interrupt: bool = False  # KeyboardInterrupt was raised in the cell's code
     broke_process_group: bool = False  # its connections were broken to end a hung collective
@@ -115,7 +115,7 @@ class Interrupter:
         self._deferred = False
 
     def end_cell(self) -> None:
-        """Run the cell's handlers whose signals arrived after its code; raises what they raise."""
+        """Run the cell's handlers whose signals arrived after its code; exceptions of the handlers pass through."""
         self.handlers.run(sys._getframe())
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
@@ -140,7 +140,7 @@ class Interrupter:
             self.handlers.run(frame)
 
     def _is_user_code(self, frame: FrameType | None) -> bool:
-        """Whether KeyboardInterrupt would be raised in a cell's code, not in ours, which it would damage."""
+        """Whether KeyboardInterrupt would be raised in a cell's code, and not in ours, which it would damage."""
         found = self._innermost(frame)
         return found is not None and self.calls_user_code(found)
 
@@ -154,17 +154,17 @@ class Interrupter:
         return (found.f_globals["__name__"], found.f_code.co_name) == _LOOP
 
     def _innermost(self, frame: FrameType | None) -> FrameType | None:
-        """Return the innermost frame that is either the user's code or guarded; libraries belong to what calls them."""
+        """Return the innermost frame of the user's code or of guarded code; libraries belong to their callers."""
         while frame is not None and not self.calls_user_code(frame) and not _is_guarded(frame.f_globals):
             frame = frame.f_back
         return frame
 
     def calls_user_code(self, frame: FrameType) -> bool:
-        """Whether it is a cell's own frame, or one from which we call a user's function or script."""
+        """Whether a frame is a cell's own, or a frame of ours that calls a user's function or script."""
         return frame.f_globals is self._user_globals or frame.f_globals.get("__name__") in _CALLS
 
     def safe_point(self) -> None:
-        """Run handlers and raise a KeyboardInterrupt that waited while our own code ran (called when that is done)."""
+        """Run the handlers, and raise the KeyboardInterrupt, that waited while our own code ran. Called at its end."""
         if not (self._deferred or self.handlers.waiting) or threading.get_ident() != self._main.ident:
             return
         frame: FrameType | None = sys._getframe()
@@ -179,12 +179,12 @@ class Interrupter:
             raise KeyboardInterrupt
 
     def begin_fork(self) -> None:
-        """Hold back all that may raise: Python drops what is raised by what it calls before and after a fork."""
+        """Hold back interrupts and handlers: Python drops exceptions of its hooks before and after a fork."""
         if threading.get_ident() == self._main.ident:
             self._forks = True
 
     def end_fork(self) -> None:
-        """Allow it again, and have the side thread repeat at once what waits: the next fork may come soon."""
+        """Allow interrupts again; the side thread repeats waiting ones at once, because the next fork may come soon."""
         if threading.get_ident() == self._main.ident:
             self._forks = False
             if self._deferred or self.handlers.waiting:
@@ -192,7 +192,7 @@ class Interrupter:
                 self._wake()
 
     def left_collective(self) -> None:
-        """Note that the running cell left an incomplete collective."""
+        """Record an incomplete collective that the running cell has left."""
         if self.current is not None:
             self.current.broke_process_group = True
 
@@ -231,7 +231,7 @@ class Interrupter:
     # -- side thread --------------------------------------------------------------------------------
 
     def request(self, execution_id: str, frees: bool = False) -> None:
-        """Interrupt that execution if it is running; `frees`: it waits for what never completes, on a device too."""
+        """Interrupt an execution if it is running; `frees`: also end collectives on devices that never complete."""
         execution = self.current
         if execution is None or execution.execution_id != execution_id:
             return

@@ -42,7 +42,7 @@ REPLY_TRIES = 20
 
 @dataclass(frozen=True)
 class RunnerParts:
-    """What the runner of a rank uses of the rank."""
+    """The parts of a rank that its runner uses."""
 
     loop: asyncio.AbstractEventLoop
     outbox: Outbox
@@ -94,7 +94,7 @@ class Runner:
         self._loop.call_soon_threadsafe(self._next)
 
     def comes_by_itself(self, is_idle: bool) -> str | None:
-        """Return what may act on this rank without the code of its cell (introspection/life.py)."""
+        """Return a source of activity on this rank besides the code of its cell (introspection/life.py)."""
         return life.comes_by_itself(self._loop, self._task, is_idle)
 
     # -- main thread --------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Runner:
 
     def _failed_in(self, result: ExecutionResult, err: BaseException) -> ExecutionResult:
         result.error_in_exec = err
-        with contextlib.suppress(BaseException):  # the cell may have broken what shows it; the reply contains it, too
+        with contextlib.suppress(BaseException):  # the cell may have broken the display; the reply has the error, too
             self.shell.showtraceback((type(err), err, err.__traceback__))
         return result
 
@@ -268,7 +268,7 @@ class Runner:
             self.shell.showtraceback((type(err), err, err.__traceback__))
 
     def _find_failed_collective(self, execution: CurrentExecution, result: ExecutionResult) -> None:
-        """Make the cell fail if a collective of its own did: torch raises nothing then until the next one."""
+        """Make the cell fail if one of its collectives failed: torch raises nothing until the next collective."""
         if not result.success or execution.interrupt_at is not None:
             return
         operation = self._membership.failure_of_cell(execution.began_ns)
@@ -304,7 +304,7 @@ class Runner:
         }
 
     def _least_reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:
-        """Send a minimal reply, if the cell broke what the full one needs."""
+        """Send a minimal reply, if the cell broke something that the full reply needs."""
         error = result.error_before_exec or result.error_in_exec
         return {
             "t": "reply",
@@ -351,7 +351,7 @@ def stop_timer() -> None:
 
 
 def stop_timer_of_cell() -> None:
-    """Stop a timer whose handler is Python code, and say so in the cell."""
+    """Stop a timer whose handler is Python code, and report it in the cell."""
     if any(signal.getitimer(signal.ITIMER_REAL)) and callable(signal.getsignal(signal.SIGALRM)):
         stop_timer()
         with contextlib.suppress(Exception):  # the cell may have replaced sys.stderr

@@ -61,7 +61,7 @@ def _no_store(_: str) -> None:
 
 @dataclass(frozen=True)
 class ShellParts:
-    """What the shell of a rank uses of the rank."""
+    """The parts of a rank that its shell uses."""
 
     names: dict[str, Any]  # in the namespace of every rank (rank, world_size, dist ...), hidden from %who
     cache_size: int  # how many results Out[] keeps; 0 for none
@@ -69,7 +69,7 @@ class ShellParts:
     interrupter: Interrupter  # knows whether the running cell was interrupted
     memory: MemoryCounters
     outbox: Outbox
-    restore: Callable[[], None]  # restores what a cell removed from the process
+    restore: Callable[[], None]  # restores settings of the process that a cell removed
     run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py)
 
 
@@ -123,7 +123,7 @@ class RankShell(CompatibleShell):
         _tell_programs_of_us()
         _choose_figures_backend()
         ipython_compat.show_figures_inline()
-        # IPython prints this on sys.exit(); here the error output says enough.
+        # IPython prints this on sys.exit(); here the error output is enough.
         warnings.filterwarnings("ignore", message="To exit: use 'exit'", category=UserWarning)
 
     # -- what a rank does not have ------------------------------------------------------------------
@@ -145,7 +145,7 @@ class RankShell(CompatibleShell):
         self.set_hook("editor", _no_editor, 0)
 
     def init_magics(self) -> None:
-        """Have %store say why it is not there, and add %%profile."""
+        """Replace %store by an error that explains why it is missing, and add %%profile."""
         super().init_magics()
         self.register_magic_function(_no_store, "line", "store")
         self.register_magic_function(self._on_profile, "cell", "profile")
@@ -237,7 +237,7 @@ class RankShell(CompatibleShell):
         return super().run_line_magic(magic_name, line, _stack_depth + 1)  # up to the user's frame
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        """The same for cell magics, and for an interrupt of `%%bash` and similar ones what system_piped does."""
+        """Run a cell magic, with the same refusals. An interrupt of `%%bash` and similar magics ends the cell, too."""
         if self.find_cell_magic(magic_name) is None:
             elsewhere.refuse(f"%%{magic_name}")
         # IPython before 8.12 always, later with --no-raise-error
@@ -312,7 +312,7 @@ class RankShell(CompatibleShell):
             self.outbox.log(f"jupyter_dist: {cell}an error with its C++ frames:\n{message}\n")
 
     def _is_shown_by_hook(self, error: BaseException, lines: list[str]) -> bool:
-        """Have an error shown by what a library put in place of IPython's method (rich); return whether it was."""
+        """Show an error by the function with which a library (rich) replaced IPython's; return whether there is one."""
         hook = vars(self).get("_showtraceback")
         if not callable(hook):
             return False
@@ -323,7 +323,7 @@ class RankShell(CompatibleShell):
         return True
 
     def report_memory(self) -> None:
-        """Print the holders of memory in this rank, below a cell in which the kernel killed another one."""
+        """Print the holders of memory in this rank, below a cell in which the kernel killed another rank."""
         sys.stderr.write(shortage.report(None, self.user_ns, self.user_ns_hidden, self.memory))
 
     def forget_error(self) -> None:
@@ -340,7 +340,7 @@ InteractiveShellABC.register(RankShell)
 
 
 def _tell_programs_of_us() -> None:
-    """Tell programs started by cells to use colors, but no pager."""
+    """Set the environment so that programs started by cells use colors, but no pager."""
     os.environ.update(PAGER="cat", GIT_PAGER="cat")
     for name, value in (("TERM", "xterm-color"), ("CLICOLOR", "1"), ("FORCE_COLOR", "1")):
         os.environ.setdefault(name, value)

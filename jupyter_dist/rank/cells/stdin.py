@@ -1,4 +1,4 @@
-"""`input` and `getpass` on a rank: a question goes to whoever follows the cell, and its code waits for the answer."""
+"""`input` and `getpass` on a rank: the clients of the cell receive the question, and its code waits for the answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ENDED = "The cell has ended: it gets no more input."
 
 
 class NobodyDebugsError(StdinNotImplementedError):
-    """Nobody answers a debugger. One line: the debugger has shown where it is, and its own frames say nothing."""
+    """No user can answer a debugger. One line: the debugger has printed its position, and its frames add nothing."""
 
     def __init__(self) -> None:
         super().__init__(_NOBODY_DEBUGS)
@@ -56,7 +56,7 @@ class _Question:
 
 
 class Stdin:
-    """Asks one question at a time; `take` and `end_cell` end the wait."""
+    """Sends a single question at a time; `take` and `end_cell` end the wait."""
 
     def __init__(self, outbox: Outbox, streams: Streams, interrupter: Interrupter) -> None:
         self._outbox = outbox
@@ -114,7 +114,7 @@ class Stdin:
                 return EOFError(_ENDED)
             return question.answer.get()
         finally:
-            if self._asked is question:  # interrupted: nobody has answered
+            if self._asked is question:  # interrupted: there was no answer
                 self._asked = None
                 self._send("input_over", execution, question, {})
 
@@ -127,7 +127,7 @@ class Stdin:
     # -- side thread, and the end of a cell ---------------------------------------------------------
 
     def take(self, number: int, answer: road.InputAnswer) -> None:
-        """Take the answer to that question; ignored if it waits no longer."""
+        """Take the answer to a question; ignored if the question no longer waits."""
         asked = self._asked
         if asked is not None and asked.number == number:
             self._asked = None
@@ -142,6 +142,6 @@ class Stdin:
 
 
 def _shown(prompt: str) -> str:
-    """Return the prompt, or the end of a long one; the output has all of it, with the answer."""
+    """Return the prompt, or the end of a long prompt; the output has the whole prompt, with the answer."""
     limit = road.MAX_PROMPT_CHARS
     return prompt if len(prompt) <= limit else f"\u2026{prompt[1 - limit :]}"

@@ -1,7 +1,7 @@
-"""What a rank does besides running cells: it sets variables, returns values, calls a function, runs a script.
+"""Calls of clients on a rank, besides cells: set variables, return values, call a function, run a script.
 
-This is our own code on the main thread, so it works whatever names a cell has replaced in its namespace. What it calls
-is the user's code, which can be interrupted (see interrupt.py).
+This is our own code on the main thread, so it works whatever names a cell has replaced in its namespace. The functions
+and scripts are the user's code, which can be interrupted (see interrupt.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Calls:
         self._ways = {"set": self._set, "get": self._get, "call": self._call, "script": self._script}
 
     def carry_out(self, call: Call) -> None:
-        """Do what the client asks for; raises what the user's code raises."""
+        """Carry out a call of a client; exceptions of the user's code pass through."""
         self._ways[call["do"]](call)
 
     def _set(self, call: Call) -> None:
@@ -47,7 +47,7 @@ class Calls:
         scripts.run(call["argv"], call.get("path"), call.get("module"))
 
     def _given(self, call: Call) -> dict[str, Any]:
-        """Return what is in the file for this rank."""
+        """Return the values in the client's file that are for this rank."""
         paths: dict[str, str] = call["files"]
         path = paths[self._rank] if self._rank in paths else paths["all"]
         if self._far is None:

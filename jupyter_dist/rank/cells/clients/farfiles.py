@@ -1,4 +1,4 @@
-"""Files that a client exchanges with a rank on another machine: they come over the link."""
+"""Exchange of files between a client and a rank on another machine, over the node agent's connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEMORY = "/dev/shm"  # noqa: S108  (the file there has no name for others)
 
 
 class FarFiles:
-    """What one rank fetches and delivers through its node agent."""
+    """Fetches files for one rank and delivers its values, through the rank's node agent."""
 
     def __init__(self, socket_path: str, rank: str) -> None:
         self._socket_path = socket_path

@@ -1,4 +1,4 @@
-"""Runs scripts and modules as `python` would, and keeps the modules of one script from those of the next."""
+"""Runs scripts and modules as `python` would, and keeps the modules of different scripts apart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _run(path: str | None, module: str | None) -> None:
 
 @contextmanager
 def fresh_modules(folder: str) -> Iterator[None]:
-    """In this context, what the folder provides is imported again; afterwards everything is as before."""
+    """In this context, modules that the folder provides are imported again; afterwards sys.modules is as before."""
     hidden = _take_out(_provided_by(folder))
     try:
         yield
@@ -70,7 +70,7 @@ def _provided_by(folder: str) -> set[str]:
 
 
 def _take_out(names: set[str]) -> dict[str, ModuleType]:
-    """Remove these modules and what is below them from sys.modules, except for installed ones; return them."""
+    """Remove these modules and their submodules from sys.modules, except for installed ones; return them."""
     mine = {name for name in names if name in sys.modules and not _is_installed(name, sys.modules[name])}
     taken = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in mine}
     for name in taken:
@@ -79,7 +79,7 @@ def _take_out(names: set[str]) -> dict[str, ModuleType]:
 
 
 def _is_installed(name: str, module: ModuleType) -> bool:
-    """Whether it is part of Python, of the environment, or of this package: shared by all scripts."""
+    """Whether a module is part of Python, of the environment, or of this package: all scripts share these."""
     place = _place_of(module)
     return name == _OURS or place is None or place.startswith(_INSTALLED)
 

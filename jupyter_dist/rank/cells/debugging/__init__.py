@@ -1,1 +1,1 @@
-"""Debuggers of cells: those with a prompt, and JupyterLab's."""
+"""Debuggers of cells: debuggers with a prompt, and JupyterLab's."""

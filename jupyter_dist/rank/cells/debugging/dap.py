@@ -1,7 +1,7 @@
 """JupyterLab's debugger on a rank: answers Jupyter's debug requests by debugpy's pydevd, in this process (decision 21).
 
 pydevd speaks the Debug Adapter Protocol over a socket pair: no port is opened, no adapter is started. It is imported
-when a page asks, in the main thread. What only concerns files and state is answered here, in the side thread.
+when a page asks, in the main thread. Requests about files and state are answered here, in the side thread.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ENDED = "The debugger of this rank has ended."
 
 @dataclass
 class _State:
-    """What ends with a session."""
+    """The state of one debugging session."""
 
     sock: socket.socket
     pending: dict[int, Reply] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class DebugSession:
                 return
             self._forward({"seq": 0, "command": "configurationDone"}, {}, configured)
 
-        # Without `justMyCode` a step over the end of a statement stops in what IPython calls.
+        # Without `justMyCode` a step over the end of a statement stops in code that IPython calls.
         options = {"justMyCode": True, "rules": [{"path": f"{_OURS}**", "include": False}], "subProcess": False}
         self._forward({"seq": 0, "command": "attach"}, {**arguments, **options}, attached)
 
@@ -317,7 +317,7 @@ class DebugSession:
         self._wake()
 
     def release(self) -> None:
-        """Have a thread that is stopped go on, for an interrupt to reach its code."""
+        """Let a stopped thread continue, so that an interrupt reaches its code."""
         if self._state is not None and self._state.stopped:
             thread = {"threadId": self._state.stopped[0]}
             self._forward({"seq": 0, "command": "continue"}, thread, lambda _: None)
@@ -330,7 +330,7 @@ class DebugSession:
             answer({})
 
     def _take(self, message: Message) -> None:
-        """Handle what pydevd sends (a thread of its own)."""
+        """Handle a message of pydevd (in a separate thread)."""
         state = self._state
         if message.get("type") == "response":
             pending = state.pending.pop(message.get("request_seq", -1), None) if state is not None else None

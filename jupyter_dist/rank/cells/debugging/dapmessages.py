@@ -30,7 +30,7 @@ def untraced(thread: Any) -> Any:
 
 
 def responder(message: Message, reply: Reply) -> Callable[..., None]:
-    """Return what answers a request: `respond(success, message, body)`."""
+    """Return the function that answers a request: `respond(success, message, body)`."""
 
     def respond(success: bool, text: str, body: Message) -> None:
         seq = message.get("seq")
@@ -66,12 +66,12 @@ def messages(sock: socket.socket) -> Any:
 
 
 def is_users(name: str) -> bool:
-    """Whether a variable of that name is shown."""
+    """Whether the debugger shows a variable with this name."""
     return name not in _HIDDEN and not name.startswith("_i") and not (name[:1] == "_" and name[1:].isdigit())
 
 
 def variable(name: str, value: Any) -> Message:
-    """Return a variable as the protocol has it."""
+    """Return a variable in the form of the protocol."""
     try:
         text = repr(value)[:2000]
     except Exception as err:  # the user's code

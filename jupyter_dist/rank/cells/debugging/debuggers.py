@@ -1,8 +1,9 @@
 """Keeps Python's debuggers (pdb, ipdb, IPython's) in the user's code: they neither stop in our frames nor show them.
 
 IPython compiles each statement of a cell on its own, and runs it from its own code, below which is ours. A debugger
-would show all of that, and step from a statement into it. Here it steps to the cell's next statement, and its tracing
-ends with the cell. All of them derive from `bdb.Bdb`, whose methods are replaced once; nothing runs without a debugger.
+would show all these frames, and step from a statement into them. Here it steps to the cell's next statement, and its
+tracing ends with the cell. All debuggers derive from `bdb.Bdb`, whose methods are replaced once; nothing runs without a
+debugger.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Debuggers:
             sys.settrace(None)
         if getattr(debugger, "monitoring_tracer", None) is not None:  # Python 3.14, if the user chose that
             debugger.stop_trace()
-        debugger.clear_all_breaks()  # those of functions would stop later cells from Python 3.14 on
-        if hasattr(pdb.Pdb, "_last_pdb_instance"):  # Python 3.14: the next `breakpoint()` would go on with it,
+        debugger.clear_all_breaks()  # breakpoints in functions would stop later cells from Python 3.14 on
+        if hasattr(pdb.Pdb, "_last_pdb_instance"):  # Python 3.14: the next `breakpoint()` would reuse it,
             pdb.Pdb._last_pdb_instance = None  # be it ipdb, and it would keep this cell's variables alive
         frame: FrameType | None = sys._getframe()
         while frame is not None:
@@ -96,7 +97,7 @@ class Debuggers:
         return debugger.trace_dispatch if stops else None
 
     def _dispatch_return(self, debugger: Any, frame: FrameType, arg: Any) -> Any:
-        """Go on to the next statement, unless `breakpoint()` itself was all of this one."""
+        """Step to the next statement, unless this statement is only `breakpoint()`."""
         if _is_ours(frame):
             return debugger.trace_dispatch
         if not self._is_statement(frame):
@@ -109,7 +110,7 @@ class Debuggers:
 
     @staticmethod
     def _step_on(debugger: Any, frame: FrameType) -> None:
-        """Stop in a new statement of the cell: the frame in which `next`, `until` or `return` was said has ended."""
+        """Stop in a new statement of the cell: the frame of the last `next`, `until` or `return` command has ended."""
         until = debugger.stoplineno
         if debugger.stopframe is None or until == -1:  # `step` stops anyway, and `continue` does not
             return
@@ -128,7 +129,7 @@ class Debuggers:
     # -- frames --------------------------------------------------------------------------------------
 
     def _is_in_cell(self, frame: FrameType | None) -> bool:
-        """Whether it is, or was called by, a cell's code, a task or a thread of a cell; not what our code calls."""
+        """Whether a frame is, or was called by, a cell's code, task or thread; False for frames that our code calls."""
         if threading.get_ident() != self._main.ident:
             return True
         first = frame
@@ -143,7 +144,7 @@ class Debuggers:
         return False
 
     def _is_statement(self, frame: FrameType) -> bool:
-        """Whether it is a statement of a cell, which IPython calls."""
+        """Whether a frame is a statement of a cell, which IPython calls."""
         is_cells = frame.f_globals is self._namespace and frame.f_code.co_name == "<module>"
         return is_cells and frame.f_back is not None and _is_ours(frame.f_back)
 
@@ -166,7 +167,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def _method(function: Any) -> Any:
-    """Return a function that can be a method of a class: a bound method would not get the debugger."""
+    """Return a function that can be a method of a class: a bound method would not receive the debugger."""
 
     def method(debugger: Any, *args: Any) -> Any:
         return function(debugger, *args)

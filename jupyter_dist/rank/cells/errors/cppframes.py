@@ -16,7 +16,7 @@ from jupyter_dist.rank.guard import origin
 NOTE = "C++ frames: in the rank's log"
 _ASKED_FOR = "TORCH_SHOW_CPP_STACKTRACES"  # a user who sets it wants to see them
 
-# What torch's C++ code raises; the classes of Python's are those that it maps its own to.
+# The exceptions of torch's C++ code: it maps its own to some of Python's classes.
 _TYPES = frozenset(
     (
         *(RuntimeError, IndexError, ValueError, TypeError, NotImplementedError),
@@ -32,7 +32,7 @@ _FRAMES = re.compile(
 
 
 def find(error: BaseException | None, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the messages with C++ frames of this error and of those that it came from, if torch's C++ raised them."""
+    """Return the messages with C++ frames of this error and of its causes, if torch's C++ raised them."""
     if environment.get(_ASKED_FOR) == "1":
         return []
     return [text for text in map(_message, origin.chain(error)) if _FRAMES.search(text)]

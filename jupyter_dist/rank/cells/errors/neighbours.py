@@ -1,7 +1,7 @@
-"""Who else holds memory on an exhausted device: torch's own message has their pids, which NVML told it.
+"""Other processes that hold memory on an exhausted device: torch's message contains their pids, as NVML reports them.
 
-In a container they may be the machine's, and mean other processes or none here: they are used only if torch has found
-this process among them.
+In a container they may be the machine's pids, and mean other processes or none here: they are used only if torch has
+found this process among them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def line(message: str) -> str | None:
 
 
 def _name_of_own(pid: int) -> str:
-    """Return the name of a process of this user; empty for those of others, and for one that has ended."""
+    """Return the name of a process of this user; empty for processes of other users, and if the process has ended."""
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.getuid():
             return ""

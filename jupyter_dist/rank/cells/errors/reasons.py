@@ -1,4 +1,4 @@
-"""What is reported beside the error of a collective: the rank that it failed because of, and what to create again."""
+"""The explanation beside the error of a collective: the rank that caused it, and the process group to create again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jupyter_dist.rank.guard.own import threading
 PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
 RE_CREATE = "The process group must be re-created; variables are kept."
 
-# gloo itself says "typically caused by a remote worker crashing".
+# gloo's own message is "typically caused by a remote worker crashing".
 _LEFT = "Another rank closed its connections: it died, was interrupted, timed out, or left the process group"
 _NEW_GROUP = "Create it again with new_group() on all ranks; other process groups are not affected."
 _PORT = re.compile(r"(?<=\]):\d+")
@@ -24,7 +24,7 @@ class ReportedError(NamedTuple):
 
     error: BaseException
     trace: TracebackType | None
-    note: str = ""  # what is known beside it: written to stderr, after the error
+    note: str = ""  # further information: written to stderr, after the error
 
 
 class PeerNews:
@@ -35,16 +35,16 @@ class PeerNews:
         self._text = ""
 
     def lost(self, text: str) -> None:
-        """Note a death; `text` says which rank, and how (side thread)."""
+        """Record a death; `text` names the rank and the cause (side thread)."""
         self._text = text
         self._has_come.set()
 
     def all_live(self) -> None:
-        """Note that the process group was re-created."""
+        """Forget the death: the process group was re-created."""
         self._has_come.clear()
 
     def wait(self) -> str | None:
-        """Return the text, as soon as it has come; None if it does not."""
+        """Return the text as soon as it has arrived; None if it does not arrive in time."""
         return self._text if self._has_come.wait(PEER_NEWS_SECONDS) else None
 
 
@@ -61,7 +61,7 @@ def explain_failure(
     find: Callable[[BaseException], failures.Failure | None],
     news: PeerNews,
 ) -> ReportedError:
-    """Explain that a collective failed, and name the rank that it failed because of, if the agent knows in time.
+    """Explain the error of a collective, and name the rank that caused it, if the agent reports it in time.
 
     Only torch's own words about a lost connection are replaced: every other error is reported as it is.
     """
@@ -84,5 +84,5 @@ def explain_failure(
 
 
 def _of(failure: failures.Failure) -> str:
-    """Return which process group it was, as the end of a phrase."""
+    """Return the process group of a failure, as the end of a phrase."""
     return "" if failure.group is None else f" ({torch_compat.describe_group(failure.group).description})"

@@ -1,8 +1,8 @@
-"""The report of a rank that is out of memory: what was asked for, who holds the rest, and what would free it.
+"""The report of a rank that is out of memory: the requested size, the holders of memory, and commands that free it.
 
-It is text on stderr, after the error: lines that are equal on several ranks are folded, every reader shows it, and it
-is in the logs. It is made where memory is short, so it takes a bounded number of steps and little memory, and an error
-in it changes nothing.
+The report is text on stderr, after the error: lines that are equal on several ranks are folded, every reader shows it,
+and it is in the logs. It is made where memory is short, so it takes a bounded number of steps and little memory, and an
+error in it changes nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from . import neighbours
 from .sizes import bytes_of, size_text
 
 MAX_LINES = 8
-MAX_SHARED = 6  # names in a line that frees what they share
-SMALLEST_PART = 100  # what holds less than a hundredth of the whole has no line
+MAX_SHARED = 6  # names in a line that frees the memory they share
+SMALLEST_PART = 100  # a holder of less than a hundredth of the whole has no line
 
 OWN = "Out of memory"
 OF_ANOTHER = "Memory was short on this machine"
 
 _ERRORS = (MemoryError, OutOfMemoryError)
-# What torch's allocator on CPU, and the runtimes of devices, begin a RuntimeError with.
+# The beginning of a RuntimeError of torch's allocator on CPU, and of the runtimes of devices.
 _OF_ALLOCATOR = re.compile(
     r"\[enforce fail at \S*\] .*DefaultCPUAllocator: can't allocate memory|\w+ error: out of memory\b"
 )
@@ -39,7 +39,7 @@ _CLEAR_ERROR = "import sys; sys.last_value = sys.last_traceback = sys.last_exc =
 
 
 def find_shortage(error: BaseException | None) -> BaseException | None:
-    """Return the error that says that memory was short: this one, or one that it came from; None if there is none."""
+    """Return the error that reports a lack of memory: this error or one of its causes; None if there is none."""
     return next(filter(_is_shortage, origin.chain(error)), None)
 
 
@@ -52,7 +52,7 @@ def _is_shortage(error: BaseException) -> bool:
 
 
 def asked_bytes(message: str) -> int | None:
-    """Return how much was asked for, as the message of torch or numpy says it; Python's own says nothing."""
+    """Return the requested size from the message of torch or numpy; None for Python's own, which has no size."""
     found = _ASKED.search(message)
     if found is None:
         return None
@@ -78,8 +78,8 @@ def lines_of(
     """Yield the lines of a report. Pure.
 
     Args:
-        asked: how many bytes were asked for; None: the error does not say it.
-        held: what holds memory.
+        asked: the requested bytes; None: the error does not contain them.
+        held: the holders of memory.
         counters: of Memory.counters.
         device_type: torch's, of the rank's device.
         head: what happened.
@@ -127,7 +127,7 @@ def _details(one: Together) -> str:
 def _advice(
     held: HeldStorages, largest: list[Together], counters: Mapping[str, int | None], device_type: str
 ) -> Iterator[str]:
-    """Yield what to run, with what it frees: nothing that another holder would keep."""
+    """Yield commands that free memory, with the size: no memory counts that another holder would keep."""
     whole = held.num_bytes
     freeing = [one for one in largest if one.first.where == "variable" and one.frees * SMALLEST_PART >= whole > 0]
     yield from _shared(held, largest)
@@ -160,7 +160,7 @@ def _shared(held: HeldStorages, largest: list[Together]) -> Iterator[str]:
 
 
 def _removal(holders: list[Holder]) -> str:
-    """Return what removes these: variables by name, results and calls of the traceback all together."""
+    """Return the command that removes these holders: variables by name; all results; all calls of the traceback."""
     where = {one.where for one in holders}
     names = ", ".join(one.name for one in holders if one.where == "variable")
     others = ["%reset -f out"] if "result" in where else []

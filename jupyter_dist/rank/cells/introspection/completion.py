@@ -19,7 +19,7 @@ MAX_MATCHES = 2000
 MAX_SIGNATURES = 50  # each takes up to 0.1 ms, and users read the first ones
 
 # The name before the cursor, unless it is an attribute.
-_BASE = re.compile(r"[\w.]*\Z")  # of an attribute; versions of IPython complete more or less of it
+_BASE = re.compile(r"[\w.]*\Z")  # of an attribute; versions of IPython complete more or less of the name
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 

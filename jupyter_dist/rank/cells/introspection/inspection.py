@@ -1,4 +1,4 @@
-"""What is at the cursor: from the shell while the rank is idle; while a cell runs, only what needs no code of users."""
+"""Documentation at the cursor: from the shell while the rank is idle; during a cell, without running users' code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 
 
 def look(shell: RankShell, code: str, cursor_pos: int, detail: int) -> Inspection:
-    """Return what `name?` shows, with `detail` 1 `name??`. Attribute access may run user code."""
+    """Return the documentation of `name?`, with `detail` 1 of `name??`. Attribute access may run user code."""
     name = token_at_cursor(code, cursor_pos)
     try:
         data = shell.object_inspect_mime(name, detail_level=detail)
@@ -66,7 +66,7 @@ def static_attribute(value: Any, name: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """Return what a completer shows beside a name."""
+    """Return the kind of a value, which a completer shows beside its name."""
     if isinstance(value, ModuleType):
         return "module"
     if isinstance(value, type):

@@ -1,4 +1,4 @@
-"""Which names of a rank stand for what all ranks must use together: wrapped models, trainers. Looks at types only.
+"""Finds the names of a rank for objects that all ranks must use together: wrapped models, trainers. By type only.
 
 The agent asks before a cell that uses one is sent to some ranks (agent/group/cellcode/needs.py).
 """
@@ -33,7 +33,7 @@ _get_module = type.__dict__["__module__"].__get__
 
 
 def kinds_of(namespace: dict[Any, Any]) -> dict[str, str]:
-    """Return the kind by name, also of what dictionaries and objects of the cells' own classes hold.
+    """Return the kind by name, also for values in dictionaries and in objects of the cells' own classes.
 
     These are `models[]` and `trainer.model`. No code of the values, their classes or metaclasses runs. It runs after
     every cell, and each cell of the past has left names of IPython's (`_i1`), which are passed over.
@@ -46,7 +46,7 @@ def kinds_of(namespace: dict[Any, Any]) -> dict[str, str]:
 
 
 def _held(name: str, value: Any) -> list[tuple[str, Any]]:
-    """Return what a small dictionary, or an object of a class of the cells, holds, with the names to look for."""
+    """Return the values in a small dictionary, or in an object of a class of the cells, with the names to look for."""
     if type(value) is dict:
         return [(f"{name}[]", held) for held in list(value.values())[:MAX_HELD]] if len(value) <= MAX_HELD else []
     module = _get_module(type(value))

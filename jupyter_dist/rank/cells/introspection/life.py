@@ -1,7 +1,7 @@
-"""What of a rank may still act by itself: its threads, its event loop, a timer. Side thread.
+"""Finds activity besides the main thread in a waiting rank: its threads, its event loop, a timer. Side thread.
 
-A rank that waits, or that is idle, gets no further by the code that waits. So before ranks are said to wait forever,
-all other code is looked for that could call a collective, or end the wait.
+A rank that waits, or that is idle, gets no further by the code that waits. So before ranks are reported to wait
+forever, this module looks for all other code that could call a collective, or end the wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OWN_DESCRIPTORS = 1  # the event loop's own
 
 
 def comes_by_itself(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None, is_idle: bool) -> str | None:
-    """Return what may act without the main thread's code: "a thread", "a timer", "its event loop"; None if nothing may.
+    """Return the first source of activity besides the main thread: "a thread", "a timer", "its event loop"; or None.
 
     Args:
         loop: the main thread's event loop, which runs what cells have left behind while the rank is idle.
@@ -36,7 +36,7 @@ def comes_by_itself(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | N
         is_idle: whether no cell runs.
     """
     apart = (threading.main_thread().ident, threading.get_ident())
-    threads = dict(vars(threading)["_active"])  # without its lock, which the main thread may hold
+    threads = dict(vars(threading)["_active"])  # without the lock, which the main thread may hold
     frames = sys._current_frames()
     if any(_may_act(threads.get(ident), frame) for ident, frame in frames.items() if ident not in apart):
         return "a thread"
@@ -51,7 +51,7 @@ def sleeps() -> bool:
 
 
 def _may_act(thread: threading.Thread | None, frame: FrameType) -> bool:
-    """Whether a thread runs code of the user, or will; one that waits in a collective itself is no help."""
+    """Whether a thread runs code of the user, or will; a thread that waits in a collective does not count."""
     if waiting.is_in_distributed(frame):
         return False
     if issubclass(type(thread), threading.Timer) and _is_users(vars(thread).get("function")):
@@ -74,7 +74,7 @@ def _is_alive(frame: FrameType) -> bool:
 
 
 def _is_users(function: Any) -> bool:
-    """Whether the function of a timer is the user's, or may be: one in C has no file. Runs no code of it."""
+    """Whether the function of a timer is the user's, or may be: a function in C has no file. Does not run it."""
     while type(function) in (functools.partial, MethodType):
         function = function.func if type(function) is functools.partial else function.__func__
     return type(function) is not FunctionType or _is_users_file(function.__code__.co_filename)

@@ -37,7 +37,7 @@ def position(ours: str) -> int:
 
 
 def current_call(namespace: dict[str, Any]) -> str | None:
-    """Return what the innermost code of a cell calls, and where: "time.sleep (cell line 3)"; None if no cell runs."""
+    """Return the innermost call of a cell's code, with its line: "time.sleep (cell line 3)"; None if no cell runs."""
     frame = main_frame()
     while frame is not None and frame.f_globals is not namespace:
         frame = frame.f_back
@@ -83,8 +83,8 @@ def _describe(frame: FrameType) -> dict[str, Any]:
 
 
 def _number(frame: FrameType) -> int:
-    """Return its line; that of its function where Python gives none, as in instructions that end a `with` or `for`."""
-    number: int | None = frame.f_lineno  # typeshed says int
+    """Return the line of a frame; the function's line if Python has none, as in instructions that end a `with`."""
+    number: int | None = frame.f_lineno  # typeshed declares int
     return frame.f_code.co_firstlineno if number is None else number
 
 

@@ -1,1 +1,1 @@
-"""`%%profile`: a cell under torch's profiler; what it was doing when, and its trace."""
+"""`%%profile`: a cell under torch's profiler; its timeline and its trace."""

@@ -1,4 +1,4 @@
-"""Runs a cell under torch's profiler, and tells the server what this rank did: a summary, and its trace.
+"""Runs a cell under torch's profiler, and sends the server a summary and the trace of this rank.
 
 The summaries of all ranks become one table when the cell has ended (server/folding/profiles.py), so a rank that fails,
 is interrupted or dies takes nothing from the others.
@@ -40,7 +40,7 @@ class Profiler:
     Args:
         shell: runs them.
         spec: of this rank.
-        sessions: those of torch's profiler in this process.
+        sessions: the sessions of torch's profiler in this process.
         tell: sends the summary.
         send: sends the next part of the trace; the first of a cell with True.
     """
@@ -86,7 +86,7 @@ class Profiler:
             has_ended = self._sessions.end()
             if not has_ended:
                 sys.stderr.write(MEANWHILE)
-            if has_ended or not was_on:  # else it was ended by others: torch would end the process that reads it
+            if has_ended or not was_on:  # else other code has ended it: torch would end the process that reads it
                 self._report(recorder.export_chrome_trace, began, ended)
 
     def _report(self, export: Callable[[str], None], began: float, ended: float) -> None:
@@ -137,7 +137,7 @@ class Profiler:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong as IPython's own magics do."""
+    """Reports errors as IPython's own magics do."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"%%profile: {message}. It takes --shapes, --memory and --stacks.")

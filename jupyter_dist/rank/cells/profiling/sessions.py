@@ -1,6 +1,6 @@
-"""Who has torch's profiler: a process has one, and a second session beside ours would end the process (SIGSEGV).
+"""The owner of torch's profiler: a process has one, and a second session beside ours would end the process (SIGSEGV).
 
-A cell that uses the profiler itself has it: ours ends before. What `%%profile` has recorded until then is its result.
+If a cell uses the profiler itself, our session ends before; `%%profile` returns the events recorded until then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TWICE = "jupyter_dist: %%profile is there twice: the first one records the cell.
 
 
 class Sessions:
-    """The sessions of torch's profiler in this process, ours and those of users."""
+    """The sessions of torch's profiler in this process, ours and the users'."""
 
     def __init__(self) -> None:
         self.is_theirs = False  # a user's code has begun one, and not ended it
@@ -34,17 +34,17 @@ class Sessions:
 
     @property
     def are_ours(self) -> bool:
-        """Whether ours records."""
+        """Whether our session records."""
         return self._ours is not None
 
     def begin(self, recorder: Any) -> None:
-        """Start ours."""
+        """Start our session."""
         with self._own_call():
             recorder.start()
         self._ours, self._thread = recorder, threading.get_ident()
 
     def end(self) -> bool:
-        """Stop ours; return False if it was stopped before."""
+        """Stop our session; return False if it was stopped before."""
         recorder, self._ours = self._ours, None
         if recorder is None or not torch_compat.is_profiling():
             return False

@@ -1,4 +1,4 @@
-"""What a rank did when: the times in which it computed, and its collectives. From the events of a trace; pure."""
+"""The timeline of a rank: when it computed, and its collectives. From the events of a trace; pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class CollectiveSpan(NamedTuple):
     """A collective of this rank: from its arrival to its end."""
 
     name: str
-    group: str  # torch's name of its process group; UNKNOWN if nothing tells
+    group: str  # torch's name of its process group; UNKNOWN if no event has it
     begin: float
     end: float
 
 
 class Timeline:
-    """Collects what the events of one rank say."""
+    """Collects the spans of computation and the collectives from the events of one rank."""
 
     def __init__(self) -> None:
         self._host: list[Span] = []
@@ -38,7 +38,7 @@ class Timeline:
         self._device_collectives: list[CollectiveSpan] = []
 
     def add(self, event: dict[str, Any]) -> None:
-        """Take an event."""
+        """Add an event."""
         begin, length, name = event.get("ts"), event.get("dur"), event.get("name")
         if event.get("ph") != "X" or not isinstance(begin, (int, float)) or not isinstance(length, (int, float)):
             return
@@ -58,7 +58,7 @@ class Timeline:
             self._device_collectives.append(CollectiveSpan(_kernel_name(backend, name), _group(args), begin, end))
 
     def summary(self, began: float, ended: float, recorded: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-        """Return what the server compares between ranks.
+        """Return a summary that the server compares between ranks.
 
         Args:
             began: when the cell began, in microseconds, as the events have it.
@@ -69,7 +69,7 @@ class Timeline:
             it computed nothing meanwhile, in microseconds after `began`; `num_collectives`.
         """
         computing = _union(self._device or self._host, began, ended)
-        # What a device waits for, its host waits for, too.
+        # The host waits for a collective while its device does.
         of_device = {found.name.partition(":")[0] for found in self._device_collectives}
         host = (found for found in self._host_collectives if found.name.partition(":")[0] not in of_device)
         collectives = sorted([*self._device_collectives, *host], key=lambda found: (found.begin, found.end))
@@ -93,7 +93,7 @@ def _group(args: dict[str, Any]) -> str:
 
 
 def _groups(collectives: list[CollectiveSpan], recorded: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the process group of each collective: as its own event says, or the recorder, which has the last ones."""
+    """Return the process group of each collective: from its event, or from the recorder, which has the last ones."""
     own = [found.group for found in collectives]
     groups = {group for _, group in recorded}
     if UNKNOWN not in own:
@@ -110,7 +110,7 @@ def _kernel_name(backend: str, name: str) -> str:
 
 
 def _union(spans: Iterable[Span], least: float, most: float) -> list[Span]:
-    """Return the spans without what they have in common, in order, within these limits."""
+    """Return the union of the spans as separate spans, in order, within these limits."""
     joined: list[Span] = []
     for span in sorted(spans):
         begin, end = max(span[0], least), min(span[1], most)

@@ -40,7 +40,7 @@ def read_events(path: str) -> Iterator[Event]:
 
 
 def _base(path: str) -> float:
-    """Return what to add to the times in a file: since torch 2.4 they are relative to a number in its head or foot."""
+    """Return the offset of the times in a file: since torch 2.4 they are relative to a number in its head or foot."""
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES)
         file.seek(max(0, os.path.getsize(path) - _HEAD_BYTES))
@@ -101,14 +101,14 @@ class TraceWriter:
         self._waiting = bytearray()
 
     def add(self, event: Event) -> None:
-        """Add one event."""
+        """Add an event."""
         line = json.dumps(event, separators=(",", ":")) + "\n"
         self._waiting += self._packer.compress(line.encode("utf-8", "replace"))
         if len(self._waiting) >= PART_BYTES:
             self._flush()
 
     def close(self) -> None:
-        """Send the rest."""
+        """Send the remaining events."""
         self._waiting += self._packer.flush()
         self._flush()
 

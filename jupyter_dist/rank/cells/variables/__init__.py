@@ -1,1 +1,1 @@
-"""What a rank has under the names of its users, and how that differs from other ranks; no code of users runs."""
+"""The variables of a rank, and how they differ from other ranks; no code of users runs."""

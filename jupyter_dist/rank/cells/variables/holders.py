@@ -1,4 +1,4 @@
-"""Who holds the memory of a rank: variables, results in Out, and the calls of the last traceback."""
+"""The holders of a rank's memory: variables, results in Out, and the calls of the last traceback."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Holder:
     holding: Holding = field(default_factory=Holding)
     also: list[str] = field(default_factory=list)  # others that hold some of the same storages
     frees: int = 0  # bytes that nothing else holds
-    is_listed: bool = True  # False: another holder, listed before, has all of it
+    is_listed: bool = True  # False: another holder, listed before, holds the same storages
 
     def model(self) -> MemoryHolder:
-        """Return it as the API sends it."""
+        """Return the holder in the form of the API."""
         return {
             "name": self.name,
             "where": self.where,  # type: ignore[typeddict-item]
@@ -67,33 +67,33 @@ class Together:
 
     @property
     def first(self) -> Holder:
-        """The first of those that are listed."""
+        """The first listed holder."""
         return next((one for one in self.holders if one.is_listed), self.holders[0])
 
     @property
     def name(self) -> str:
-        """The names of those that are listed."""
+        """The names of the listed holders."""
         names = [one.name for one in self.holders if one.is_listed]
         rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         return ", ".join(names[:MAX_NAMES]) + rest
 
     @property
     def also(self) -> list[str]:
-        """Others that hold some of the same storages."""
+        """The names of other holders that hold some of the same storages."""
         own = {one.name for one in self.holders}
         return list(dict.fromkeys(name for one in self.holders for name in one.also if name not in own))
 
 
 @dataclass
 class HeldStorages:
-    """All that holds memory, in the order of the names, and each storage with its size."""
+    """The holders of memory, in the order of their names, and each storage with its size."""
 
     holders: list[Holder]
     storages: dict[Storage, int]
 
     @property
     def num_bytes(self) -> int:
-        """All storages together."""
+        """The size of all storages together."""
         return sum(self.storages.values())
 
     @property
@@ -106,16 +106,16 @@ class HeldStorages:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything was looked at."""
+        """Whether the walks reached the end of all values."""
         return all(holder.holding.is_whole for holder in self.holders)
 
     def largest(self) -> list[Holder]:
-        """Return those that hold anything, the largest first."""
+        """Return the listed holders that hold any storage, the largest first."""
         holding = [holder for holder in self.holders if holder.holding.bytes_by and holder.is_listed]
         return sorted(holding, key=lambda holder: -holder.holding.num_bytes)
 
     def together(self) -> list[Together]:
-        """Return those that hold anything, with the others that hold the same, the largest first."""
+        """Return the listed holders with any storage, together with holders of the same storages, the largest first."""
         owners = self._owners()
         alike: dict[frozenset[Storage], list[Holder]] = {}
         for holder in self.holders:
@@ -135,7 +135,7 @@ class HeldStorages:
         return sum(self.storages[storage] for storage, having in self._owners().items() if having <= own)
 
     def names_of(self, storages: Iterable[Storage]) -> list[Holder]:
-        """Return all that hold one of these."""
+        """Return all holders of any of these storages."""
         wanted = set(storages)
         return [holder for holder in self.holders if not wanted.isdisjoint(holder.holding.bytes_by)]
 
@@ -152,7 +152,7 @@ class HeldStorages:
 
 
 def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException | None = None) -> HeldStorages:
-    """Return what holds memory in this rank; no code of users runs.
+    """Return the holders of memory in this rank; no code of users runs.
 
     Args:
         namespace: of the cells.
@@ -161,7 +161,7 @@ def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException 
     """
     holders = [*_variables(namespace, hidden), *_results(namespace), *_locals(namespace, error)]
     steps_left = MAX_STEPS
-    # A value that leads back to these would seem to hold everything.
+    # A value that refers to these would seem to hold everything.
     outside = [id(namespace), id(namespace.get("_oh")), *(id(holder) for holder in holders), id(holders)]
     owners: dict[Storage, list[Holder]] = {}
     storages: dict[Storage, int] = {}
@@ -179,7 +179,7 @@ def find(namespace: dict[Any, Any], hidden: Iterable[str], error: BaseException 
 
 
 def _relate(owners: dict[Storage, list[Holder]], storages: dict[Storage, int]) -> None:
-    """Tell each holder what it alone holds, and who else has a part in the rest."""
+    """Set for each holder the bytes that it alone holds, and the names of holders that share the rest."""
     for storage, having in owners.items():
         if len(having) == 1:
             having[0].frees += storages[storage]
@@ -191,7 +191,7 @@ def _relate(owners: dict[Storage, list[Holder]], storages: dict[Storage, int]) -
 
 
 def _unlist(holders: list[Holder], owners: dict[Storage, list[Holder]]) -> None:
-    """Leave out results and variables of calls that are a variable, or another of them, or a part of one."""
+    """Leave out results and variables of calls that are also a variable, an earlier holder, or a part of one."""
     place = {id(holder): number for number, holder in enumerate(holders)}
     for number, holder in enumerate(holders):
         if holder.where == "variable" or not holder.holding.bytes_by:

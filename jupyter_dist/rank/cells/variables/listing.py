@@ -29,7 +29,7 @@ _SIZED = (*_CONTAINERS, str, bytes, bytearray)
 def list_variables(
     namespace: dict[Any, Any], hidden: Iterable[str], held: HeldStorages
 ) -> tuple[dict[str, VariableOnRank], int]:
-    """Return what the names stand for that cells have made, and how many more there are than MAX_NAMES."""
+    """Return descriptions of the variables that cells have made, and how many were left out beyond MAX_NAMES."""
     unshown = set(hidden)
     names = [
         name
@@ -44,7 +44,7 @@ def list_variables(
 
 
 def describe(value: Any, holder: Holder | None, left: StepBudget) -> VariableOnRank:
-    """Return what is known of a value without running code of its class."""
+    """Return a description of a value without running code of its class."""
     row: VariableOnRank = {
         "type": name_of(type(value))[:MAX_CHARS],
         "kind": "",
@@ -58,7 +58,7 @@ def describe(value: Any, holder: Holder | None, left: StepBudget) -> VariableOnR
     }
     text = text_of(value)
     if text is not None and (is_kind_of(value, FunctionType) or is_kind_of(value, type)):
-        row["content"] = f"{zlib.crc32(text.encode()):08x}"  # a checksum of code says nothing to a reader
+        row["content"] = f"{zlib.crc32(text.encode()):08x}"  # a reader cannot use the checksum of code
     elif text is not None:
         row["value"] = text
     else:
@@ -77,7 +77,7 @@ def describe(value: Any, holder: Holder | None, left: StepBudget) -> VariableOnR
 
 
 def _describe_content(value: Any, walk: Walk, row: VariableOnRank) -> None:
-    """Add what is known of its parts, and what of them was not looked at."""
+    """Add the description of the value's parts, and the reason if some were not looked at."""
     row["content"] = f"{_checksum(walk.nodes):08x}"
     row["unseen"] = _unseen(walk)
     if is_any_tensor(value):
@@ -91,7 +91,7 @@ def _describe_content(value: Any, walk: Walk, row: VariableOnRank) -> None:
 
 
 def _checksum(nodes: list[ValuePart]) -> int:
-    """Return one number for all that was looked at; of tensors, that is their shape and dtype."""
+    """Return a checksum over all parts that were looked at; tensors count with their shape and dtype."""
     checksum = 0
     for node in nodes:
         text = f"{dtype_of(node.value)}{shape_of(node.value)}" if node.what == "tensor" else node.text
@@ -100,7 +100,7 @@ def _checksum(nodes: list[ValuePart]) -> int:
 
 
 def _unseen(walk: Walk) -> str:
-    """Return what the checksum does not have."""
+    """Return the parts that the checksum does not cover."""
     tensors = sum(node.what == "tensor" for node in walk.nodes)
     closed = [node for node in walk.nodes if node.what == "closed"]
     words = [f"the numbers of {tensors} tensor{'s' if tensors > 1 else ''}"] if tensors else []
@@ -126,7 +126,7 @@ def _preview(nodes: list[ValuePart]) -> str:
 
 
 def _describe_memory(holder: Holder, row: VariableOnRank) -> None:
-    """Add the bytes of the storages that it holds: not those of its shape, which a view does not hold alone."""
+    """Add the bytes of the storages that the variable holds, not the size of its shape: a view shares its storage."""
     if holder.holding.bytes_by or row["kind"] in ("tensor", "array", "module"):
         row["bytes"] = holder.holding.num_bytes
     if holder.also:

@@ -1,6 +1,6 @@
 """Checksums and differences of tensors and arrays, a piece of at most a megabyte at a time, and for a short time only.
 
-A rank keeps nothing between two requests: the server sends back where to go on. A cell that is submitted meanwhile
+A rank keeps nothing between two requests: the server sends back where to continue. A cell that is submitted meanwhile
 waits for one request at most.
 """
 
@@ -29,11 +29,11 @@ BUDGET_SECONDS = 0.25
 
 
 def checksums(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a value contains, and the checksums of its tensors from a place on, for BUDGET_SECONDS.
+    """Return the parts of a value, and the checksums of its tensors from a place on, for BUDGET_SECONDS.
 
     None if a device is busy with one of them. A place is the number of a tensor, the elements of it that are done, and
-    their checksum; `next` is null at the end. What does not need checksums is in the answer to the first place: all
-    tensors, what cannot be compared, and one checksum of all plain values.
+    their checksum; `next` is null at the end. The rest is in the answer to the first place: all tensors, the
+    parts that cannot be compared, and one checksum of all plain values.
     """
     found = find(namespace, asked["name"])
     begun = time.monotonic()
@@ -83,7 +83,7 @@ def read(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] | N
 
 
 def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] | None:
-    """Compare a piece of a tensor with that of another rank, which `read` returned there; None if the device is busy.
+    """Compare a piece of a tensor with another rank's piece, which `read` returned there; None if the device is busy.
 
     Returns:
         `compared` and `different`: numbers of elements, by their bits; `max_abs`: the greatest finite difference.
@@ -118,7 +118,7 @@ def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] 
 
 @dataclass(frozen=True)
 class FoundParts:
-    """What is under a name or a path of it."""
+    """The parts of the value under a name or a path."""
 
     nodes: list[ValuePart]
     is_whole: bool
@@ -135,10 +135,10 @@ class FoundParts:
 
 
 def find(namespace: dict[Any, Any], name: str) -> FoundParts:
-    """Return what a name stands for, such as `model`, `model.weight` or `states[0]["lr"]`; no code of users runs.
+    """Return the parts of a named value, such as `model`, `model.weight` or `states[0]["lr"]`; no code of users runs.
 
     Raises:
-        JupyterDistError: `not_found`; `bad_request`, if that is no name.
+        JupyterDistError: `not_found`; `bad_request`, if the text is not a name.
     """
     first, path = parse_name(name)
     if first not in namespace:
@@ -152,7 +152,7 @@ def find(namespace: dict[Any, Any], name: str) -> FoundParts:
 def parse_name(name: str) -> tuple[str, str]:
     """Return the variable and the path in it that an expression names.
 
-    `state_dict()` is what it is called on: a walk finds the same tensors in both.
+    A call of `state_dict()` names its object: a walk finds the same tensors in both.
     """
     if name.isidentifier():
         return name, ""
@@ -182,7 +182,7 @@ def _is_state_dict(part: ast.AST) -> bool:
 
 
 def is_device_busy(leaf: Any) -> bool:
-    """Return whether a device still computes what was given to it: reading the tensor would wait for that."""
+    """Return whether a tensor's device still has queued work: reading the tensor would wait for it."""
     leaf = local_of(leaf)
     if not is_tensor(leaf) or leaf.device.type not in DEVICE_TYPES:
         return False
@@ -192,7 +192,7 @@ def is_device_busy(leaf: Any) -> bool:
 
 def _leaf(namespace: dict[Any, Any], name: str, path: str) -> Any:
     first, above = parse_name(name)
-    if first in namespace:  # the way there alone: all of a large model takes many times as long
+    if first in namespace:  # only the path to it: walking a whole large model takes many times as long
         nodes = Walk(namespace[first], StepBudget(MAX_NODES), ".".join(filter(None, (above, path)))).nodes
         if nodes and (nodes[0].path, nodes[0].what) == ("", "tensor"):
             return nodes[0].value
@@ -233,7 +233,7 @@ def _crc(piece: Any, checksum: int) -> int:
 
 
 def _wide(piece: Any) -> Any:
-    """Return numbers of numpy as torch knows them: it lacks some unsigned types."""
+    """Return numbers of numpy in a type that torch has: it lacks some unsigned types."""
     return piece.astype("complex128" if piece.dtype.kind == "c" else "float64")
 
 

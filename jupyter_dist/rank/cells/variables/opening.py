@@ -1,7 +1,7 @@
-"""What an object contains, and under which names: one set of rules for comparing, listing and memory.
+"""The contents of objects, and their names: one set of rules for comparing, listing and memory.
 
 No code of users runs. Types are compared by identity, because a metaclass may define `__eq__` and `__hash__`.
-Containers are read by the methods of Python's own types, whatever a subclass has made of them, and attributes from the
+Containers are read by the methods of Python's own types, not by overrides of subclasses, and attributes from the
 instance's dictionary and its slots, past properties and `__getattr__`.
 """
 
@@ -36,7 +36,7 @@ import torch
 MAX_DEPTH = 60
 MAX_ITEMS = 100_000  # of one dictionary: its items are copied, as threads may change it meanwhile
 
-# A name, None of what holds memory but is no part of the value; the value; its part of a module or an optimizer.
+# A name, or None if the child holds memory but is no part of the value; the value; its part of a module or optimizer.
 Child = tuple["str | None", Any, str]
 
 _get_mro = type.__dict__["__mro__"].__get__
@@ -59,13 +59,13 @@ _GENERATORS = {GeneratorType: "gi", CoroutineType: "cr", AsyncGeneratorType: "ag
 
 @dataclass
 class StepBudget:
-    """How many more objects a walk may look at."""
+    """The number of objects that a walk may still look at."""
 
     left: int
 
 
 def ids(types: Iterable[type]) -> frozenset[int]:
-    """Return what to look types up by: their own hash and comparison may be code of a metaclass."""
+    """Return the ids of types, to look types up: their own hash and comparison may be code of a metaclass."""
     return frozenset(map(id, types))
 
 
@@ -73,13 +73,13 @@ _WEAK = ids((weakref.ReferenceType, weakref.ProxyType, weakref.CallableProxyType
 
 
 def mro_of(value: Any) -> tuple[type, ...]:
-    """Return the type of a value and its bases, past what a metaclass makes of them."""
+    """Return the type of a value and its bases, without calling its metaclass."""
     mro: tuple[type, ...] = _get_mro(type(value))
     return mro
 
 
 def is_kind_of(value: Any, kind: type) -> bool:
-    """Return whether its type is `kind` or derived from it, by identity.
+    """Return whether the type of a value is `kind` or derived from it, by identity.
 
     `isinstance` may ask the object for its class, and `in` compares classes, which may be code of a metaclass.
     """
@@ -87,38 +87,38 @@ def is_kind_of(value: Any, kind: type) -> bool:
 
 
 def is_one_of(value: Any, kinds: tuple[type, ...]) -> bool:
-    """Return whether its type is one of these, by identity."""
+    """Return whether the type of a value is one of these, by identity."""
     return any(type(value) is kind for kind in kinds)
 
 
 def is_module(value: Any) -> bool:
-    """Return whether it is a torch module."""
+    """Return whether a value is a torch module."""
     return is_kind_of(value, torch.nn.Module)
 
 
 def is_optimizer(value: Any) -> bool:
-    """Return whether it is an optimizer of torch."""
+    """Return whether a value is an optimizer of torch."""
     return is_kind_of(value, torch.optim.Optimizer)
 
 
 def is_tensor(value: Any) -> bool:
-    """Return whether it is a plain tensor or parameter."""
+    """Return whether a value is a plain tensor or parameter."""
     return type(value) is torch.Tensor or type(value) is torch.nn.Parameter
 
 
 def is_array(value: Any) -> bool:
-    """Return whether it is a plain numpy array."""
+    """Return whether a value is a plain numpy array."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and type(value) is getattr(numpy, "ndarray", None)
 
 
 def is_weak(value: Any) -> bool:
-    """Return whether it only refers to what others hold."""
+    """Return whether a value is a weak reference, which holds no memory."""
     return id(type(value)) in _WEAK
 
 
 def name_of(kind: type) -> str:
-    """Return the name of a class, past its metaclass."""
+    """Return the name of a class, without calling its metaclass."""
     name: str = _get_name(kind)
     return str.__getitem__(name, slice(None))
 
@@ -130,7 +130,7 @@ def module_of(kind: type) -> str:
 
 
 def children(value: Any) -> Iterator[Child]:
-    """Yield what an object contains; nothing of plain values, of tensors and arrays, and of what cannot be opened."""
+    """Yield the contents of an object; plain values, tensors, arrays and objects that cannot be opened have none."""
     for kind in mro_of(value):
         found = _OPENED.get(id(kind))
         if found is not None:
@@ -140,13 +140,13 @@ def children(value: Any) -> Iterator[Child]:
 
 
 def is_opened(value: Any) -> bool:
-    """Return whether the rules know what it contains, even if that is nothing."""
+    """Return whether the rules cover the contents of a value, even if it has none."""
     mro = mro_of(value)
     if any(id(kind) in _CLOSED for kind in mro):
         return False
     if any(id(kind) in _OPENED for kind in mro):
         return True
-    # What instances of Python's classes have: a place for the dictionary, one for weak references, and one per slot.
+    # Instances of Python's classes have a place for the dictionary, one for weak references, and one per slot.
     slots = sum(type(one) is MemberDescriptorType for base in _slotted(mro) for one in _get_dict(base).values())
     kind = type(value)
     size: int = _get_basicsize(kind)
@@ -175,7 +175,7 @@ def _slotted(mro: tuple[type, ...]) -> list[type]:
 
 
 def _attributes(value: Any) -> Iterator[Child]:
-    """Yield the attributes of an instance: those of its dictionary, then those in slots."""
+    """Yield the attributes of an instance: first from its dictionary, then from its slots."""
     for name, attribute in islice(list((attributes_of(value) or {}).items()), MAX_ITEMS):
         if type(name) is str:
             yield name, attribute, ""
@@ -197,12 +197,12 @@ def _dictionary(value: Any) -> Iterator[Child]:
         names.add(name)
         yield name, item, ""
     if not is_one_of(value, (dict,)):
-        # What `state_dict()` knows of versions is no part of the state.
+        # The version metadata of `state_dict()` is no part of the state.
         yield from ((None if name == "_metadata" else name, item, part) for name, item, part in _attributes(value))
 
 
 def key_name(key: Any, place: int) -> str:
-    """Return how a key is named in a path; of an object, it is its place."""
+    """Return the name of a key in a path; for a key that is an object, its place."""
     if is_one_of(key, (str, int, bool, float, type(None))):
         return readable(str(key))
     if type(key) is tuple and all(is_one_of(one, (str, int, bool, float)) for one in key):
@@ -239,7 +239,7 @@ def _sequence(of: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Ch
 
 
 def _tuple(value: Any) -> Iterator[Child]:
-    """Yield the items; those of a named tuple by their names."""
+    """Yield the items of a tuple; for a named tuple, with their names."""
     fields = next((found for base in mro_of(value) if (found := _get_dict(base).get("_fields")) is not None), ())
     named = type(fields) is tuple and len(fields) == tuple.__len__(value) and all(type(one) is str for one in fields)
     for number, item in enumerate(tuple.__iter__(value)):
@@ -262,13 +262,13 @@ def _module(module: Any) -> Iterator[Child]:
 
 
 def _is_sharded(module: Any) -> bool:
-    """Return whether FSDP2 has made its class from the user's: its attributes are those of the user's module."""
+    """Return whether FSDP2 has derived the module's class from the user's class: its attributes are the user's."""
     bases = (base for base in mro_of(module) if module_of(base).startswith("torch.distributed."))
     return any(name_of(base) == "FSDPModule" for base in bases)
 
 
 def _optimizer(optimizer: Any) -> Iterator[Child]:
-    """Yield what `state_dict()` has: the state by the number of its parameter, and the numbers of each group."""
+    """Yield the contents of `state_dict()`: the state by the number of its parameter, and the numbers of each group."""
     attributes = attributes_of(optimizer) or {}
     groups = attributes.get("param_groups")
     numbers: dict[int, int] = {}
@@ -293,7 +293,7 @@ _OF_OPTIMIZER = ("param_groups", "state")
 
 
 def _function(function: Any) -> Iterator[Child]:
-    """Yield the code of a function, its defaults, and what it has from the function around it; not its globals."""
+    """Yield the code of a function, its defaults, and its closure; not its globals."""
     yield "code", function.__code__, ""
     yield "defaults", function.__defaults__, ""
     yield "keyword defaults", function.__kwdefaults__, ""
@@ -322,7 +322,7 @@ def _partial(value: Any) -> Iterator[Child]:
 
 
 def _generator(value: Any) -> Iterator[Child]:
-    """Yield the variables of a generator or coroutine that waits, and the place where it does."""
+    """Yield the variables of a waiting generator or coroutine, and the place where it waits."""
     prefix = next(prefix for kind, prefix in _GENERATORS.items() if kind is type(value))
     frame = getattr(value, f"{prefix}_frame")
     yield "code", getattr(value, f"{prefix}_code"), ""
@@ -333,7 +333,7 @@ def _generator(value: Any) -> Iterator[Child]:
 
 
 def _class(kind: Any) -> Iterator[Child]:
-    """Yield what the class of a cell has; others are known by their names."""
+    """Yield the contents of a class that a cell defines; other classes are compared by their names."""
     if module_of(kind) == "__main__":
         for name, item in list(_get_dict(kind).items()):
             if name not in _OWN_ATTRIBUTES and not is_one_of(item, _OF_C) and not name.startswith("_abc_"):

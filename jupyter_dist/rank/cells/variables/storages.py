@@ -1,6 +1,6 @@
 """The memory that a value holds: storages of tensors, buffers of arrays, large texts and lists; each once.
 
-Views share a storage, so sizes are those of storages, not of shapes. What objects contain is read by the rules of
+Views share a storage, so sizes are the storages' and not the shapes'. The contents of objects are read by the rules of
 opening.py: no code of users runs. Every walk ends after a number of steps.
 """
 
@@ -23,7 +23,7 @@ from .tensors import look
 Storage = tuple[str, int]  # its device and address
 
 PARTS = ("parameters", "buffers", "gradients", "state")
-MIN_PLAIN_BYTES = 1 << 20  # of texts, and of lists themselves: smaller ones are not worth a line
+MIN_PLAIN_BYTES = 1 << 20  # of texts, and of lists without their items: smaller ones are not worth a line
 
 _TEXTS = (str, bytes, bytearray)
 _DICTIONARIES = (dict, OrderedDict, defaultdict)
@@ -40,11 +40,11 @@ class Holding:
 
     bytes_by: dict[Storage, int] = field(default_factory=dict)
     part_of: dict[Storage, str] = field(default_factory=dict)
-    is_whole: bool = True  # False: the walk ended before it had seen everything
+    is_whole: bool = True  # False: the walk ended before the end of the value
 
     @property
     def num_bytes(self) -> int:
-        """All of it, each storage once."""
+        """The size of all storages, each counted once."""
         return sum(self.bytes_by.values())
 
     @property
@@ -64,11 +64,11 @@ class Holding:
 
 
 def held_by(value: Any, steps: StepBudget, outside: Iterable[int] = ()) -> Holding:
-    """Return the memory that a value holds, itself and through what it contains.
+    """Return the memory that a value holds, itself and through its contents.
 
     Args:
-        value: what to look at.
-        steps: how far; reduced by what was looked at.
+        value: the value to look at.
+        steps: the limit of the walk; reduced by the objects that were looked at.
         outside: ids of objects that are not part of any value, such as the namespace.
     """
     holding = Holding()
@@ -108,7 +108,7 @@ def _add(holding: Holding, value: Any, part: str) -> None:
 
 
 def _add_subclass(holding: Holding, value: Any, part: str) -> None:
-    """Add the part of a DTensor, or what another tensor is made of."""
+    """Add the local part of a DTensor, or the tensors that another subclass is made of."""
     local = local_tensor(value)
     if local is not None:
         if is_tensor(local):
@@ -137,7 +137,7 @@ def _add_tensor(holding: Holding, tensor: Any, part: str) -> None:
 
 
 def _add_array(holding: Holding, array: Any, part: str) -> None:
-    """Add the memory of an array: that of the one that it is a view of, or of the tensor that it came from."""
+    """Add the memory of an array: for a view, the memory of its base array or tensor."""
     while is_array(array.base):
         array = array.base
     if is_tensor(array.base):

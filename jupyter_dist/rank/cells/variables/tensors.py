@@ -1,4 +1,4 @@
-"""What can be read of a tensor or an array: its numbers, the parts that it is made of, or why neither."""
+"""Reads a tensor or an array: its numbers, the parts that it is made of, or why it has neither."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jupyter_dist.rank.collectives.torch_compat import local_tensor
 
 from .opening import attributes_of, is_array, is_kind_of, is_tensor, module_of, mro_of, name_of
 
-MAX_COPIED_BYTES = 64 << 20  # of what is copied to be read, for each request
+MAX_COPIED_BYTES = 64 << 20  # of copies made for reading, for each request
 _NUMBERS = "biufc"  # of numpy's kinds
 
 
@@ -28,14 +28,14 @@ class Look:
 
 
 def is_any_tensor(value: Any) -> bool:
-    """Return whether it is a tensor or an array, of whatever subclass."""
+    """Return whether a value is a tensor or an array, of any subclass."""
     numpy = sys.modules.get("numpy")
     arrays = getattr(numpy, "ndarray", None)
     return is_kind_of(value, torch.Tensor) or (arrays is not None and is_kind_of(value, arrays))
 
 
 def look(value: Any) -> Look:
-    """Return what can be read of a tensor or array; no code of its class runs."""
+    """Return the readable form of a tensor or array; no code of its class runs."""
     if is_tensor(value):
         return _of_tensor(value)
     if is_kind_of(value, torch.Tensor):
@@ -72,7 +72,7 @@ _COMPRESSED = {
 
 
 def _of_coordinates(tensor: Any) -> Look:
-    """Return indices and values in their one order: what is not coalesced may have them in any."""
+    """Return indices and values in coalesced order: a tensor that is not coalesced may have them in any order."""
     tensor = tensor.detach()
     if not tensor.is_coalesced():
         # Without `coalesce`, indices and values of a sparse tensor cannot be asked for, nor can their size.
@@ -127,7 +127,7 @@ vars_of = type.__dict__["__dict__"].__get__
 
 
 def _of_base(name: str) -> Any:
-    """Return what torch's own tensors have under a name, past what a subclass has made of it."""
+    """Return the attribute of torch's own tensor class, and not of a subclass that overrides it."""
     return next(vars_of(base)[name] for base in torch.Tensor.__mro__ if name in vars_of(base))
 
 
@@ -142,7 +142,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def _has_data(value: Any) -> bool:
-    """Return whether it has a storage of its own: one that only wraps others has none."""
+    """Return whether a tensor has a storage: a tensor that only wraps others has none."""
     try:
         return bool(_data_ptr(value))
     except RuntimeError:
@@ -165,20 +165,20 @@ def _of_array(value: Any) -> Look:
 
 
 def local_of(leaf: Any) -> Any:
-    """Return what this rank has of a leaf: all of it, or its part of a DTensor."""
+    """Return the tensor of a leaf on this rank: for a DTensor, the local part."""
     local = local_tensor(leaf)
     return leaf if local is None else local
 
 
 def facts_of(path: str, leaf: Any) -> dict[str, Any]:
-    """Return what a comparison needs to know of a leaf beside its numbers."""
+    """Return the attributes of a leaf that a comparison needs beside its numbers."""
     local = local_of(leaf)
     facts = {"path": path, "shape": shape_of(leaf), "dtype": dtype_of(leaf), "bytes": bytes_of(local)}
     return facts if local is leaf else {**facts, **placed(leaf)}
 
 
 def placed(leaf: Any) -> dict[str, Any]:
-    """Return where a DTensor says that its parts are, and which one this rank has.
+    """Return the placements of a DTensor, and which part this rank has.
 
     `shard` is the same on ranks whose parts must be equal: it has the rank's place along the dimensions of the mesh
     that do not replicate.
@@ -197,7 +197,7 @@ def placed(leaf: Any) -> dict[str, Any]:
 
 
 def _expected(shape: list[int], placements: Sequence[Any], sizes: list[int], at: Sequence[int]) -> list[int] | None:
-    """Return the shape that this rank's part has by the placements; None if they are of other kinds than `Shard`."""
+    """Return the shape of this rank's part by the placements; None if they are of other kinds than `Shard`."""
     plain = sys.modules["torch.distributed.tensor"].Shard
     for placement, size, place in zip(placements, sizes, at, strict=True):
         if placement.is_replicate() or placement.is_partial():
@@ -212,27 +212,27 @@ def _expected(shape: list[int], placements: Sequence[Any], sizes: list[int], at:
 
 
 def shape_of(leaf: Any) -> list[int]:
-    """Return its shape; that of the whole, of a DTensor."""
+    """Return the shape of a leaf; for a DTensor, the shape of the whole tensor."""
     return [int(size) for size in leaf.shape]
 
 
 def dtype_of(leaf: Any) -> str:
-    """Return its dtype without the package: float32."""
+    """Return the dtype of a leaf without the package: float32."""
     return str(leaf.dtype).removeprefix("torch.")
 
 
 def bytes_of(leaf: Any) -> int:
-    """Return how many bytes its elements take."""
+    """Return the number of bytes that the elements of a leaf take."""
     return int(leaf.nbytes) if is_array(leaf) else int(leaf.numel() * leaf.element_size())
 
 
 def count_of(leaf: Any) -> int:
-    """Return its number of elements."""
+    """Return the number of elements of a leaf."""
     return int(leaf.size) if is_array(leaf) else int(leaf.numel())
 
 
 def device_of(leaf: Any) -> str:
-    """Return the device; without its index if it is the rank's own, which is another on every rank."""
+    """Return the device; without the index if it is the rank's own, which differs on every rank."""
     device = leaf.device
     if not isinstance(device, torch.device):
         return str(device)

@@ -1,4 +1,4 @@
-"""Everything in a value by its path: tensors, other values as text, and what cannot be compared, with the reason."""
+"""Lists a value's parts by path: tensors, other values as text, and parts that cannot be compared, with the reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .opening import (
 from .tensors import Look, is_any_tensor, look
 
 MAX_NODES = 50_000
-MAX_CHARS = 80  # of a text; of a longer one there is its length and checksum, too
+MAX_CHARS = 80  # of a text; a longer text has its length and checksum, too
 MAX_BITS = 256
 MAX_CONSTANTS = 1000  # of a function's code
 
@@ -68,19 +68,19 @@ class ValuePart(NamedTuple):
 
 
 class Walk:
-    """All that a value contains, in order.
+    """The parts of a value, in order.
 
     Attributes:
-        nodes: what was found.
+        nodes: the parts that were found.
         is_whole: False: the steps were not enough.
     """
 
     def __init__(self, value: Any, steps: StepBudget, wanted: str = "", *, is_brief: bool = False) -> None:
-        """Look at a value, or at what it has under a path.
+        """Walk through a value, or through its part under a path.
 
         Args:
-            value: what to look at.
-            steps: how far; reduced by what was looked at.
+            value: the value to look at.
+            steps: the limit of the walk; reduced by the objects that were looked at.
             wanted: the path.
             is_brief: Leave tensors as they are, when their numbers are not read: parts of some are copies.
         """
@@ -89,13 +89,13 @@ class Walk:
         self._steps = steps
         self._is_brief = is_brief
         self._paths: set[str] = set()
-        # With the objects, so that none is freed and another gets its number.
+        # With the objects, so that none is freed and its id reused.
         self._seen: dict[int, tuple[str, Any]] = {}
         self._above: set[int] = set()
         self._descend("", value, wanted, 0)
 
     def _descend(self, path: str, value: Any, wanted: str, depth: int) -> None:
-        """Go to what is wanted; what stands before it is not looked at."""
+        """Descend to the wanted path; parts beside this path are not looked at."""
         if not wanted or path == wanted:
             self._visit("", value, depth)
             return
@@ -176,24 +176,24 @@ _requires_grad, _dtype_of = _of_base["requires_grad"].__get__, _of_base["dtype"]
 
 
 def can_require_grad(tensor: Any) -> bool:
-    """Return whether its numbers are of a kind that can have gradients."""
+    """Return whether the dtype of a tensor can have gradients."""
     dtype = _dtype_of(tensor)
     return bool(dtype.is_floating_point or dtype.is_complex)
 
 
 def requires_grad(tensor: Any) -> bool:
-    """Return whether a tensor of any subclass does."""
+    """Return whether a tensor of any subclass requires gradients."""
     return bool(_requires_grad(tensor))
 
 
 def is_dtensor(value: Any) -> bool:
-    """Return whether it is a DTensor, by the class alone."""
+    """Return whether a value is a DTensor, by the class alone."""
     module = sys.modules.get("torch.distributed.tensor")
     return module is not None and type(value) is getattr(module, "DTensor", None)
 
 
 def text_of(value: Any) -> str | None:
-    """Return a plain value as text, within a length: equal texts are equal values; None for what has parts."""
+    """Return a plain value as text, within a length: equal texts are equal values; None for a value that has parts."""
     kind = id(type(value))
     if kind in _SHOWN or kind in _SHOWN_OF_LIBRARIES:
         return repr(value)
@@ -246,7 +246,7 @@ def _of_int(value: Any) -> str:
 
 
 def _of_function(function: Any) -> str | None:
-    """Return the name of a function and a checksum of its code; None if it has parts beside them."""
+    """Return the name of a function and a checksum of its code; None if the function has further parts."""
     if function.__closure__ or function.__dict__ or function.__kwdefaults__:
         return None
     defaults = [text_of(one) for one in function.__defaults__ or ()]
@@ -261,7 +261,7 @@ def _of_code(code: CodeType) -> str:
 
 
 def _checksum_of_code(code: CodeType, left: list[int]) -> int:
-    """Return a checksum of what a function does, wherever it stands."""
+    """Return a checksum of a function's instructions, independent of its file and line."""
     names = (*code.co_names, *code.co_varnames, *code.co_freevars)
     checksum = zlib.crc32(" ".join(names).encode("utf-8", "backslashreplace"), zlib.crc32(code.co_code))
     for constant in code.co_consts:
@@ -288,7 +288,7 @@ def _of_builtin(value: Any) -> str | None:
 
 
 def _of_enum(value: Any) -> str | None:
-    """Return the name of a member; of a combination of flags its value."""
+    """Return the name of an enum member; for a combination of flags, its value."""
     attributes = attributes_of(value) or {}
     name = attributes.get("_name_")
     text = name if type(name) is str else text_of(attributes.get("_value_"))
@@ -296,7 +296,7 @@ def _of_enum(value: Any) -> str | None:
 
 
 def _of_class(kind: Any) -> str | None:
-    """Return the name of a class that is in a module; those of cells have parts."""
+    """Return the name of a class of a module; None for a class of a cell, which has parts."""
     module = module_of(kind)
     return None if module == "__main__" else f"class {'.'.join(filter(None, (module, _qualname_of(kind))))}"
 
@@ -328,7 +328,7 @@ _BY_BASE: tuple[tuple[type, Any], ...] = (
 
 
 def _of_numpy(value: Any) -> str | None:
-    """Return a number of numpy, whose dtypes and scalars are types of its own."""
+    """Return a number of numpy as text: its dtypes and scalars are not Python's types."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None
