@@ -15,17 +15,17 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet, format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.server.analysis.comparison import compare
+from jupyter_dist.server.analysis.curves import MAX_BYTES, CurvesByName, csv_chunks, find_curves, list_curves
+from jupyter_dist.server.analysis.differences import list_variables
+from jupyter_dist.server.analysis.drift import find_drift
+from jupyter_dist.server.analysis.traces import clock_shifts, find_trace, trace_chunks
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.script.writer import write_script
 from jupyter_dist.transport.frames import Header
 
-from .comparison import compare
-from .curves import MAX_BYTES, CurvesByName, csv_chunks, find_curves, list_curves
-from .differences import list_variables
-from .drift import find_drift
 from .resolve import checked_owner
-from .traces import clock_shifts, find_trace, trace_chunks
 
 if TYPE_CHECKING:
     from .group import ManagedGroup
