@@ -56,6 +56,23 @@ def test_no_figure_is_above_its_ceiling():
     assert {name: found[name].value for name in figures.above(found)} == {}
 
 
+# An import of this package as it stands in code for another process: `from jupyter_dist.client import Client, Group`.
+IMPORT = re.compile(r"from (jupyter_dist[\w.]*) import (\w+(?:, \w+)*)")
+CODE = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "ui-tests" / "tests").rglob("*.ts")])
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_tests_import_exists_also_where_the_import_stands_in_a_string(path):
+    """Linters do not see into strings, and an import that fails at collection leaves out a whole file of tests."""
+    for module, names in IMPORT.findall(path.read_text()):
+        place = ROOT.joinpath(*module.split("."))
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        assert file.exists(), module
+        text = file.read_text()
+        missing = [name for name in names.split(", ") if not re.search(rf"\b{name}\b", text)]
+        assert [name for name in missing if not any(place.glob(f"{name}*"))] == [], module
+
+
 def test_the_server_never_imports_torch():
     code = "import sys, jupyter_dist.server.extension; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,7 +14,7 @@ from faults.server import TOKEN, JupyterServer
 from ownserver import variables
 from waits import PATIENCE, until
 
-from jupyter_dist.cli.commands import completion
+from jupyter_dist.cli.commands.machine import completion
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.connection import channel, finding, http
 from jupyter_dist.client.displays.live import RankDisplay

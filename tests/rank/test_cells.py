@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from rankclient import RankClient
 
-from jupyter_dist.magics.extension import OURS
+from jupyter_dist.magics.distmagics import DistMagics
+from jupyter_dist.magics.extension import vocabularies
 from jupyter_dist.rank.ipython import elsewhere
 
 
@@ -233,8 +234,9 @@ import magic_module
 
 @WITHOUT_AUTORELOAD
 def test_magics_of_a_kernel_say_where_they_run(shared: RankClient) -> None:
-    ours = {f"%{name}" for magics in OURS for name in magics.magics["line"]}
-    assert ours | {f"%%{name}" for magics in OURS for name in magics.magics["cell"]} == elsewhere.NAMES
+    classes = [DistMagics, *vocabularies().values()]
+    ours = {f"%{name}" for magics in classes for name in magics.magics["line"]}
+    assert ours | {f"%%{name}" for magics in classes for name in magics.magics["cell"]} == elsewhere.NAMES
     for code in ("%dist_variables", "%dist_compare model", "%%rank [0]\nx = 1", "x = 1\n%sync"):
         name = code.splitlines()[-1 if "sync" in code else 0].split()[0]
         said = shared.run(code).error["evalue"]

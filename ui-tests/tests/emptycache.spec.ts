@@ -4,9 +4,9 @@ import * as lab from './lab';
 const SETTINGS = '/lab/api/settings/jupyter-dist:rank-picker';
 /** On CPU nothing is emptied: what a rank would do is counted where it would do it. */
 const SPY = [
-  'from jupyter_dist.rank.memory import Memory',
+  'from jupyter_dist.rank.memory import MemoryCounters',
   'asked = []',
-  'Memory.release_if_changed = lambda memory, before: asked.append(before)'
+  'MemoryCounters.release_if_changed = lambda memory, before: asked.append(before)'
 ].join('\n');
 
 test.beforeAll(({ request }) => lab.startGroup(request));
