@@ -117,7 +117,7 @@ ui-tests/node_modules: ui-tests/package-lock.json
 generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol; the blocking client
 	$(BIN)/python .ci/generate.py
 
-lint: .venv/ready  ## Style, types, import rules, spelling, and that generated files are up to date
+lint: .venv/ready ui-tests/node_modules  ## Style, types, import rules, spelling, and that generated files are up to date
 	$(BIN)/python .ci/generate.py --check
 	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
 	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
@@ -126,6 +126,7 @@ lint: .venv/ready  ## Style, types, import rules, spelling, and that generated f
 	$(BIN)/python -m tests.house
 	$(BIN)/codespell *.md docs jupyter_dist tests benchmarks labextension/src ui-tests/tests
 	npm run --silent lint
+	npx tsc -p ui-tests
 
 docs: .venv/ready  ## The site, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

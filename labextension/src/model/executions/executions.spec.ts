@@ -14,14 +14,14 @@ class Wire {
     }) as ITopicSubscription;
   }
   submit = async (): Promise<IExecution> => execution('queued');
-  cancel = async (): Promise<void> => undefined;
+  cancel = async (): Promise<IExecution> => execution('aborted');
   send(message: TopicMessage): void {
     this.handlers.forEach(handler => handler.receive(message));
   }
   view(since: number, seq: number, text: string): void {
     const output = { output_type: 'stream', name: 'stdout', text };
     const items = [{ id: seq, seq, ranks: '0', after: null, output }];
-    this.send({ type: 'view', group: 'g', execution_id: 'e', since, seq, items });
+    this.send({ type: 'view', group: 'g', execution_id: 'e', since, seq, items, removed: [] });
   }
   state(state: ExecutionState): void {
     this.send({ type: 'execution', group: 'g', execution: execution(state) });
@@ -44,6 +44,8 @@ function execution(state: ExecutionState): IExecution {
     started_at: 0,
     ended_at: null,
     statuses: [],
+    rank_seconds: {},
+    silent: false,
     error: null
   };
 }

@@ -26,7 +26,8 @@ it('names our ranks and sums up the others', () => {
 it('subscribes while it is watched', async () => {
   const calls: string[] = [];
   let receive: (message: TopicMessage) => void = () => undefined;
-  const first: IDevices = { devices: [], host: { cpu_count: 2 } as IDevices['host'], processes_hidden: true };
+  const host = { cpu_count: 2 } as IDevices['host'];
+  const first: IDevices = { devices: [], host, processes_hidden: true, problems: [] };
   const service = {
     devices: async () => first,
     subscribe: (_: unknown, handler: { receive: (message: TopicMessage) => void }) => {
@@ -38,7 +39,7 @@ it('subscribes while it is watched', async () => {
   const model = new DevicesModel(service);
   const [one, two] = [model.watch(), model.watch()];
   await Promise.resolve();
-  receive({ type: 'devices', devices: [], host: { ...first.host, cpu_count: 4 }, processes_hidden: true });
+  receive({ ...first, type: 'devices', host: { ...host, cpu_count: 4 } });
   expect(model.devices).toMatchObject({ host: { cpu_count: 4 }, processes_hidden: true });
   one.dispose();
   one.dispose();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IMemorySample } from '../../services/protocol';
 import { MemoryModel } from './memorymodel';
 
-function sample(at: number, values: (number | null)[], allocated = false): IMemorySample {
+function sample(at: number, values: number[], allocated = false): IMemorySample {
   return {
     at,
     ranks: values.map((value, rank) => ({
@@ -20,7 +20,7 @@ function sample(at: number, values: (number | null)[], allocated = false): IMemo
 describe('MemoryModel', () => {
   it('draws a line per rank of a small group', () => {
     const model = new MemoryModel();
-    model.add(sample(1, [10, 20]), sample(2, [11, null]));
+    model.add(sample(1, [10, 20]), sample(2, [11]));
     expect(model.plot(2)).toEqual({
       times: [1, 2],
       series: [

@@ -70,6 +70,8 @@ class Server {
       owner: null,
       execution_count: 7,
       statuses: [],
+      rank_seconds: {},
+      silent: false,
       error: null,
       ...times
     };

@@ -18,6 +18,8 @@ const execution: IExecution = {
   started_at: 1,
   ended_at: 2,
   statuses: [{ ranks: '0-1', status: 'ok', seconds: 1 }],
+  rank_seconds: { '0': 1, '1': 1 },
+  silent: false,
   error: null
 };
 

@@ -70,5 +70,5 @@ it('takes no more of a hostile file than it needs to say what is wrong', () => {
   const notebook = new Metadata({ group: 'x'.repeat(1e6), ranks: '0,'.repeat(1e6) });
   const target = resolveTarget(notebook, new Metadata())!;
   expect(target.group).toHaveLength(200);
-  expect(() => parseRanks(target.ranks, 2)).toThrow('longer than');
+  expect(() => parseRanks(target.ranks, { world_size: 2 })).toThrow('longer than');
 });

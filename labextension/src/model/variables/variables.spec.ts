@@ -5,7 +5,7 @@ import type { GroupState, IComparison, IGroup, IVariables } from '../../services
 import type { IDistGroups } from '../../tokens';
 import { phaseOf, VariablesModel } from './variables';
 
-const ANSWER: IVariables = { ranks: '0', busy: '', silent: '', left_out: 0, variables: [] };
+const ANSWER: IVariables = { ranks: '0', busy: '', silent: '', left_out: 0, variables: [], memory: [] };
 
 function group(state: GroupState, running: string[], stateAt: number): IGroup {
   const rank = { rank: 0, state: running.length > 0 ? 'busy' : 'idle', state_at: stateAt };

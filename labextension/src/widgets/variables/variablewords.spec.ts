@@ -5,7 +5,7 @@ import { comparisonWords, elementWords, gapWords, mostWords, statusWords } from 
 
 const trans = nullTranslator.load('jupyter_dist');
 
-const LISTED: IVariables = { ranks: '0-1', busy: '', silent: '', left_out: 0, variables: [] };
+const LISTED: IVariables = { ranks: '0-1', busy: '', silent: '', left_out: 0, variables: [], memory: [] };
 
 const VALUES: ITensorDifference = {
   path: '2.bias',

@@ -16,6 +16,8 @@ function execution(id: string, cell: string, state: ExecutionState, queued_at: n
     started_at: queued_at,
     ended_at: null,
     statuses: [],
+    rank_seconds: {},
+    silent: false,
     error: null
   };
 }
