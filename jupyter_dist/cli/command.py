@@ -11,6 +11,7 @@ from jupyter_core.application import JupyterApp
 from traitlets import Unicode
 
 from jupyter_dist.cli.listing import word_of
+from jupyter_dist.cli.words import complete
 from jupyter_dist.client import Client, Group, JupyterDistError
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from jupyter_dist.system.terminal import guarded_terminal
@@ -47,7 +48,9 @@ class Command(JupyterApp):
 
     def parse_command_line(self, argv: Any = None) -> None:
         """Called by JupyterApp."""
-        self.options = self.parser().parse_args(sys.argv[1:] if argv is None else argv)
+        parser = self.parser()
+        complete(parser)
+        self.options = parser.parse_args(sys.argv[1:] if argv is None else argv)
 
     def parser(self) -> argparse.ArgumentParser:
         """Return the parser of all arguments."""

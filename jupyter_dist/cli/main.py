@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+from typing import Any
+
 from jupyter_core.application import JupyterApp
 
 from jupyter_dist.cli.listing import COMMANDS
+from jupyter_dist.cli.words import complete, typed_words
 from jupyter_dist.version import __version__
 
 
@@ -17,6 +21,15 @@ class DistCommands(JupyterApp):
     subcommands = {  # noqa: RUF012  (a trait's default)
         name: (command.path, command.text) for name, command in COMMANDS.items()
     }
+
+    def parse_command_line(self, argv: Any = None) -> None:
+        """Called by JupyterApp: leave the command line to the command that it names."""
+        words = typed_words()
+        if words is not None and (not words or words[0] not in COMMANDS):
+            parser = argparse.ArgumentParser(self.name)
+            parser.add_argument("command", choices=COMMANDS)
+            complete(parser)
+        super().parse_command_line(argv if words is None else words)
 
     def start(self) -> None:
         """Run the command, or list the commands."""

@@ -119,12 +119,12 @@ def test_the_wheel_says_what_it_is(wheel):
 def test_the_wheel_has_types_points_and_no_leftovers(wheel):
     names = wheel.namelist()
     assert "jupyter_dist/py.typed" in names
-    assert "jupyter_dist/cli/shells/bash" in names
     assert not [
         name for name in names if name.startswith(("tests/", "jupyter_dist/labextension")) or "__pycache__" in name
     ]
     points = wheel.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     assert "jupyter-dist = jupyter_dist.cli.main:main" in points
+    assert "slurm = jupyter_dist.server.launchers.slurm.launcher:SlurmLauncher" in points
     assert any(name.endswith("etc/jupyter/jupyter_server_config.d/jupyter_dist.json") for name in names)
 
 

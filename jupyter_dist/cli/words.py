@@ -1,0 +1,70 @@
+"""Completion in a shell, by argcomplete: the shell's script runs the command with the line in environment variables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from argcomplete.completers import BaseCompleter, FilesCompleter
+from argcomplete.finders import CompletionFinder
+
+from jupyter_dist.client import Client, JupyterDistError
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+ANSWER_SECONDS = 3.0  # who pressed TAB waits for it
+
+
+class WordFinder(CompletionFinder):
+    """Finds options, choices, names of groups and files. What follows a script is the script's own."""
+
+    def collect_completions(
+        self, active_parsers: list[argparse.ArgumentParser], parsed_args: argparse.Namespace, cword_prefix: str
+    ) -> list[str]:
+        """Called by argcomplete with what the words before the cursor were parsed to."""
+        if getattr(parsed_args, "script", None):
+            return [*FilesCompleter()(cword_prefix)]
+        return super().collect_completions(active_parsers, parsed_args, cword_prefix)
+
+
+class ValueCompleter(BaseCompleter):
+    """Returns values of an argument that has no list of choices: names of groups, or files."""
+
+    def __call__(self, *, prefix: str, action: argparse.Action, **_: Any) -> Iterable[str]:
+        """Called by argcomplete."""
+        return group_names() if action.dest == "group" else FilesCompleter()(prefix)
+
+
+def typed_words() -> list[str] | None:
+    """Return the words before the cursor, without the program's name; None if no shell asks for completions."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return None
+    # With older versions than traitlets 5.8 and jupyter_core 5.2 a shell completes nothing.
+    from traitlets.config.argcomplete_config import get_argcomplete_cwords  # noqa: PLC0415
+
+    words = get_argcomplete_cwords()
+    return None if words is None else words[1:]
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Write the completions of the last word of the shell's line and end this process; nothing if no shell asks."""
+    WordFinder()(parser, always_complete_options=False, print_suppressed=True, default_completer=ValueCompleter())
+
+
+def group_names() -> list[str]:
+    """Return the names of living groups; none if the server does not answer soon, for it may be stopped or busy."""
+    names: list[str] = []
+    asking = threading.Thread(target=lambda: names.extend(_asked_names()), daemon=True)
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    return names
+
+
+def _asked_names() -> list[str]:
+    try:
+        with Client.connect(private=False) as client:
+            return [group.name for group in client.groups() if group.model["state"] not in GONE_GROUP_STATES]
+    except JupyterDistError:  # no completions if the server cannot be reached
+        return []
