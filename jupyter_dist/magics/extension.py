@@ -12,7 +12,7 @@ from .completion import RankNames
 from .distmagics import DistMagics
 from .session import Session
 
-# Vocabularies beside `%dist_...` and `%%rank`: Ddip's, nbdistributed's timeline, and those of other packages.
+# Vocabularies beside `%dist_...` and `%%rank`: Ddip's, nbdistributed's timeline, and vocabularies of other packages.
 ENTRY_POINTS = "jupyter_dist.magics"
 
 

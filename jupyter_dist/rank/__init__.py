@@ -1,1 +1,1 @@
-"""The code inside each rank process, the only one that imports torch."""
+"""The code inside each rank process. Only this package imports torch."""

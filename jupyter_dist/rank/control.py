@@ -36,7 +36,7 @@ MAX_CELLS = 100
 
 
 def _in_words(err: BaseException) -> str:
-    """Return what an exception says, which a class of the user may have written."""
+    """Return the message of an exception, whose class may be the user's."""
     try:
         return f"{type(err).__name__}: {err}"[:500]
     except Exception:
@@ -85,7 +85,7 @@ class Control:
         }
 
     def handle(self, header: Header, payload: bytes) -> None:
-        """Handle one frame."""
+        """Handle a frame."""
         try:
             self._handlers[header["t"]](header, payload)
         except Exception as err:  # one bad request must not end the thread; its sender gets the error
@@ -94,14 +94,14 @@ class Control:
             self._end_cell_that_did_not_begin(header, err)
 
     def _end_cell_that_did_not_begin(self, header: Header, err: BaseException) -> None:
-        """Reply to a cell that could not be handed on: the agent waits for its end, and others wait behind it."""
+        """Reply to a cell that could not be submitted: the agent waits for its end, and later cells wait for it."""
         if header.get("t") in ("execute", "call"):
             words = f"The cell could not begin on this rank: {_in_words(err)}"
             reply = {"t": "reply", "execution_id": header["execution_id"], "status": "error", "seconds": 0.0}
             self.outbox.send({**reply, "ename": safe_name(err), "evalue": words, "process_group": "ok"})
 
     def _answer(self, header: Header, **fields: Any) -> None:
-        """Answer, or say why that cannot be: the agent would end a rank whose answer it cannot read."""
+        """Answer a request, or report why the answer cannot be sent: the agent ends ranks with unreadable answers."""
         try:
             answer, payload = pack({"t": "answer", "id": header["id"], "ok": True}, fields)
             check_readable(payload)
@@ -131,7 +131,7 @@ class Control:
         self.runner.submit(execution)
 
     def _on_to_rank(self, header: Header, payload: bytes) -> None:
-        """Hand a message of a client to the code that it is for: one branch per kind of road.TO_RANK."""
+        """Pass a message of a client to the code that handles it: one branch per kind of road.TO_RANK."""
         content = road.TO_RANK[header["kind"]].decode(payload)
         if header["kind"] == "input":
             self.stdin.take(header["number"], road.InputAnswer(text=content["text"]))
@@ -245,7 +245,7 @@ class Control:
         def guarded() -> None:
             try:
                 work()
-            except Exception as err:  # torch may raise anything here, and the agent must learn of it
+            except Exception as err:  # torch may raise anything here, and the agent must receive it
                 complain()
                 self._refuse(header, err)
 

@@ -165,7 +165,7 @@ class Rank:
             phase = "shell"
             self._context.run(self._begin_shell)
             _take_umask()
-        except BaseException as err:  # the start failed: the agent must learn of any error
+        except BaseException as err:  # the start failed: the agent must receive any error
             self._send_failed(phase, err)
             return 1
         self._outbox.send(self._ready())
@@ -261,7 +261,7 @@ class Rank:
         self._membership.leave(is_complete)
 
     def _leave(self, seconds: float) -> None:
-        """Leave the event loop, and end the process within that time; called in the side thread."""
+        """Leave the event loop, and end the process within this time; called in the side thread."""
         self._side.leave_within(seconds)
         self._leaving = True
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -289,7 +289,7 @@ class Rank:
 
 
 def _is_not_about_cells(record: logging.LogRecord) -> bool:
-    """Whether a message of a loop in debug mode is not that a cell, which is a callback to it, took long."""
+    """Whether a message of a loop in debug mode is not about a slow cell, which is a callback for the loop."""
     said = record.getMessage()
     return not (said.startswith("Executing <") and ("Runner._next()" in said or "/rank/cells/context.py" in said))
 

@@ -1,4 +1,4 @@
-"""The memory of one rank: its counters, what a cell did to them, a reserve, and releasing what it does not need."""
+"""The memory of one rank: its counters, their changes by a cell, a reserve, and the release of unused memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.memory import CellMemory
 
 RESERVE_BYTES = 8 << 20
-MIN_CHANGE_BYTES = 1 << 20  # a cell that changed less says nothing
+MIN_CHANGE_BYTES = 1 << 20  # smaller changes of a cell are not reported
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Mark(NamedTuple):
-    """What a rank holds at one moment, and the most that it has held until then."""
+    """The memory that a rank holds at one moment, and the peak until then."""
 
     held_bytes: int
     peak_bytes: int
@@ -52,7 +52,7 @@ class MemoryCounters:
         return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
 
     def counters(self) -> dict[str, int | None]:
-        """Return what the process and torch count; asks the device itself nothing, which may be busy."""
+        """Return the counters of the process and of torch; does not query the device, which may be busy."""
         on_device = self._on_device()
         # The current device is per thread, so the side thread must pass it.
         module = self._module
@@ -63,10 +63,10 @@ class MemoryCounters:
             "peak_bytes": module.max_memory_allocated(self._device) if on_device else None,
         }
 
-    # -- what a cell does to it ---------------------------------------------------------------------
+    # -- changes by a cell --------------------------------------------------------------------------
 
     def mark(self) -> Mark:
-        """Return what the rank holds: tensors on its device, or on CPU the resident memory. A few microseconds."""
+        """Return the memory of the rank: tensors on its device; on CPU the resident memory. Takes microseconds."""
         if self._device.type not in DEVICE_TYPES:
             # Not the high-water mark of /proc/self/status: reading that takes 30 times as long.
             return Mark(self.resident_bytes(), getrusage(RUSAGE_SELF).ru_maxrss << 10)
@@ -79,10 +79,10 @@ class MemoryCounters:
         return Mark(allocated["current"], allocated["peak"])
 
     def since(self, begun: Mark) -> CellMemory | None:
-        """Return what has changed since a mark; None if that is not worth telling.
+        """Return the changes since a mark; None if they are too small to report.
 
-        The peak is known if it is a new one. Resetting the counter for every cell would take it from users, who
-        measure across cells.
+        The peak is known if it is a new one. The counter is not reset for each cell, because users measure across
+        cells.
         """
         now = self.mark()
         added = now.held_bytes - begun.held_bytes
@@ -101,11 +101,11 @@ class MemoryCounters:
     def hold_reserve(self) -> None:
         """Keep addresses for a report when memory is short; they take no memory until they are used."""
         if self._reserve is None:
-            with contextlib.suppress(OSError, ValueError, MemoryError):  # it still is short
+            with contextlib.suppress(OSError, ValueError, MemoryError):  # memory is still short
                 self._reserve = mmap(-1, RESERVE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS)
 
     def use_reserve(self) -> None:
-        """Give the addresses back: there is room for a report now."""
+        """Release the addresses: there is room for a report now."""
         if self._reserve is not None:
             self._reserve.close()
             self._reserve = None
@@ -124,7 +124,7 @@ class MemoryCounters:
         if after is None or after == before:
             return False
         gc.collect()
-        with contextlib.suppress(RuntimeError):  # the device is lost: nothing comes back
+        with contextlib.suppress(RuntimeError):  # the device is lost: no memory is released
             self._module.empty_cache()
         return True
 
@@ -150,8 +150,6 @@ class MemoryCounters:
             return None
         try:
             free, total = self._module.mem_get_info(self._device)
-        except (
-            RuntimeError
-        ):  # the device is lost (collectives/lostdevice.py): the cell whose error that was has said so
+        except RuntimeError:  # the device is lost (collectives/lostdevice.py): the failed cell has reported it
             return None
         return int(total - free)

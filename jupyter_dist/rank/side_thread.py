@@ -42,7 +42,7 @@ class SideThread(threading.Thread):
         self._poll.register(wire.wakeup, select.POLLIN)
 
     def leave_within(self, seconds: float) -> None:
-        """End the process after that time if the main thread has not."""
+        """End the process after this time if the main thread has not ended it."""
         self._leave_by = time.monotonic() + seconds
 
     def run(self) -> None:
@@ -64,7 +64,7 @@ class SideThread(threading.Thread):
             self._step()
         except (OSError, EOFError, FrameError):
             raise
-        except Exception:  # a cell broke what every thread needs; only the loss of the agent may end this thread
+        except Exception:  # a cell broke code that all threads need; only the loss of the agent may end this thread
             self._control.surroundings.restore()
             with contextlib.suppress(Exception):
                 complain()

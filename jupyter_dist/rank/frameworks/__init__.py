@@ -1,1 +1,1 @@
-"""Fixes that let unmodified training frameworks run in ranks, one file per framework."""
+"""The fixes with which unmodified training frameworks run in ranks, one file per framework."""

@@ -1,4 +1,4 @@
-"""What a fix is, and how fixes report: one line in the rank's log, or one notice in a cell's output."""
+"""The form of fixes, and their reports: one line in the rank's log, or one notice in a cell's output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)  # torch's
 
 
 class RankComms(Protocol):
-    """What fixes use of the rank's comms (cells/comms.py)."""
+    """The methods of the rank's comms (cells/comms.py) that fixes call."""
 
     manager: Any
 
@@ -25,14 +25,14 @@ class RankComms(Protocol):
         """Send a message of a comm."""
 
     def enter(self, widget: Any) -> None:
-        """Have output go to an Output widget."""
+        """Capture output in an Output widget."""
 
     def leave(self, widget: Any) -> None:
-        """End that."""
+        """End the capture."""
 
 
 class RankContext:
-    """What fixes know of the rank that they are in. Made in the zygote; a rank's since `begin`."""
+    """The rank in which fixes run. Created in the zygote, before there is a rank; `begin` assigns it to a rank."""
 
     def __init__(self) -> None:
         self.world_size = 1
@@ -47,7 +47,7 @@ class RankContext:
         self._noticed: set[str] = set()
 
     def begin(self, world_size: int, device: str, write: Callable[[str], None]) -> None:
-        """Assign it to this rank; `write` adds a line to its log, outside of any cell's output."""
+        """Assign this context to a rank; `write` adds a line to the rank's log, outside of any cell's output."""
         self.world_size, self.device, self._write = world_size, device, write
         self.pid = os.getpid()
         for line in self._unwritten:  # from frameworks that the zygote imported
@@ -55,7 +55,7 @@ class RankContext:
         self._unwritten = []
 
     def take_timeout(self, timeout: timedelta | None) -> None:
-        """Use a framework's timeout of collectives. Torch's default is what it passes on where a user asks for none."""
+        """Use a framework's timeout of collectives. Torch's default is ignored: frameworks pass it by default."""
         if self.keep_timeout is None or os.getpid() != self.pid or timeout in (None, DEFAULT_TIMEOUT):
             return
         if not self.keep_timeout(timeout):
@@ -75,7 +75,7 @@ class RankContext:
             sys.stderr.write(f"{text}\n")
 
     def notice_alone(self, kind: str, num_processes: int, hint: str) -> None:
-        """Report that something trains on one process although a whole group is available."""
+        """Report training on one process although a whole group is available."""
         if num_processes == 1 and self.world_size > 1:
             many = f"not on the {self.world_size} ranks of this group together"
             self.notice(kind, f"{kind} runs on 1 process, {many}: each rank works for itself. {hint}")
@@ -88,12 +88,12 @@ class Fix:
     package: str  # the distribution whose version is logged
     seen_with: str  # the versions that it was tested with
     does: str  # the line in the rank's log
-    # Raises AttributeError or KeyError, before it changes anything, if what it changes is missing.
+    # Raises AttributeError or KeyError, before it changes anything, if an attribute that it changes is missing.
     apply: Callable[[RankContext, Any], None]
 
 
 def need(owner: Any, *names: str) -> None:
-    """Raise AttributeError unless it has all of these attributes."""
+    """Raise AttributeError unless `owner` has all of these attributes."""
     for name in names:
         getattr(owner, name)
 

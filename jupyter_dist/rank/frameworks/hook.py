@@ -15,7 +15,7 @@ from .fix import Fix, RankContext
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
-# Of other packages in the ranks' Python: each is named like the module it is for, and is not loaded before that is.
+# Fixes of other packages in the ranks' Python: each has the name of its module, and is not loaded before the module.
 ENTRY_POINTS = "jupyter_dist.framework_fixes"
 FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES, **widgets.FIXES}
 
@@ -42,7 +42,7 @@ class ImportHook(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return what the other finders return, with a loader that applies the fixes afterwards."""
+        """Return the spec of the other finders, with a loader that applies the fixes afterwards."""
         if fullname not in FIXES and fullname not in self._points.names:
             return None
         for finder in sys.meta_path:

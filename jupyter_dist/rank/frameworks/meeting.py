@@ -38,7 +38,7 @@ class Board(Protocol):
         """Return the store on offer."""
 
     def withdraw(self) -> None:
-        """Offer none."""
+        """Withdraw the offer."""
 
     def nowhere(self, rank: int) -> str:
         """Return a store that this rank waits over until there is an offer."""
@@ -79,7 +79,7 @@ class FolderBoard:
 
 
 class LinkBoard:
-    """A store of the head that holds the name of the one on offer."""
+    """A store at the head of the group that holds the name of the offered store."""
 
     poll_seconds = LINK_POLL_SECONDS
 
@@ -102,7 +102,7 @@ class LinkBoard:
         self._store.delete_key("offer")
 
     def nowhere(self, rank: int) -> str:
-        """Return a name that nobody uses."""
+        """Return a name without a store."""
         return f"link:nowhere-{rank}"
 
 

@@ -14,7 +14,7 @@ from .fix import Fix, RankContext, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
-# What only a new process group could have.
+# Arguments that only a new process group could use.
 _FOR_A_NEW_ONE = ("store", "group_name", "pg_options")
 
 
@@ -27,7 +27,7 @@ def serve_init(context: RankContext, c10d: Any) -> None:
 
 
 class _Owner:
-    """Knows which process the process groups are of: forked children have them, too, and must not use them."""
+    """The process that created the process groups: forked children inherit them, and must not use them."""
 
     def __init__(self, c10d: Any) -> None:
         self._c10d = c10d
@@ -35,11 +35,11 @@ class _Owner:
         self._pid = os.getpid()
 
     def formed(self) -> None:
-        """Note that this process has created them."""
+        """Record this process as the creator of the process groups."""
         self._pid = os.getpid()
 
     def leave_behind(self) -> bool:
-        """Forget the process groups if they are of the process that this one was forked from; return whether."""
+        """Forget the process groups if this process inherited them from its parent; return whether it did."""
         if self._pid == os.getpid() or not self._c10d.is_initialized():
             return False
         from jupyter_dist.rank.collectives import torch_compat
@@ -93,9 +93,9 @@ def _destroy(c10d: Any, owner: _Owner) -> Callable[..., None]:
 
 
 def _take_over(context: RankContext, c10d: Any, given: dict[str, Any]) -> None:
-    """Set the timeout that init_process_group() asks for; report what it asks for and does not get.
+    """Set the timeout of init_process_group(); report arguments that differ from the existing process group.
 
-    Silent if it asks for the existing process group.
+    Silent if the arguments fit the existing process group.
     """
     differ = _differences(c10d, given)
     timeout = given.get("timeout")
@@ -116,7 +116,7 @@ def _differences(c10d: Any, given: dict[str, Any]) -> list[str]:
     asked = {name: str(given.get(name)).lower() for name in there}
     differ = [name for name in there if asked[name] not in ("none", "-1", str(there[name]))]
     if "backend" in differ and _backends(asked["backend"]) & _backends(there["backend"]):
-        differ.remove("backend")  # one of those that there are by device
+        differ.remove("backend")  # one of the existing backends, which differ by device
     return [f"{name}={there[name]!r}" for name in differ]
 
 
@@ -126,7 +126,7 @@ def _backends(text: str) -> set[str]:
 
 
 def _is_of_all_ranks(given: dict[str, Any]) -> bool:
-    """Whether it asks for what torchrun's environment says; everything else is left to torch."""
+    """Whether the arguments agree with torchrun's environment variables; torch handles all other arguments."""
     named = {"rank": os.environ.get("RANK"), "world_size": os.environ.get("WORLD_SIZE")}
     return (
         given.get("store") is None

@@ -45,7 +45,7 @@ def connect(context: RankContext, module: Any) -> None:
 
 
 def capture_output(context: RankContext, module: Any) -> None:
-    """Have `with out:` collect output in the rank: in a kernel a page does it, and only while one is open."""
+    """Make `with out:` collect output in the rank: for a kernel, a page collects it, and only while a page is open."""
     output = module.Output
     need(output, "__enter__", "__exit__")
     enter, leave = output.__enter__, output.__exit__

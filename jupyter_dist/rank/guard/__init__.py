@@ -1,1 +1,1 @@
-"""Protects a rank from cells that replace, clear or close what it needs."""
+"""Protects a rank from cells that replace, clear or close modules, handlers and descriptors that the rank needs."""

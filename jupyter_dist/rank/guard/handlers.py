@@ -1,4 +1,4 @@
-"""Runs the signal handlers of cells in the cells' own code, never in ours.
+"""Runs the signal handlers of cells in the cells' code, never in ours.
 
 A handler that raises, as a time limit by `signal.alarm` does, would leave a lock of ours held, or send text twice.
 A mask does not prevent that: another thread takes the signal, and Python still calls the handler in the main thread.
@@ -33,11 +33,11 @@ class Handlers:
         self._may_run = may_run
         self._wake = wake
         self._pid = own.os.getpid()
-        self.waiting: deque[int] = deque()  # the signals; only the main thread changes it
+        self.waiting: deque[int] = deque()  # signals; only the main thread changes the queue
         self.held_at = 0.0  # when the first of them arrived
 
     def install(self) -> None:
-        """Replace `signal.signal` and `signal.getsignal`; both still speak of the cell's own handlers."""
+        """Replace `signal.signal` and `signal.getsignal`; both still take and return the cell's own handlers."""
 
         @functools.wraps(own.signal.signal)
         def set_handler(signalnum: int, handler: Any) -> Any:
@@ -69,8 +69,8 @@ class Handlers:
             self._wake()
 
     def run(self, frame: FrameType) -> None:
-        """Run what was held back (main thread, in the cell's code); raises what a handler raises."""
-        if self._in_child():  # what waited in the rank is for the rank
+        """Run the handlers that were held back (main thread, in the cell's code); their exceptions pass through."""
+        if self._in_child():  # handlers that waited in the rank are for the rank
             self.waiting.clear()
         while self.waiting:
             signum = self.waiting.popleft()
@@ -83,7 +83,7 @@ class Handlers:
 
 
 class _Guarded:
-    """What Python calls instead of the cell's handler."""
+    """The handler that Python calls instead of the cell's handler."""
 
     def __init__(self, handler: Callable[..., Any], handlers: Handlers) -> None:
         self.handler = handler

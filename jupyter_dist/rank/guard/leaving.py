@@ -1,4 +1,4 @@
-"""The end of a rank in order: what the end of a Python process does for users, without waiting for threads or a device.
+"""The orderly end of a rank: exit handlers and files as at the end of Python, without waiting for threads or a device.
 
 A rank leaves by `os._exit`: a thread of the user or a broken process group could keep the process alive forever.
 """
@@ -11,11 +11,11 @@ from io import BufferedRandom, BufferedWriter, TextIOWrapper
 
 from .own import gc
 
-_FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)  # what holds text first: its bytes go into the others
+_FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)  # objects that hold text first: their bytes go into the others
 
 
 def leave_in_order() -> None:
-    """Run exit handlers, which clear the names of cells, too; finish and flush what is still open."""
+    """Run exit handlers, which clear the names of cells, too; finish and flush the files that are still open."""
     atexit._run_exitfuncs()
     gc.collect()  # archives and temporary folders in cycles finish themselves
     open_ones = [found for found in gc.get_objects() if type(found) in _FILES]

@@ -1,4 +1,4 @@
-"""Where an error was raised, read from its traceback: the evidence that it is a library's, and not the user's own."""
+"""Where an error was raised, read from its traceback: the evidence that a library raised it, not the user's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RAISES = frozenset(opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") 
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and those that it came from, past what their classes have made of the fields."""
+    """Yield an error and its causes; fields are read past overrides of the errors' classes."""
     for _ in range(MAX_CHAIN):
         if error is None:
             return
@@ -21,7 +21,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def steps(error: BaseException) -> Iterator[TracebackType]:
-    """Yield the steps of its traceback, outermost first."""
+    """Yield the steps of an error's traceback, outermost first."""
     step: TracebackType | None = _field("__traceback__")(error)
     while step is not None:
         yield step
@@ -29,7 +29,7 @@ def steps(error: BaseException) -> Iterator[TracebackType]:
 
 
 def innermost(error: BaseException) -> TracebackType | None:
-    """Return the last step of its traceback, where it was raised; None if it has none."""
+    """Return the last step of an error's traceback, where it was raised; None if it has no traceback."""
     step = None
     for step in steps(error):  # noqa: B007
         pass
@@ -37,12 +37,12 @@ def innermost(error: BaseException) -> TracebackType | None:
 
 
 def is_raised_by_call(step: TracebackType) -> bool:
-    """Whether a function in C or C++ that this frame called raised it, and no `raise` of the frame."""
+    """Whether a C or C++ function that this frame called raised the error, and not a `raise` of the frame."""
     code = step.tb_frame.f_code.co_code
     return 0 <= step.tb_lasti < len(code) and code[step.tb_lasti] not in _RAISES
 
 
 def _field(name: str) -> Callable[[BaseException], Any]:
-    """Return what reads a field of an exception, past what its class has made of it."""
+    """Return a function that reads a field of an exception, past overrides of its class."""
     reader: Callable[[BaseException], Any] = BaseException.__dict__[name].__get__
     return reader

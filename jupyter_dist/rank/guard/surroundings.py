@@ -12,18 +12,18 @@ _SIGNS = ("sys", "builtins", "os", "torch", "IPython")
 _LEAST_RECURSION = 500  # enough for IPython and a few libraries
 
 # The modules of the zygote. A rank that copies them all, or looks at each name, writes to each (its count of
-# references), and so gets nearly 2000 pages of its own: a quarter of its start and 7 MB of memory.
+# references), and so copies nearly 2000 pages: a quarter of its start and 7 MB of memory.
 _inherited: dict[str, ModuleType] = {}
 
 
 def inherit() -> None:
-    """Remember the modules that ranks will be forked with."""
+    """Remember the modules of the zygote, which all ranks inherit."""
     _inherited.clear()
     _inherited.update(sys.modules)
 
 
 def _modules() -> list[dict[str, ModuleType]]:
-    """Return the modules: what was inherited, and what was imported since."""
+    """Return the inherited modules, and the modules imported since."""
     since = len(sys.modules) - len(_inherited)
     newest = dict(islice(reversed(sys.modules.items()), max(since, 0)))
     if since < 0 or any(name in _inherited for name in newest):  # some were removed
@@ -32,13 +32,13 @@ def _modules() -> list[dict[str, ModuleType]]:
 
 
 class Surroundings:
-    """Remembers modules and builtins, and restores those that are gone. Any thread may restore."""
+    """Remembers modules and builtins, and restores missing ones. Any thread may restore."""
 
     def __init__(self) -> None:
         self.take()
 
     def take(self) -> None:
-        """Take modules, builtins and the recursion limit as they are: at the start, and when the rank has its shell."""
+        """Store modules, builtins and the recursion limit: at the start, and when the rank has its shell."""
         self._table = sys.modules
         self._modules = _modules()
         self._signs = {name: sys.modules[name] for name in _SIGNS if name in sys.modules}
@@ -46,7 +46,7 @@ class Surroundings:
         self._recursion_limit = sys.getrecursionlimit()
 
     def remember(self) -> None:
-        """Remember the modules after a cell, including those that it imported."""
+        """Remember the modules after a cell, including its imports."""
         if len(self._table) != sum(map(len, self._modules)):
             self._modules = [dict(self._table)]
 

@@ -7,5 +7,5 @@ from typing import Any
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:
-    """Return what a function returns; raises what it raises."""
+    """Call a user's function; return its result, or raise its exception."""
     return function(*args)

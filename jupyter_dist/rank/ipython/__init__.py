@@ -1,1 +1,1 @@
-"""What ranks change in IPython: its displays, its tracebacks, and what differs between its versions."""
+"""The changes of ranks to IPython: displays, tracebacks, and differences between its versions."""

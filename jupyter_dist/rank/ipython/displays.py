@@ -20,12 +20,12 @@ from .ipython_compat import finish_result
 Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
 
-MAX_DISPLAYS = 10_000  # that updates from later cells find; a cell's own are found by the server
-MAX_OWNERS = 16  # cells that have shown one of them
+MAX_DISPLAYS = 10_000  # displays that later cells can update; the server finds a cell's own displays
+MAX_OWNERS = 16  # cells that have shown the same display
 
 
 class RankDisplayPublisher(DisplayPublisher):
-    """Publishes what `display()` and `clear_output()` send."""
+    """Publishes the messages of `display()` and `clear_output()`."""
 
     emit: Emit
 
@@ -51,7 +51,7 @@ class RankDisplayPublisher(DisplayPublisher):
 
 
 class DisplayOwners:
-    """Which executions have shown a display: an update is for their outputs, whichever cell it comes from."""
+    """Which executions have shown a display: an update from any cell changes their outputs."""
 
     def __init__(self) -> None:
         self._by_display: dict[str, dict[str | None, None]] = {}  # the newest last

@@ -1,10 +1,10 @@
-"""Magics of `%load_ext jupyter_dist` in a cell that runs on ranks: they say where they run."""
+"""Magics of `%load_ext jupyter_dist` in a cell that runs on ranks: each is refused with a hint where it runs."""
 
 from __future__ import annotations
 
 from IPython.core.error import UsageError
 
-# tests/rank/test_cells.py compares them with what the extension has. Each with what does the same elsewhere.
+# Each magic with its equivalent on ranks. tests/rank/test_cells.py compares the names with the extension's magics.
 _CELLS = "In JupyterLab, choose the ranks in the cell's rank picker."
 _GROUPS = "In JupyterLab, the sidebar of groups does it, in a terminal 'jupyter dist'."
 _SAMES = {
@@ -23,7 +23,7 @@ NAMES = frozenset(_SAMES)
 
 
 def refuse(name: str) -> None:
-    """Raise UsageError if the magic with that name is one of a kernel beside the ranks."""
+    """Raise UsageError if a magic with this name runs in a kernel beside the ranks."""
     same = _SAMES.get(name)
     if same is not None:
         message = (

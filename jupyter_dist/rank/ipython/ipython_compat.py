@@ -1,4 +1,4 @@
-"""All IPython internals that ranks use. If a version lacks a part, ranks work without it and say so.
+"""All IPython internals that ranks use. If a version lacks a part, ranks work without it and report it.
 
 Names without an underscore that are not documented (the `init_*` methods, `db`) count as internals, too.
 `tests/compat` checks every name against the installed version; docs/compatibility.md lists the tested versions.
@@ -28,7 +28,7 @@ from traitlets import observe
 
 
 class IPythonPart(NamedTuple):
-    """Names that ranks use, and what users lose if they are missing."""
+    """Internal names that ranks use, and the feature that users lose if they are missing."""
 
     owner: Any
     names: tuple[str, ...]
@@ -56,14 +56,14 @@ PARTS = [
     IPythonPart(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
     IPythonPart(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
     IPythonPart(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
-    # Only later versions do what this undoes.
+    # Only later versions have the behaviour that this undoes.
     IPythonPart(InteractiveShell, ("db",), "a start that writes no files", "9.17"),
     IPythonPart(InteractiveShell, ("_tee", "_format_exception_for_storage"), "fast printing", "9.1"),
 ]
 
 
 def missing() -> list[str]:
-    """Return one sentence for each part that this IPython lacks."""
+    """Return a sentence for each part that this IPython lacks."""
     has = tuple(IPython.version_info[:2])
     sentences = []
     for part in PARTS:
@@ -89,7 +89,7 @@ def transforms_as_it_comes(manager: TransformerManager) -> bool:
     return _OWN_TRANSFORMS is not None and _transforms(manager) == _OWN_TRANSFORMS
 
 
-# What IPython reads before the code on a line: its own prompt and Python's. It also finds them in texts.
+# The prompts of IPython and Python, which IPython skips at the beginning of a line, also inside of texts.
 _PROMPT = re.compile(r"^\s*(?:(?:\[(?:nav|ins)\])?\s?In \[\d+\]:|>>>|\.\.\.)", re.MULTILINE)
 _FIRST_WORD = re.compile(r"[\w.*]*")
 
@@ -115,7 +115,7 @@ class RankHistory(history.HistoryManager):
         return [cell for cell, _ in found][-n if n else None :]
 
     def get_tail(self, n: int = 10, raw: bool = True, output: bool = False, include_latest: bool = False) -> list[Any]:
-        """Return the last cells, oldest first; without the one that runs unless `include_latest`."""
+        """Return the last cells, oldest first; the running cell only with `include_latest`."""
         cells = list(self.get_range(0, 1, None, raw, output))
         return (cells if include_latest else cells[:-1])[-n:]
 
@@ -180,7 +180,7 @@ class CompatibleShell(InteractiveShell):
     _num_checkers = 0
 
     def init_prefilter(self) -> None:
-        """Note how many checkers of single lines IPython has by itself."""
+        """Record the number of IPython's own checkers of single lines."""
         super().init_prefilter()
         with contextlib.suppress(AttributeError):
             self._num_checkers = len(self.prefilter_manager.checkers)
@@ -228,13 +228,13 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def finish_result(hook: displayhook.DisplayHook) -> None:
-    """Do what IPython's hook does after a result, except for printing an empty line."""
+    """Finish a result as IPython's hook does, except for printing an empty line."""
     if hasattr(hook, "_is_active"):
         hook._is_active = False
 
 
 def forget_sources(is_gone: Callable[[str], bool]) -> None:
-    """Drop what IPython keeps of each cell that was in a traceback until the end: its tokens and tree, 8 kB and more.
+    """Drop the tokens and trees that IPython keeps forever of each cell in a traceback, 8 kB and more for each.
 
     Args:
         is_gone: whether a file name is to be dropped; sources of modules stay, which take long to parse.
@@ -254,7 +254,7 @@ _SOURCE_CACHES = ("__source_cache_with_lines", "__executing_cache")
 
 
 def _untie(source: Any) -> None:
-    """Have its tree freed now: nodes that name their parents would wait for a collection of the oldest generation."""
+    """Free the tree of a source now: nodes that refer to their parents would wait for the garbage collector."""
     if isinstance(tree := getattr(source, "tree", None), ast.AST):
         for node in ast.walk(tree):
             vars(node).pop("parent", None)
@@ -265,7 +265,7 @@ def _file_of(name_or_code: Any) -> str:
 
 
 def show_figures_inline() -> None:
-    """Do what importing matplotlib does in a kernel; here the zygote has imported it already."""
+    """Show figures inline, as importing matplotlib in a kernel does; here the zygote has imported it already."""
     backend = sys.modules.get("matplotlib_inline.backend_inline")
     enable = getattr(backend, "_enable_matplotlib_integration", None)
     if enable is not None:

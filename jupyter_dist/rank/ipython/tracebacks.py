@@ -47,7 +47,7 @@ def error_content(
         error: the exception.
         trace: its traceback.
         bare: leave the traceback out (the code did not even run, or SystemExit).
-        fold: leaves out of a text what is not to be shown.
+        fold: returns a text without the parts that are not to be shown.
     """
     ename = safe_name(error)
     try:
@@ -77,7 +77,7 @@ def prepare(shell: Any) -> None:
 
 
 def name_cells_in_warnings(shell: Any) -> None:
-    """Have warnings name a cell as tracebacks do, and not by the name of its code, which is no file."""
+    """Make warnings name a cell as tracebacks do, and not by the name of its code, which is no file."""
     plain = warnings.formatwarning
 
     def formatted(
@@ -91,7 +91,7 @@ def name_cells_in_warnings(shell: Any) -> None:
 
 
 def safe_name(error: BaseException | None) -> str:
-    """Return the name of its class, truncated; no code of a metaclass runs."""
+    """Return the name of an error's class, truncated; no code of a metaclass runs."""
     name: str = type.__dict__["__name__"].__get__(type(error))
     return name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}\u2026"
 
@@ -125,7 +125,7 @@ def _lines(shell: Any, error: BaseException, trace: TracebackType | None, bare: 
 
 @contextlib.contextmanager
 def _short_chain(error: BaseException) -> Iterator[int]:
-    """Shorten a long chain, because formatting takes milliseconds each; yield how many exceptions are left out."""
+    """Shorten a long chain, because formatting takes milliseconds per exception; yield how many are left out."""
     chain = _chain(error)
     if len(chain) <= MAX_CHAIN:
         yield 0
@@ -142,7 +142,7 @@ def _short_chain(error: BaseException) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _cells_have_module(error: BaseException, trace: TracebackType | None) -> Iterator[None]:
-    """Tell inspect the module of each cell in a traceback, which it would search for among thousands, several times."""
+    """Set the modules of a traceback's cells in `inspect`, which would search thousands of modules several times."""
     files = {name for step in (trace, *(each.__traceback__ for each in _chain(error))) for name in _files(step)}
     known: dict[str, str] | None = getattr(inspect, "modulesbyfile", None)  # not documented
     # IPython asks the module for its name, which a cell may have deleted.
@@ -170,7 +170,7 @@ def _files(trace: TracebackType | None) -> set[str]:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return the exceptions that are shown with it, from it back to the first one."""
+    """Return the exceptions that are shown with an error, from the error back to the first one."""
     chain: dict[int, BaseException] = {}
     following: BaseException | None = error
     while following is not None and id(following) not in chain:
@@ -181,7 +181,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _has_group(error: BaseException | None) -> bool:
-    """Whether it contains an exception group, which IPython's formatter does not support (Python 3.10 has none)."""
+    """Whether a chain contains an exception group, which IPython's formatter does not support (from Python 3.11 on)."""
     exception_group = getattr(builtins, "BaseExceptionGroup", ())
     seen = set()
     while error is not None and id(error) not in seen:

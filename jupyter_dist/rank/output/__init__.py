@@ -1,1 +1,1 @@
-"""Sends what a rank prints and displays to the agent, in order."""
+"""Sends the output of a rank to the agent, in order: printed text and displays."""

@@ -1,4 +1,4 @@
-"""What an Output widget shows: collected here, and sent as the widget's state. Any thread."""
+"""The outputs of an Output widget: collected here, and sent as the widget's state. Any thread."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jupyter_dist.rank.guard.own import json
 
 from .readable import check_readable
 
-MAX_TEXT_CHARS = 200_000  # of one stream: all of it is sent again with each change
+MAX_TEXT_CHARS = 200_000  # of one stream: its whole text is sent again with each change
 MAX_OUTPUTS = 500
-MAX_BYTES = road.MAX_COMM_BYTES - (64 << 10)  # of all outputs, in JSON; what a message has besides them is shorter
+MAX_BYTES = road.MAX_COMM_BYTES - (64 << 10)  # of all outputs, in JSON; the rest of a message is shorter
 _OUTPUT_TYPE_BYTES = 100  # of an output, besides its content
 _CUT = "\u2026 (an Output widget keeps the last {} characters)\n"
 _LEFT_OUT = (
@@ -33,13 +33,13 @@ def check_size(size: int, limit: int = road.MAX_COMM_BYTES) -> None:
 
 
 class Capture:
-    """The outputs of one widget, as nbformat has them.
+    """The outputs of one widget, in the form of nbformat.
 
     Args:
         owner: the widget.
-        outputs: what it shows already, of JSON types only.
+        outputs: the outputs that the widget already shows, of JSON types only.
         encode: returns the frame for its outputs, a JSON list.
-        outer: what had the output before.
+        outer: the capture that had the output before.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Capture:
 
     @property
     def outputs(self) -> list[Output]:
-        """Return all that it shows."""
+        """Return all outputs that the widget shows."""
         return [_left_out(), *self._outputs] if self._is_cut else self._outputs
 
     def text(self, name: str, data: bytes) -> bytes:
@@ -140,7 +140,7 @@ def _in_json(output: Output) -> bytes:
 
 
 def _fed(before: str, text: str) -> str:
-    """Return the text with the last line as carriage returns have left it."""
+    """Return the text with carriage returns applied to the last line."""
     if "\r" not in text:
         return before + text
     head, _, line = (before + text).rpartition("\n")

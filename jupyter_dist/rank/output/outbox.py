@@ -55,7 +55,7 @@ class Outbox:
         self.execution_id: str | None = None  # the running execution, or the last one
         self.order = threading.RLock()  # held from reading a stream's buffer until its text was passed to `write`
         self.busy = False  # a cell runs: the side thread flushes on a timer and need not be woken
-        self.capture: Capture | None = None  # the Output widget that has what is written
+        self.capture: Capture | None = None  # the Output widget that receives the output
         self.safe_point: Callable[[], None] = lambda: None  # runs handlers of cells, and raises interrupts, that wait
         self._wire = wire
         self._pid = os.getpid()
@@ -251,7 +251,7 @@ def _without_replaced(segments: list[Segment]) -> list[Segment]:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write to a descriptor until all is written."""
+    """Write all data to a descriptor."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

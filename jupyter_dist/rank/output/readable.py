@@ -1,4 +1,4 @@
-"""Whether the agent can read a JSON text. Its Python has the usual limits, whatever a cell has set in this process."""
+"""Rejects a JSON text that the agent cannot read: its Python has the usual limits, whatever a cell has set here."""
 
 from __future__ import annotations
 

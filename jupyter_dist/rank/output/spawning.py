@@ -1,4 +1,4 @@
-"""Processes that a cell starts: printed text comes first, and they get what the cell defined.
+"""Child processes of a cell: text printed before them comes first, and they receive the cell's definitions.
 
 The other process writes to the pipes at fd 1 and 2; unless text is synced with the agent before it starts, its text
 could come first. Functions are wrapped because an audit hook in Python makes every `id()` five times slower.
@@ -34,7 +34,7 @@ def install(before: Callable[[], None], begin_fork: Callable[[], None], end_fork
     os.register_at_fork(before=begin_fork, after_in_parent=end_fork)
     for name in ("system", "posix_spawn", "posix_spawnp", "execv", "execve", "_exit", "abort"):
         setattr(os, name, _wrap(getattr(os, name), before))
-    # What subprocess and multiprocessing call; it runs no fork handlers.
+    # Called by subprocess and multiprocessing; it runs no fork handlers.
     fork_exec = _wrap(_posixsubprocess.fork_exec, before)
     _posixsubprocess.fork_exec = fork_exec
     if hasattr(subprocess, "_fork_exec"):  # Python 3.11 and later keep their own reference
@@ -44,7 +44,7 @@ def install(before: Callable[[], None], begin_fork: Callable[[], None], end_fork
 def fork_by_default() -> None:
     """Start workers by `fork` unless the user chooses otherwise, as Python did before 3.14.
 
-    Since 3.14 a server process forks them, which does not know what a cell defined: a DataLoader with a data set class
+    Since 3.14 a server process forks them, which does not have a cell's definitions: a DataLoader with a data set class
     from the notebook would fail. This only changes the default, so `set_start_method` still works once, as documented.
     """
     default: Any = multiprocessing.get_context.__self__  # type: ignore[attr-defined]
@@ -53,9 +53,9 @@ def fork_by_default() -> None:
 
 
 def send_by_value() -> None:
-    """Let spawned processes have functions and classes of cells, which they cannot import: by value, with cloudpickle.
+    """Send functions and classes of cells to spawned processes by value, with cloudpickle: they cannot import them.
 
-    All else is pickled as usual, by name: a forked process has its own, in which it may have changed something, and a
+    All else is pickled as usual, by name: a forked process has its own definitions, which it may have changed, and a
     definition in each message would take most of the time.
     """
     pid = os.getpid()
@@ -66,7 +66,7 @@ def send_by_value() -> None:
             return NotImplemented
         if not _may_go_to_spawned(spawns) or (data := _definition(obj)) is None:
             return NotImplemented
-        if _named(obj.__qualname__) is not obj:  # a process that has this name has something else
+        if _named(obj.__qualname__) is not obj:  # a process that has this name has another object
             return pickle.loads, (data,)
         return eval, (_OWN_OR_SENT, {"name": obj.__qualname__, "data": data})
 
@@ -102,7 +102,7 @@ _SPAWNS = ("spawn", "forkserver")
 
 
 def _may_go_to_spawned(used: set[str]) -> bool:
-    """Whether what is pickled now may be for a process that was not forked from this one."""
+    """Whether the object that is pickled now may be for a process that was not forked from this one."""
     if get_spawning_popen() is not None:
         return True
     if not used:
@@ -116,7 +116,7 @@ def _may_go_to_spawned(used: set[str]) -> bool:
     return True  # a connection, which may lead to any process
 
 
-# What pickles for a queue, with how to find its lock, which knows its context (from Python 3.11.5 on).
+# The functions that pickle for a queue, each with a getter of the queue's lock, which has its context (Python 3.11.5).
 _PICKLE: tuple[tuple[Any, Callable[[dict[str, Any]], Any]], ...] = (
     (getattr(Queue, "_feed", None), lambda names: names.get("writelock")),
     (getattr(SimpleQueue, "put", None), lambda names: getattr(names.get("self"), "_wlock", None)),
@@ -126,7 +126,7 @@ _CHANNELS = {function.__code__: lock for function, lock in _PICKLE if hasattr(fu
 
 
 def _named(name: str) -> Any:
-    """Return what `__main__` has under a dotted name."""
+    """Return the object in `__main__` with a dotted name."""
     found: Any = sys.modules["__main__"]
     for part in name.split("."):
         found = getattr(found, part, None)

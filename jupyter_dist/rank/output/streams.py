@@ -43,7 +43,7 @@ class StreamWriter(io.BufferedIOBase):
                         self._outbox.write(self._stream, block)
                 finally:
                     order.release()
-        elif block:  # a finalizer: its text may come before that of another thread
+        elif block:  # a finalizer: its text may come before another thread's text
             self._outbox.write(self._stream, block)
         self._after()
         return len(block)
@@ -107,7 +107,7 @@ class Streams:
             self._outbox.order.release()
 
     def begin_cell(self) -> None:
-        """Restore what the last cell closed or replaced, then buffer for speed."""
+        """Restore the streams that the last cell closed or replaced, then buffer for speed."""
         for fd, pipe in self._pipes.items():
             if _identity(fd) != self._identities[fd]:
                 os.dup2(pipe, fd)
@@ -119,7 +119,7 @@ class Streams:
         self.stdout.reconfigure(write_through=False)
 
     def flush_replaced(self) -> None:
-        """Flush what a cell has put in the place of our streams: its text belongs to the cell."""
+        """Flush the streams with which a cell has replaced ours: their text belongs to the cell."""
         for stream in (sys.stdout, sys.stderr):
             if stream is not self.stdout and stream is not self.stderr:
                 with contextlib.suppress(Exception):  # a class of the user's

@@ -17,12 +17,12 @@ def track(values: Mapping[str, Any] | None = None, /, *, step: int | None = None
 
     Args:
         values: numbers by name, for names that are no Python names.
-        step: what they are over; a count without it.
+        step: the step of these numbers; without it, the numbers are counted.
         named: numbers; tensors and arrays of one element, too.
 
     Raises:
         TypeError: something is no number.
-        ValueError: something has several elements, or a name cannot be told from text.
+        ValueError: something has several elements, or a name cannot be distinguished from text.
     """
     numbers = {**(values or {}), **named}
     if not numbers:

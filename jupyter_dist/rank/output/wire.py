@@ -9,7 +9,7 @@ from select import POLLOUT, poll
 from jupyter_dist.rank.guard.own import os, socket, threading, time
 
 MAX_WAITING_BYTES = 4 << 20  # above this, writers wait for the agent
-ROOM_SECONDS = 0.1  # how often a writer that waits looks for what else there is to do
+ROOM_SECONDS = 0.1  # how often a waiting writer checks for other work
 BETWEEN_SECONDS = 0.001  # while another thread sends
 
 
@@ -36,7 +36,7 @@ class FrameSender:
         self._frames.append(frame)
 
     def send(self) -> None:
-        """Send what the socket takes now. If another thread is sending, leave it to the side thread."""
+        """Send as many bytes as the socket takes now. If another thread is sending, leave them to the side thread."""
         if not self._sending.acquire(blocking=False):
             self.wake()
             return
@@ -62,8 +62,8 @@ class FrameSender:
     def wait_for_room(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Send until the agent has read enough. The side thread never waits, nor a finalizer in a thread that sends.
 
-        This does not leave it to the side thread, which may be waiting in a finalizer for what this thread holds: a
-        lock of `logging`, for example. `meanwhile` is called from time to time. What it raises ends the wait.
+        The bytes are not left to the side thread, which may wait in a finalizer for a lock of this thread, such as one
+        of `logging`. `meanwhile` is called from time to time; an exception of `meanwhile` ends the wait.
         """
         while self._is_full() and not self._closed and threading.get_ident() not in (self.side_thread, self._sender):
             meanwhile()

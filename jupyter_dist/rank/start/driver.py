@@ -1,7 +1,7 @@
-"""Whether something has initialized a device in this process: ranks that are forked from it could not use the device.
+"""Whether a device was initialized in this process: ranks that are forked from it could not use the device.
 
-torch knows what torch has initialized. Another library may have done it (`torch.__config__.show()` does, too, past its
-own books), so the driver is asked, and only if it is loaded already: to load or to start it is not for us.
+torch records its own initialization, but another library may initialize a device (`torch.__config__.show()` does, too,
+without recording it). So the driver is queried, and only if it is loaded already: this module never loads or starts it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def note(module: str) -> None:
 
 
 def spoiled_by() -> str:
-    """Return what has initialized a device, as the beginning of a sentence."""
+    """Return the module that has initialized a device, as the beginning of a sentence."""
     return f"importing {_spoiled_by[0]}" if _spoiled_by else "an imported package"
 
 

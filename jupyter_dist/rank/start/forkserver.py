@@ -3,8 +3,8 @@
     forkserver --fork--> keeper --fork--> agent --fork--> zygote
 
 Keeper and agent execute their own programs at once, so nothing that was imported here touches them; only the zygote
-stays a fork, which has torch already. The tree is the one of a group that is started without a forkserver, and nothing
-in it is a child of this process: what ends here ends nothing there (docs/decisions/0013-forkserver.md).
+stays a fork, which has torch already. A group that is started without a forkserver has the same tree. No process of it
+is a child of this process, so the end of this process ends none of them (docs/decisions/0013-forkserver.md).
 
 Like the zygote it has one thread and uses neither torch nor a device.
 """
@@ -44,11 +44,11 @@ LOOK_SECONDS = 5.0
 CHORE_SECONDS = 2.0  # after a start: the group needs the CPUs first
 RECV_BYTES = 1 << 16
 MAX_FDS = 8
-MIN_OWN_BYTES = 64 << 20  # if it shares all but this with groups, ending it frees nothing
+MIN_OWN_BYTES = 64 << 20  # if this process shares all other memory with groups, ending it frees none
 
 
 def main(argument: str) -> int:
-    """Serve on the listening socket at stdin, whose path is `argument`, until it is not needed any more."""
+    """Serve on the listening socket at stdin, whose path is `argument`, until this process is not needed any more."""
     listener = socket.socket(fileno=os.dup(0))
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
@@ -61,7 +61,7 @@ def main(argument: str) -> int:
 
 
 class _Client:
-    """One connection of a server, which holds this process alive."""
+    """A connection of a server, which keeps this process alive."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -98,14 +98,14 @@ class ForkServer:
         self._clients: dict[int, _Client] = {}
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
-        self._linger_seconds = 60.0  # until a server says another number
+        self._linger_seconds = 60.0  # until a server sends another number
         self._needed_at = time.monotonic()
-        self._refusal: Header | None = None  # what each start is answered, if nothing can be forked
+        self._refusal: Header | None = None  # the answer to each start, if nothing can be forked
         self._refused_at = 0.0
         self._inherited = inherited()
 
     def serve(self) -> int:
-        """Import; then fork for whoever asks."""
+        """Import; then fork processes for each request."""
         self._umask = os.umask(0o077)  # what imports write is private, as in a zygote
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else a thread at its import
         os.environ.update(accelerators.for_zygote())
@@ -144,7 +144,7 @@ class ForkServer:
             self._refuse("unusable", "an imported package used or seeded numpy's random numbers")
 
     def _do_chore(self) -> None:
-        """What saves each rank some time, once; an import hangs no longer here than at the start."""
+        """Do a task, once, that saves each rank some time; an import hangs no longer here than at the start."""
         signal.alarm(IMPORT_SECONDS)
         try:
             self._imported.do_chore()
@@ -158,7 +158,7 @@ class ForkServer:
             self._do_chore()
 
     def _refuse(self, kind: str, reason: str) -> None:
-        """Fork nothing from now on: answer this to those who have connected already, and end."""
+        """Fork nothing from now on: send this answer to the connected servers, and end."""
         self._refusal, self._refused_at = {"t": kind, "reason": reason}, time.monotonic()
         self._unlink()  # the next server starts another one
 
@@ -218,7 +218,7 @@ class ForkServer:
     # -- ending ---------------------------------------------------------------------------------------------
 
     def _is_over(self) -> bool:
-        """Whether nobody needs it: no server, or memory is short and ending this process frees some."""
+        """Whether this process is not needed: it has no server, or memory is short and its end frees some."""
         if self._refusal is not None:
             return time.monotonic() - self._refused_at > LOOK_SECONDS
         if not self._is_found():  # a server that it did not answer removed it
@@ -249,10 +249,10 @@ class ForkServer:
         for client in self._clients.values():
             client.close()
 
-    # -- in the processes that it forks -----------------------------------------------------------------------
+    # -- in forked processes ------------------------------------------------------------------------------------
 
     def _fork_keeper(self, request: Header, client: _Client) -> NoReturn:
-        """In a process that ends at once, so that the keeper is nobody's child here: fork the keeper, and report it."""
+        """Fork the keeper, and report it, in a process that ends at once: so this process has no child to wait for."""
         code = 1
         try:
             signal.alarm(ANSWER_SECONDS)
@@ -263,7 +263,7 @@ class ForkServer:
                 if self._code is not None:
                     os.close(self._code)
                 family.become_keeper()
-            pidfd = os.pidfd_open(pid)  # before anybody can reap it
+            pidfd = os.pidfd_open(pid)  # before another process can reap it
             client.answer({"t": "started", "pid": pid}, [pidfd])
             code = 0
         except BaseException:  # it must never return into the forkserver's loop
@@ -273,7 +273,7 @@ class ForkServer:
 
 
 class _Family:
-    """What a group begins with: keeper, agent and zygote."""
+    """The first processes of a group: keeper, agent and zygote."""
 
     def __init__(self, request: Header, log: int, imported: zygote.Imported, umask: int) -> None:
         self._directory: str = request["directory"]
@@ -344,7 +344,7 @@ class _Family:
             os._exit(code)
 
     def _take_environment(self) -> None:
-        """Take the variables that do not tell forkservers apart, in which this group may differ."""
+        """Set the group's values of environment variables in which groups of the same forkserver may differ."""
         for name in [name for name in os.environ if is_of_a_session(name)]:
             del os.environ[name]
         os.environ.update({name: value for name, value in self._environ.items() if is_of_a_session(name)})
@@ -352,12 +352,12 @@ class _Family:
 
 
 def _close_all_but(keep: int | None) -> None:
-    """Close what imported packages have opened, before another program is executed with the descriptor `keep`."""
+    """Close all descriptors of imported packages, before another program is executed with the descriptor `keep`."""
     if keep is not None:
         os.set_inheritable(keep, True)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) != keep:
-            with contextlib.suppress(OSError):  # that of the listing itself
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself
                 os.close(int(name))
 
 
@@ -371,7 +371,7 @@ def _random_numbers() -> str | None:
 
 
 def _renew_random_numbers() -> None:
-    """Have what a new process draws from the system: Python's `random` does so in each fork."""
+    """Draw new random seeds from the system, as a new process does: Python's `random` does so in each fork."""
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()
     multiprocessing.current_process().authkey = os.urandom(32)

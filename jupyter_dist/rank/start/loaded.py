@@ -12,7 +12,7 @@ Stamp = tuple[int, int, int] | None  # None: there is no such file
 
 
 class LoadedFiles:
-    """Create it before the imports; `remember` after them, and again after later ones."""
+    """The loaded files of this process. Create it before the imports; call `remember` after these and later ones."""
 
     def __init__(self) -> None:
         self._began_ns = time.time_ns()
@@ -23,13 +23,13 @@ class LoadedFiles:
         """Remember the files of modules and libraries, and the folders of packages, as they are."""
         ended_ns = time.time_ns()
         for path in {*_modules(), *_mapped(), *_places()}:
-            self._stamps.setdefault(path, _stamp(path))  # of the first time, which is what was loaded
+            self._stamps.setdefault(path, _stamp(path))  # of the first time: the loaded version
             is_gone = path.endswith(" (deleted)")  # as the kernel writes it
             if path not in _places() and (is_gone or self._began_ns <= _changed_ns(path) <= ended_ns):
                 self._changed_meanwhile = path
 
     def why_changed(self) -> str | None:
-        """Return which file is not the loaded one any more, or None. Takes some milliseconds."""
+        """Return a sentence on a file that changed since it was loaded, or None. Takes some milliseconds."""
         if self._changed_meanwhile is not None:
             return f"{self._changed_meanwhile} changed while it was loaded"
         for path, stamp in self._stamps.items():
@@ -51,7 +51,7 @@ def _mapped() -> set[str]:
 
 
 def _places() -> set[str]:
-    """Return where a new package may say what is imported at each start of Python, and what chooses the environment."""
+    """Return the folders in which packages may add imports to each start of Python, and the environment's file."""
     return {*site.getsitepackages(), site.getusersitepackages(), os.path.join(sys.prefix, "pyvenv.cfg")}
 
 

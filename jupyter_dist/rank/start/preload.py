@@ -1,4 +1,4 @@
-"""Imports and creates what every rank needs, before ranks are forked."""
+"""Imports the modules and creates the shell that every rank needs, before ranks are forked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EARLY = (
 # Imported here rather than in the first cell that needs them; they may be missing. A comma-separated list in
 # JUPYTER_DIST_OPTIONAL_PRELOAD replaces them: torch._dynamo takes over a second, and many cells never need it.
 OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
-# Of these, what takes as long as torch itself: a group that a caller waits for does not wait for these.
+# The slow ones of these, which take as long as torch itself: a group that a caller waits for does not wait for them.
 LATE = ("torch._dynamo", "matplotlib")
 
 
@@ -79,7 +79,7 @@ def preload(extra_modules: list[str], *, also_late: bool = True) -> None:
 
 
 def preload_late() -> None:
-    """Import what `preload` left out. Raises ImportError."""
+    """Import the modules that `preload` left out. Raises ImportError."""
     _import_found([name for name in _optional() if name in LATE])
 
 
@@ -93,10 +93,10 @@ def _import_found(names: list[str]) -> None:
 
 
 def _find_backends() -> None:
-    """Have matplotlib look once for its backends in all installed packages: for each rank it is most of its start."""
+    """Load matplotlib's backends from all installed packages once: in each rank this would be most of its start."""
     validate = getattr(importlib.import_module("matplotlib.rcsetup"), "validate_backend", None)
     if validate is not None:
-        with contextlib.suppress(ValueError):  # matplotlib_inline is missing; a rank says so when it sets its backend
+        with contextlib.suppress(ValueError):  # matplotlib_inline is missing; ranks report it when they use it
             validate(INLINE_BACKEND)
 
 

@@ -1,4 +1,4 @@
-"""A rank's shim: its parent process, which reports how it ended and then ends the processes it had started.
+"""A rank's shim: its parent process, which reports how the rank ended and then ends the processes of the rank.
 
 Like containerd's: a process that the rank starts may leave its parent, its session and its environment, but the
 kernel gives every orphan to the nearest ancestor that asks for them. So every process below the shim belongs to this

@@ -33,10 +33,10 @@ from . import driver, shim
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit per message
 NUM_FDS = 3  # of each rank: channel, stdout, stderr
-LOST = -1  # in place of one that this process could not have
+LOST = -1  # in place of a descriptor that this process could not receive
 IDLE_SECONDS = 0.3
 LATE_SECONDS = 3.0  # without a start; an import takes longer than the other chores
-# A group of this size waits for what one rank would otherwise do at its first error, and all at the same time.
+# A group of this size waits until the zygote is prepared for errors: else all ranks would do it at the same time.
 MANY_RANKS = 16
 
 
@@ -46,7 +46,7 @@ def main(argument: str) -> int:
 
 
 def run(sock: socket.socket, agent: int, imported: Imported | None = None) -> int:
-    """Be the zygote of the process `agent`, which imports if that was not done before it was forked."""
+    """Run as the zygote of the process `agent`; import first, unless the imports were done before the fork."""
     adopt_orphans()
     zygote = Zygote(sock, imported)
     die_with(agent, signal.SIGTERM)
@@ -58,16 +58,16 @@ def run(sock: socket.socket, agent: int, imported: Imported | None = None) -> in
 
 @dataclass
 class Imported:
-    """What came of the imports, for the agent, and what is left to do for ranks."""
+    """The result of the imports, for the agent, and the chores that remain."""
 
     report: Header
     text: bytes = b""
     is_prepared: bool = False  # for errors
-    lacks_late: bool = False  # what each rank would import when it needs it (preload.LATE)
+    lacks_late: bool = False  # whether modules are left out that each rank would import itself (preload.LATE)
 
     @property
     def idle_seconds(self) -> float | None:
-        """After how long without a request to do a chore; None if none is left."""
+        """The seconds without a request after which a chore is done; None if no chore is left."""
         if self.report["t"] != "warm":
             return None
         if not self.is_prepared:
@@ -75,14 +75,14 @@ class Imported:
         return LATE_SECONDS if self.lacks_late else None
 
     def do_chore(self) -> None:
-        """Do one thing that each rank would do else. It takes a moment, so it is done when nobody waits for a fork."""
+        """Do a task that each rank would else do by itself. It takes a moment: call it while no fork is requested."""
         if self.is_prepared:
             self.import_late()
         else:
             self.prepare_for_errors()
 
     def import_late(self) -> None:
-        """Import what was left out, if anything was. A rank that needs what cannot be imported shows why.
+        """Import the modules that were left out, if any. If one fails, a rank that needs the module shows the error.
 
         Raises:
             RuntimeError: nothing must be forked from this process now.
@@ -99,7 +99,7 @@ class Imported:
             raise RuntimeError(reason)
 
     def prepare_for_errors(self) -> None:
-        """Do once what each rank would do at its first error."""
+        """Do the work of a rank's first error once, before ranks are forked."""
         self.is_prepared = True
         from jupyter_dist.rank.cells.shell import RankShell
         from jupyter_dist.rank.ipython import tracebacks
@@ -109,19 +109,19 @@ class Imported:
 
 
 def _share() -> None:
-    """Leave what is there to all ranks: neither the garbage collector nor a rank's start must write to its pages."""
+    """Share the present objects with all ranks: neither garbage collection nor a rank's start may write to them."""
     from jupyter_dist.rank.guard import surroundings
 
     surroundings.inherit()
     gc.collect()
     gc.freeze()
-    # A rank collects all of its garbage once it is a quarter of what the last collection found: without this one, of
-    # all that is imported here, which takes 10 MiB of trees and frames of failed cells.
+    # A rank runs a full collection once its garbage is a quarter of the objects that the last collection found. Without
+    # this collection, these are all imported objects: 10 MiB of trees and frames of failed cells would stay.
     gc.collect()
 
 
 def import_all(modules: list[str], *, also_late: bool = True) -> Imported:
-    """Import torch, IPython and `modules`; the report says how long it took, why it failed, or why not to fork."""
+    """Import torch, IPython and `modules`; the report has the duration, or the reason why no rank can be forked."""
     started = time.monotonic()
     try:
         from .preload import preload
@@ -245,7 +245,7 @@ class Zygote:
         _close(fds)
 
     def _prepare(self, world_size: int) -> None:
-        """Do first what takes longer if all these ranks do it by themselves."""
+        """Do the chores first that take longer if all these ranks do them by themselves."""
         imported = self._imported
         if imported is None:
             return
@@ -268,7 +268,7 @@ class Zygote:
             os._exit(code)
 
     def _hear(self, fd: int) -> None:
-        """Pass on a shim's reports. One that ends without a report was killed, and its rank died with it."""
+        """Pass on a shim's reports. A shim that ends without a report was killed, and its rank died with it."""
         child, data = self._shims[fd], os.read(fd, RECV_BYTES)
         for header, _ in child.decoder.feed(data):
             if header["t"] == "born":
@@ -299,7 +299,7 @@ class Zygote:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        # Orphans go to their rank's shim; one that arrives here has lost that, too.
+        # Orphans go to their rank's shim; an orphan that arrives here has lost its shim, too.
         end_orphans({child.pid for child in self._shims.values()})
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
@@ -315,7 +315,7 @@ def _why_unsafe() -> str | None:
     threads = int(status.split("Threads:")[1].split()[0])
     if threads > 1:
         return f"an imported package started {threads - 1} thread(s)"
-    if driver.is_initialized():  # asked here: in a child, a driver says that it was not started
+    if driver.is_initialized():  # checked here: in a child, a driver reports that it was not started
         return f"{driver.spoiled_by()} initialized a device"
     probe = os.fork()
     if probe == 0:

@@ -41,8 +41,8 @@ class Profiler:
         shell: runs them.
         spec: of this rank.
         sessions: the sessions of torch's profiler in this process.
-        tell: sends the summary.
-        send: sends the next part of the trace; the first of a cell with True.
+        tell: a function that sends the summary.
+        send: a function that sends the next part of the trace; True marks the first part of a cell.
     """
 
     def __init__(
