@@ -1,4 +1,4 @@
-"""One file of objects: a description, then large buffers, aligned so that a memory map can be used in place.
+"""A file of objects: a description, then large buffers, aligned so that a memory map can be used in place.
 
 Written and read by processes of one user, in a folder that only that user can enter.
 """
@@ -79,12 +79,12 @@ def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str
 
 
 def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dict[str, Any]:
-    """Read what `save` wrote; arrays are mapped, not copied, and changes to them are private to this process.
+    """Read a file that `save` wrote; arrays are mapped, not copied, and changes to them are private to this process.
 
     Args:
         path: The file.
         read_ahead: Map all pages at once, which is several times faster than one by one if all are used.
-        is_trusted: Whether it comes from this machine; else it may not choose code to run here (restricted.py).
+        is_trusted: Whether the file comes from this machine; else it may not choose code to run here (restricted.py).
 
     Raises:
         JupyterDistError: `cannot_receive`, if the file, or something that it refers to, is missing here or refused.
@@ -114,7 +114,7 @@ def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dic
 
 
 def _load_restricted(view: memoryview) -> dict[str, Any]:
-    from . import restricted  # noqa: PLC0415 - one machine needs none of it
+    from . import restricted  # noqa: PLC0415 - not needed on one machine
 
     try:
         pieces = _pieces(view)
@@ -129,7 +129,7 @@ def _load_restricted(view: memoryview) -> dict[str, Any]:
     except ImportError as err:
         message = f"Something is missing here: {err}."
         raise JupyterDistError("cannot_receive", message, "Install it here first.") from err
-    except Exception as err:  # the bytes are those of another machine
+    except Exception as err:  # the bytes come from another machine
         why = f"{err!r:.200}"
     raise JupyterDistError("cannot_receive", f"What the other machine sent cannot be read: {why}.")
 

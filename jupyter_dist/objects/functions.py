@@ -1,4 +1,4 @@
-"""How a function travels from a client to ranks: by name, by source code, or by value."""
+"""Sends functions from a client to ranks: by name, by source code, or by value."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DEFINE = "Define it with def at the top level of a cell, or in a module that th
 class Sent:
     """Pickles as a function: loading returns the function itself.
 
-    A function of a module is imported there. One that a cell defines with `def` goes as source code, which works
+    A function of a module is imported there. A function that a cell defines with `def` goes as source code, which works
     between versions of Python and shows its lines in tracebacks. Others (lambdas, functions with variables of a
-    function around them) go by value. The last two have the rank's variables as globals; what a closure holds goes
+    function around them) go by value. The last two have the rank's variables as globals; the values of a closure go
     along.
     """
 
@@ -58,14 +58,14 @@ class Sent:
         return values and tuple(map(self._one, values))
 
     def _one(self, value: Any) -> Any:
-        """A function in a closure goes the same way; each once, as it may contain itself."""
+        """Return a value of a closure, where functions are wrapped, too; each once, because it may contain itself."""
         if not isinstance(value, types.FunctionType) or not is_of_notebook(value):
             return value
         return self._known.get(id(value)) or Sent(value, self._known)
 
 
 def source_of(function: Callable[..., Any]) -> str | None:
-    """Return the source code of a function that needs nothing else; None if it must go by value."""
+    """Return the source code of a function, if the source alone defines it; None if the function must go by value."""
     if function.__closure__ or function.__name__ == "<lambda>" or hasattr(function, "__wrapped__"):
         return None
     try:
@@ -75,7 +75,7 @@ def source_of(function: Callable[..., Any]) -> str | None:
 
 
 def _content(cell: types.CellType) -> tuple[Any, ...]:
-    """Return what a closure's cell contains; nothing if it is still empty."""
+    """Return the value in a closure's cell as a tuple; an empty tuple if the cell is still empty."""
     try:
         return (cell.cell_contents,)
     except ValueError:
@@ -99,7 +99,7 @@ def _define(name: str, source: str) -> Any:
 
 
 def _make(python: tuple[int, int], code: bytes, names: tuple[str, str, str], num_free: int, lines: str) -> Any:
-    """Return the function, not filled yet; `lines` are those of its cell, for tracebacks."""
+    """Return the function, not filled yet; `lines` is the source of its cell, for tracebacks."""
     name, qualname, module = names
     if python != PYTHON:
         message = f"'{name}' comes from Python {python[0]}.{python[1]}, this rank runs {PYTHON[0]}.{PYTHON[1]}."

@@ -1,4 +1,4 @@
-"""Describes the variables of a rank for a program: names, types and shapes, without running any code of theirs."""
+"""Describes the variables of a rank for a program: names, types and shapes, without running code of their classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 MAX_VALUE_CHARS = 80
-# The types themselves, no subclasses: those may define what `len` and `shape` do.
+# The types themselves, no subclasses, which may override `len` and `shape`.
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 _PLAIN = (int, float, complex, bool, type(None))
 _SHAPED = {
@@ -42,7 +42,7 @@ def type_name(value: Any) -> str:
 
 
 def detail(value: Any) -> str:
-    """Return the shape of an array, the length of a collection, a number itself; else nothing."""
+    """Return the shape of an array, the length of a collection, or a number as text; else an empty text."""
     kind = type(value)
     if kind in _PLAIN:
         text = repr(value) if kind is not int or abs(value) < 10**40 else f"about 2**{value.bit_length()}"

@@ -15,12 +15,12 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
 
 PYTHON = tuple(sys.version_info[:2])
-# Set on a class that was sent by value: a later one with the same name replaces it.
+# Set on a class that was sent by value: a later class with the same name replaces it.
 CAME = "__jupyter_dist_came__"
 
 
 def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], object] | None = None) -> bytes:
-    """Pickle a value; its large buffers go to the callback. Raises what the value's own code raises."""
+    """Pickle a value; its large buffers go to the callback. Exceptions of the value's own code pass through."""
     file = io.BytesIO()
     _Pickler(file, protocol=5, buffer_callback=buffer_callback).dump(value)
     return file.getvalue()
@@ -61,7 +61,7 @@ def _exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException
 
 
 def is_of_notebook(obj: Any) -> bool:
-    """Whether other processes cannot import it by name."""
+    """Whether other processes cannot import a class or function by name."""
     return obj.__module__ in ("__main__", None) or obj.__module__ not in sys.modules or "<" in obj.__qualname__
 
 

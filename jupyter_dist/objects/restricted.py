@@ -1,7 +1,7 @@
 """Loads values that processes on other machines sent, without running code that they choose (decision 39).
 
-A pickle names the classes and functions that it calls. Here these are the ones below, which make numbers, texts,
-containers, arrays, tensors and data frames, and those that the user has allowed by torch's own list of safe globals.
+A pickle names the classes and functions that it calls. Here only the list below is allowed, which makes numbers, texts,
+containers, arrays, tensors and data frames, and classes that the user adds to torch's own list of safe globals.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Unpickler(pickle._Unpickler):  # in Python: the one in C lets a pickle ca
 
     def __init__(self, data: memoryview, buffers: Sequence[memoryview]) -> None:
         super().__init__(io.BytesIO(data), buffers=buffers)
-        self._found: dict[int, Any] = {}  # what it has named, by identity
+        self._found: dict[int, Any] = {}  # the globals that the pickle has named, by identity
 
     def find_class(self, module: str, name: str) -> Any:
         found = _allowed(module, name)
@@ -157,8 +157,8 @@ def loads(data: memoryview, buffers: Sequence[memoryview]) -> Any:
     """Return the value of a pickle.
 
     Raises:
-        RefusedError: it needs a class or function that is not allowed.
-        Exception: it is damaged, or needs a package that is not here.
+        RefusedError: the pickle needs a class or function that is not allowed.
+        Exception: the pickle is damaged, or needs a package that is not installed here.
     """
     return _Unpickler(data, buffers).load()
 
@@ -194,7 +194,7 @@ def _allowed(module: str, name: str) -> Any:
 
 
 def _checked_array(restore: Callable[[Any], Any], data: Any) -> Any:
-    """Make an array of Arrow, which takes offsets from the sender, and compare them with the memory that there is."""
+    """Make an array of Arrow, and check its offsets, which come from the sender, against the memory that there is."""
     array = restore(data)
     array.validate(full=True)
     return array
@@ -212,7 +212,7 @@ def _is_dtype(found: Any) -> bool:
 
 
 def _check_dtype(dtype: Any, state: Any) -> None:
-    """Raise RefusedError if a dtype would claim to be another: its flags say whether its bytes are Python objects."""
+    """Raise RefusedError if a dtype has wrong flags: they decide whether its bytes are read as Python objects."""
     _, _, subdtype, _, fields, size, _, flags, *_ = state
     if subdtype is not None or fields is not None:
         raise RefusedError("a dtype with fields")

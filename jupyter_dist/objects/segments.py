@@ -20,7 +20,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108  (files there have no name)
 
 
 class Segment:
-    """An unnamed file, which disappears when its owner ends, however it ends."""
+    """An unnamed file, which disappears when its owner ends in any way."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -31,12 +31,12 @@ class Segment:
 
     @property
     def path(self) -> str:
-        """Return the path where processes of this user can open it, as long as it is open here."""
+        """Return the path where processes of this user can open the file, as long as it is open here."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
     @property
     def is_free(self) -> bool:
-        """Whether no process reads it: each holds a lock while it has the file mapped."""
+        """Whether no process reads the file: each holds a lock while it has the file mapped."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -46,15 +46,15 @@ class Segment:
 
     @property
     def is_written(self) -> bool:
-        """Whether it was written since it was cleared."""
+        """Whether the file was written since it was cleared."""
         return any(os.pread(self._file, 8, 0))
 
     def clear(self) -> None:
-        """Clear its content; its pages are kept."""
+        """Clear the content; the pages are kept."""
         os.pwrite(self._file, bytes(8), 0)
 
     def write(self, pieces: Sequence[memoryview]) -> None:
-        """Replace its content. Raises OSError if there is no space."""
+        """Replace the content. Raises OSError if there is no space."""
         if files.size_of(pieces) > self.size_bytes:
             self._mapping = None
             os.lseek(self._file, 0, os.SEEK_SET)
@@ -67,7 +67,7 @@ class Segment:
             files.put(pieces, view)
 
     def close(self) -> None:
-        """Release its pages once no process has them mapped. Idempotent."""
+        """Release the pages once no process has them mapped. Idempotent."""
         self._mapping = None
         self._close()
 
@@ -79,7 +79,7 @@ class Segments:
         self._kept: list[Segment] = []
 
     def take(self, size_bytes: int = 0) -> Segment | None:
-        """Return the free segment that fits best; without a size, the largest."""
+        """Remove and return the free segment that fits best; without a size, the largest."""
         if 0 < size_bytes < files.MIN_WARM_BYTES:
             return None
         free = [segment for segment in self._kept if segment.size_bytes >= size_bytes and segment.is_free]

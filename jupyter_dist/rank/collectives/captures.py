@@ -1,7 +1,7 @@
 """Captures of graphs on devices (CUDA graphs): whether the main thread is in one.
 
-While one is on, a call of any other thread that asks the device may end it with an error, as a look at the collectives
-that wait does (seen on an H200: `StreamCaptureInvalidated`). So such calls are left out meanwhile.
+During a capture, a call of another thread that queries the device may end the capture with an error, as reading the
+list of waiting collectives does (seen on an H200: `StreamCaptureInvalidated`). So such calls are left out meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from jupyter_dist.rank.guard.own import threading
 
-_LOCK_SECONDS = 1.0  # a call of the driver that hangs must hold nobody up
+_LOCK_SECONDS = 1.0  # a call of the driver that hangs must not block other threads
 _lock = threading.Lock()
 _number = 0
 

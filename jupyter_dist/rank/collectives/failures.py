@@ -1,6 +1,6 @@
-"""Tells the failures of collectives from all other errors: by where they were raised, not by what they say.
+"""Distinguishes the failures of collectives from all other errors: by where they were raised, not by their messages.
 
-An error of a download can have the same words as one of gloo. It is a collective's if it was raised in
+An error of a download can have the same message as an error of gloo. It is a collective's if it was raised in
 torch.distributed, or by C++ code with gloo's own mark in front.
 """
 
@@ -19,11 +19,11 @@ from jupyter_dist.rank.guard.own import os
 from . import linkstore, torch_compat
 
 _DISTRIBUTED = os.path.join(mainthread.TORCH, "distributed") + os.sep
-# These speak to other processes, not to the process group.
+# These packages communicate with other processes, not with the process group.
 _OTHERS = tuple(os.path.join(_DISTRIBUTED, name) + os.sep for name in ("rpc", "elastic", "launcher"))
-# Ours, around those of torch.
+# Our modules, which wrap torch's.
 _OURS = (waits.__name__, linkstore.__name__, "jupyter_dist.rank.frameworks.meeting")
-# gloo and c10d write these texts; there is no other means to tell what happened.
+# gloo and c10d write these texts, which are the only evidence of the cause.
 _CLOSED_AFTER_TIMEOUT = "Application timeout caused pair closure"
 _OF_GLOO = re.compile(r"\[(enforce fail at )?\S*third_party/gloo/\S+\] ")
 _LOST = (
@@ -51,7 +51,7 @@ class Failure(NamedTuple):
 
 
 def find(error: BaseException | None) -> Failure | None:
-    """Return the failure of a collective that this error is, or came from; None if there is none."""
+    """Return the failure of a collective behind this error: the error itself or one of its causes; None without one."""
     return next((_failure(each) for each in origin.chain(error) if _is_of_a_collective(each)), None)
 
 
@@ -77,7 +77,7 @@ def _is_of_a_collective(error: BaseException) -> bool:
 
 
 def _is_marked(error: BaseException) -> bool:
-    """Whether it tells by itself that it is of a collective: raised below C++ code that a cell called, or autograd."""
+    """Whether the error's type or text marks it as a collective's: raised in C++ code that a cell or autograd calls."""
     text = str(error)
     return type(error) in torch_compat.ERRORS or text == _CLOSED_AFTER_TIMEOUT or bool(_OF_GLOO.match(text))
 

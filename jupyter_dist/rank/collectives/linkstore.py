@@ -1,4 +1,4 @@
-"""The stores that ranks meet over: a FileStore on one machine; on several, one that the node agent passes on.
+"""The stores that ranks meet over: a FileStore on one machine; on several, a store behind the node agent.
 
 torch's TCPStore would listen on every interface, without a password (docs/decisions/0016-head-and-node-agents.md).
 """
@@ -25,7 +25,7 @@ _kept: list[dist.Store] = []
 
 
 class LinkStore(dist.Store):
-    """A store that the head keeps. Each question has a connection of its own, so any thread may ask."""
+    """A store that the head keeps. Each request has a separate connection, so any thread may call."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class LinkStore(dist.Store):
         return bool(self._ask({"do": "check", "keys": list(keys)})[0]["found"])
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Set a value if it is the expected one; return what it is then."""
+        """Set a value if it is the expected one; return the value that is set then."""
         expected, desired = _bytes(expected_value), _bytes(desired_value)
         return self._ask({"do": "compare_set", "key": key, "expected": len(expected)}, expected + desired)[1]
 
@@ -72,15 +72,15 @@ class LinkStore(dist.Store):
         self._ask({"do": "wait", "keys": list(keys)}, seconds=timeout.total_seconds() if timeout else None)
 
     def clone(self) -> LinkStore:
-        """Return another one over the same keys."""
+        """Return another store over the same keys."""
         return LinkStore(self._path, self._name)
 
     def has_extended_api(self) -> bool:
-        """No append, no queues."""
+        """Return False: there is no append, and there are no queues."""
         return False
 
     def close(self, seconds: float = BREAK_SECONDS) -> None:
-        """Make all that wait in it fail, on every rank."""
+        """Make all waits in the store fail, on every rank."""
         self._ask({"do": "break"}, seconds=seconds)
 
     def _ask(self, question: Header, value: Any = b"", seconds: float | None = None) -> tuple[Header, bytes]:
@@ -140,5 +140,5 @@ def check_reachable(path: str) -> None:
 
 
 def _bytes(value: Any) -> bytes:
-    """Return what torch gives as bytes, as text, or as a list of numbers."""
+    """Return a value as bytes: torch passes bytes, text, or a list of numbers."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)

@@ -1,7 +1,7 @@
-"""Tells errors after which a rank's device is of no more use to it: an assert on the device, a wild address, a fault.
+"""Recognizes errors after which a rank cannot use its device any more: a device assert, a wild address, a fault.
 
-The process keeps running, and what it has on the CPU is whole. But its context on the device is lost: every later call
-fails with the same error, whatever it is (seen on an H200), and only another process gets a new one.
+The process keeps running, and its values on the CPU are whole. But its context on the device is lost: every later call
+fails with the same error (seen on an H200), and only another process gets a new context.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jupyter_dist.rank.guard import origin
 
 from . import torch_compat
 
-# Without the number of the rank: it is folded where several say it.
+# Without the number of the rank: equal lines of several ranks are folded.
 SENTENCE = (
     "This rank's device context is lost: every later call of the device fails like this one. Values on the CPU can"
     " still be pulled. Replace this rank to go on; the other ranks keep their variables."
@@ -20,7 +20,7 @@ _SIGNS = tuple(sign for row in ACCELERATORS.values() for sign in row.lost_signs)
 
 
 def is_in(error: BaseException | None) -> bool:
-    """Whether this error, or one that it came from, says that the device is lost. An error of the user's does not."""
+    """Whether this error or one of its causes means that the device is lost. A user's error with that text does not."""
     return any(map(_says_so, origin.chain(error)))
 
 

@@ -32,10 +32,10 @@ _POLL_SECONDS = 0.005
 
 
 class RevivedGroups(NamedTuple):
-    """What was re-created with the default process group."""
+    """The process groups that were re-created with the default process group."""
 
     num_subgroups: int
-    left: list[str]  # names of process groups that mean several: ranks do not agree on them
+    left: list[str]  # names that mean different process groups on different ranks
 
 
 class Mesh(NamedTuple):
@@ -57,7 +57,7 @@ class Membership:
         self._broken_since: float | None = None
         self._knows_records = False  # whether the recorders were found to have this group's collectives
         self._has_aborted = False  # communicators on devices
-        self._aborted: list[records.IncompleteCollective] = []  # what was under way then, because another rank was gone
+        self._aborted: list[records.IncompleteCollective] = []  # under way at the abort after a rank's death
         self._has_lost_device = False  # permanently: lostdevice.py
         self._meets = False  # user code is creating the process group
         self._abandoned: list[Any] = []  # backends that cannot be closed
@@ -69,11 +69,11 @@ class Membership:
         self._before: frozenset[int] = frozenset()  # gloo's devices before user code began to create the process group
 
     def join_first(self) -> None:
-        """Join when this process starts: with other new ranks, or with those that have process groups already."""
+        """Join when this process starts: with other new ranks, or with ranks that have process groups already."""
         self.join(self._spec.store_path, kept=KeptGroups() if self._spec.replaces else None)
 
     def join(self, store_path: str, timeout_seconds: float | None = None, kept: KeptGroups | None = None) -> None:
-        """Join the other ranks; blocks until all have joined. Raises what torch raises.
+        """Join the other ranks; blocks until all have joined. Errors of torch pass through.
 
         Args:
             store_path: a store that no process group has used (linkstore.py).
@@ -92,7 +92,7 @@ class Membership:
             kept.publish(store, self._spec.rank)
         backend = BACKENDS[self._spec.backend]
         can_change = torch_compat.can_change_timeout(backend.joined_as)
-        if backend.is_eager or not can_change:  # what connects at once waits for ranks that are not there
+        if backend.is_eager or not can_change:  # a backend that connects at once waits for ranks that are not there
             self._meet(store, self._spec.join_timeout_seconds if timeout_seconds is None else timeout_seconds)
         if can_change:
             timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
@@ -132,12 +132,12 @@ class Membership:
         return torch_compat.timeout_of(None) == timeout
 
     def _forked(self) -> None:
-        """Forget the rank's connections, in a child: they are not its own."""
+        """Forget the rank's connections, in a forked child: they belong to the parent."""
         self._broken_since, self._meets, self._mesh = None, False, None
         self._sockets.forget()
 
     def _meet(self, store: dist.Store, seconds: float) -> None:
-        """Wait until all ranks are there, so that joining with a long timeout does not wait for one that is not.
+        """Wait until all ranks are there, so that joining with a long timeout does not wait for a missing rank.
 
         Not in a process group: a rank that leaves it closes connections that another one is still opening.
         """
@@ -158,8 +158,8 @@ class Membership:
         if dist.is_initialized():
             self._close(kept)
         self.begin_cell()
-        # All ranks join at the same time. gloo waits for one that dies after it published its address, and that wait
-        # cannot be broken: this limits how long its death delays the others.
+        # All ranks join at the same time. gloo waits for a rank that dies after it published its address, and that wait
+        # cannot be broken: this limits how long a death delays the others.
         try:
             self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK), kept)
         except BaseException:
@@ -212,12 +212,12 @@ class Membership:
         return "ok" if self._broken_since is None else "broken"
 
     def find_failure(self, error: BaseException | None) -> failures.Failure | None:
-        """Return the failure of a collective that this error comes from, with what is broken by it."""
+        """Return the failure of a collective that caused this error, with the flag that the default group is broken."""
         found = failures.find(error)
         return None if found is None else found._replace(breaks_all=self._is_broken_by(found))
 
     def _is_broken_by(self, failure: failures.Failure) -> bool:
-        """Whether the default process group is broken: by its connections and store, which tell more than an error."""
+        """Whether the default process group is broken: by its connections and store, which prove more than an error."""
         if self._broken_since is not None or unhang.store_is_broken(self._store_path):
             return True
         if self._mesh is not None and self._mesh.world() is getattr(dist.group, "WORLD", None):
@@ -227,7 +227,7 @@ class Membership:
         return failure.kind != "other" and failure.group in (None, getattr(dist.group, "WORLD", None))
 
     def _look_at_mesh(self, before: frozenset[int]) -> None:
-        """Note the connections of the new process group, unless it makes them later (TORCH_GLOO_LAZY_INIT)."""
+        """Record the connections of the new process group, unless it makes them later (TORCH_GLOO_LAZY_INIT)."""
         listeners = self._sockets.listeners() - before
         number = self._sockets.num_established(listeners)
         is_full = 1 <= self._spec.world_size - 1 <= number
@@ -244,7 +244,7 @@ class Membership:
             self._break_store()
 
     def meets_over(self, store_path: str | None) -> None:
-        """Note that user code is creating the process group over this store; None when that is done."""
+        """Record the store over which user code is creating the process group; None when that is done."""
         if store_path is not None:
             self._store_path, self._broken_since = store_path, None
             self._before = self._sockets.listeners()
@@ -254,7 +254,7 @@ class Membership:
         self._meets = store_path is not None
 
     def has_lost_peer(self) -> bool:
-        """Whether a member died since then, or an interrupt ended the wait."""
+        """Whether a member died since `meets_over`, or an interrupt ended the wait."""
         return self._broken_since is not None
 
     def was_aborted(self) -> bool:
@@ -290,14 +290,14 @@ class Membership:
             time.sleep(_POLL_SECONDS)
 
     def collective_seq(self) -> int | None:
-        """How many collectives this rank began on the default process group; None if there is none."""
+        """Return how many collectives this rank began on the default process group; None if there is none."""
         number = counters.collective_seq()
         if number and not self._knows_records:
             self._check_records()
         return number
 
     def _check_records(self) -> None:
-        """Expect the collectives that a cell has begun in the recorders that are read: a name has no meaning."""
+        """Log a warning if the recorders lack the collectives that a cell has begun: their names prove nothing."""
         self._knows_records = True
         begun = {name for name in torch_compat.backend_names() if torch_compat.keeps_records(name)}
         if begun and not begun & records.backends_seen():
@@ -310,8 +310,8 @@ class Membership:
         """Free the main thread if it waits in a collective (side thread); return True if connections were broken.
 
         Args:
-            frees: end what hangs on devices, too. The agent asks for it on all ranks of a cell together: an abort on
-                one rank alone leaves the others waiting, and in healthy training destroys what works.
+            frees: end hangs on devices, too. The agent requests it on all ranks of a cell together: an abort on one
+                rank alone leaves the others waiting, and breaks healthy training.
         """
         if self._meets and mainthread.main_thread_sleeps():
             self._break()
@@ -319,7 +319,7 @@ class Membership:
             return True
         if frees and not self._has_aborted and torch_compat.device_groups():
             return self._unhang_device()
-        # The main thread's state says nothing of a wait for a device, in which it spins.
+        # The main thread's state does not show a wait for a device, in which it spins.
         return mainthread.main_thread_sleeps() and self._unhang_host(frees or self._spec.backend == "gloo")
 
     def _unhang_host(self, may_break: bool) -> bool:
@@ -348,11 +348,11 @@ class Membership:
             unhang.break_store(self._store_path)
 
     def _unhang_device(self) -> bool:
-        """Abort, whatever torch's records say: a first collective, and one that torch has given up, has none."""
+        """Abort, even without torch's records: a first collective, or a collective that torch gave up, has none."""
         was_broken = self._broken_since is not None
         self._break()
         if self._abort():
-            if flight.outstanding("gloo") is not None:  # what was waited for may be of gloo, beside it
+            if flight.outstanding("gloo") is not None:  # the wait may be for a collective of gloo
                 self._break_collectives()
         elif not was_broken:
             self._broken_since = None  # tried again while the cell waits

@@ -1,4 +1,4 @@
-"""All torch internals that ranks use. If a version lacks a part, ranks work without it and say so.
+"""All torch internals that ranks use. If a version lacks a part, ranks work without it and report it.
 
 `tests/compat` checks every name against the installed version; docs/compatibility.md lists the tested versions.
 """
@@ -24,19 +24,19 @@ from torch.nn.parallel import DistributedDataParallel
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 
-# What torch raises of its own, below RuntimeError.
+# Torch's own exceptions, below RuntimeError.
 ERRORS: tuple[type[BaseException], ...] = tuple(
     kind
     for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError")
     if (kind := getattr(dist, name, None)) is not None
 )
-# What it raises of devices since torch 2.8; before, a RuntimeError.
+# Torch's exceptions of devices since 2.8; before, a RuntimeError.
 DEVICE_ERRORS: tuple[type[BaseException], ...] = tuple(
     filter(None, (getattr(torch, "AcceleratorError", None), *ERRORS))
 )
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_TIMEOUT = timedelta(minutes=30)  # of collectives, if torch does not tell its default
+_TIMEOUT = timedelta(minutes=30)  # of collectives, if torch has no name for its default
 DEVICE_TIMEOUT = timedelta(weeks=4)  # see set_timeout
 # Backends that abort their communicators. The other two names of NCCL's are of torch 2.15.
 ON_DEVICES = frozenset({"nccl", "nccl-legacy", "nccl2", "xccl"})
@@ -55,7 +55,7 @@ _FUNCTIONS = {
 
 
 class TorchPart(NamedTuple):
-    """Names of which ranks need one, and what users lose if there is none."""
+    """Alternative names, of which ranks need one, and the feature that users lose if there is none."""
 
     owner: Any
     names: tuple[str, ...]
@@ -99,7 +99,7 @@ PARTS = [
 
 
 def missing() -> list[str]:
-    """Return one sentence for each part that this torch lacks."""
+    """Return a sentence for each part that this torch lacks."""
     return [
         f"torch {torch.__version__} has no {' or '.join(part.names)}: ranks lack {part.lost}."
         for part in PARTS
@@ -124,7 +124,7 @@ def keep_records() -> None:
 
 
 def wrap_profiler(beginning: Wrap, ending: Wrap) -> None:
-    """Replace what begins and what ends a session of torch's profiler by what these make of it."""
+    """Wrap the functions that begin a session of torch's profiler with `beginning`, and the others with `ending`."""
     for name, wrap in (
         ("_prepare_profiler", beginning),
         ("_enable_profiler", beginning),
@@ -135,7 +135,7 @@ def wrap_profiler(beginning: Wrap, ending: Wrap) -> None:
 
 
 def is_profiling() -> bool:
-    """Whether a session of torch's profiler is on in this thread; True if this torch does not tell."""
+    """Whether a session of torch's profiler is on in this thread; True if this torch cannot report it."""
     find: Callable[[], bool] = getattr(torch.autograd, "_profiler_enabled", lambda: True)
     return find()
 
@@ -146,8 +146,8 @@ def is_profiling() -> bool:
 def set_timeout(timeout: timedelta, store: dist.Store | None = None) -> None:
     """Set the timeout of the default process group and its store; on devices, none that counts.
 
-    When a collective on a device has taken longer, torch forgets it, although the device still waits: nothing could
-    tell any more what it waits for. The agent watches instead.
+    When a collective on a device exceeds the timeout, torch forgets it, although the device still waits: then no record
+    names the collective. The agent watches instead.
     """
     (store or c10d._get_default_store()).set_timeout(timeout)
     if hasattr(c10d, "_set_pg_timeout"):
@@ -160,7 +160,7 @@ def set_timeout(timeout: timedelta, store: dist.Store | None = None) -> None:
 
 
 def name_ranks_of_default() -> None:
-    """Let the backends of the default process group know its ranks, as those of the first one of a process do.
+    """Set the list of ranks in the backends of the default process group, as torch does for a process's first group.
 
     torch takes an empty list for all ranks only where it is the first process group that the process has ever made.
     Dividing a later one, as meshes on devices do, reads beyond the end of that list (seen on an H100: SIGSEGV).
@@ -186,7 +186,7 @@ def default_timeout(backend: str) -> timedelta:
 
 
 def can_change_timeout(backend: str) -> bool:
-    """Whether a timeout that is set later counts; gloo before torch 2.9 keeps the one that it was created with.
+    """Whether a timeout that is set later counts; gloo before torch 2.9 keeps its first timeout.
 
     Seen with 2.5.1, 2.7.1 and 2.8.0 (kept) and 2.9.1 (changed).
     """
@@ -214,7 +214,7 @@ def leave_groups_behind(close: Callable[[], None]) -> None:
     """
     groups = process_groups()
     _left_behind.extend((groups, [_backends(group) for group in groups]))
-    c10d._world.pg_names.clear()  # what it would shut down
+    c10d._world.pg_names.clear()  # the groups that `close` would shut down
     close()
 
 
@@ -230,8 +230,8 @@ _held: list[_Held] = []
 def hold_backends_of_models(group: Any) -> None:
     """Keep the backends of process groups that are destroyed until no DDP model has one any more.
 
-    Freeing such a model would join gloo's threads with the GIL held, which these may wait for (pytorch#56297); what
-    Python holds is freed without the GIL.
+    Freeing such a model would join gloo's threads with the GIL held, which these may wait for (pytorch#56297); objects
+    that Python holds are freed without the GIL.
     """
     groups = process_groups() if group in (None, dist.group.WORLD) else [group]
     users = [each for each in gc.get_objects() if issubclass(type(each), DistributedDataParallel)]
@@ -259,13 +259,13 @@ def _backends(group: dist.ProcessGroup) -> list[Any]:
 
 
 def read_log_settings() -> str:
-    """Have torch read TORCH_LOGS and its like again; return what it finds wrong with them."""
+    """Make torch read TORCH_LOGS and similar variables again; return torch's error message about them."""
     init_logs = getattr(getattr(torch, "_logging", None), "_init_logs", None)
     if init_logs is None:
         return "this version of torch reads it when it is imported. Set it when the group starts (--env)."
     try:
         init_logs()
-    except Exception as err:  # a name that it does not know, a file that cannot be written
+    except Exception as err:  # an unknown name, a file that cannot be written
         return str(err).strip()
     return ""
 
@@ -277,7 +277,7 @@ def forget_failed_init() -> None:
 
 
 def names_of_groups() -> dict[Any, str]:
-    """Return torch's name of each process group, which its ranks have alike."""
+    """Return torch's name of each process group, which is the same on its ranks."""
     return dict(getattr(c10d._world, "pg_names", {}))
 
 
@@ -300,7 +300,7 @@ class GroupOf(NamedTuple):
 
 
 def group_given(group: Any) -> Any:
-    """Return the process group that a function of torch was given: None means the default one; None if it is none."""
+    """Return the process group of an argument of torch: None means the default one; return None for other values."""
     group = getattr(dist.group, "WORLD", None) if group is None else group
     return group if isinstance(group, dist.ProcessGroup) else None
 
@@ -384,7 +384,7 @@ def operation_of(work: Any) -> int:
 
 
 def operation_name(work: Any) -> str | None:
-    """Return the function that made a work, for example `recv`; None if it is no work, or torch does not say."""
+    """Return the function that made a work, for example `recv`; None if it is no work, or torch does not report it."""
     types = getattr(bindings, "OpType", None)
     if types is None or not hasattr(work, "_get_op_type"):
         return None
@@ -410,18 +410,18 @@ def is_of_host(work: Any) -> bool:
 
 
 def replace_store_waits(wait: Wrap, get: Wrap) -> None:
-    """Replace `wait` and `get` of all stores by what these return for the original methods."""
+    """Replace `wait` and `get` of all stores by the results of these wrappers for the original methods."""
     store_class: Any = bindings.Store
     store_class.wait, store_class.get = wait(store_class.wait), get(store_class.get)
 
 
 def replace_init(kind: Any, make: Wrap) -> None:
-    """Replace the constructor of a class of torch's by what `make` returns for the original one."""
+    """Replace the constructor of a torch class by the result of `make` for the original constructor."""
     kind.__init__ = make(kind.__init__)
 
 
 def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
-    """Replace `Work.wait` by what `make` returns for the original method."""
+    """Replace `Work.wait` by the result of `make` for the original method."""
     work_class: Any = bindings.Work
     work_class.wait = make(work_class.wait)
 
@@ -451,7 +451,7 @@ def _device_backend(group: Any) -> Any:
 
 
 def abort(group: dist.ProcessGroup) -> None:
-    """Abort the communicators of one of the `device_groups`. Raises what torch raises, or AttributeError."""
+    """Abort the communicators of one of the `device_groups`. Errors of torch pass through, and AttributeError."""
     if hasattr(group, "abort") and len(_configured(group)) < 2:  # since torch 2.7
         group.abort()
     else:  # gloo beside it is not to be asked. `_shutdown` is of torch 2.5
@@ -471,14 +471,14 @@ def drop_process_groups() -> None:
 
 
 def use_device(device: str) -> None:
-    """Make it the current device of this thread; a rank on CPU has none to choose."""
+    """Make a device the current one of this thread; a rank on CPU has none to choose."""
     chosen = torch.device(device)
     if chosen.type in DEVICE_TYPES:
         getattr(torch, chosen.type).set_device(chosen)
 
 
 def initialised_devices() -> list[str]:
-    """Return the device types that were initialized in the process that this one was forked from."""
+    """Return the device types that were initialized in the parent of this forked process."""
     modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}
     return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]
 

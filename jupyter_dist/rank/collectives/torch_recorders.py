@@ -1,4 +1,4 @@
-"""torch's flight recorders and captures of graphs, by its own names: what torch_compat.py is for the rest."""
+"""torch's flight recorders and captures of graphs, by its own names. For other internals, see torch_compat.py."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Recorder(NamedTuple):
     """One of torch's flight recorders."""
 
     dump: Callable[[bool, bool], bytes | str]  # takes includeCollectives and onlyActive
-    asks_device: bool  # it asks the device's driver whether collectives have ended
+    asks_device: bool  # a dump asks the device's driver whether collectives have ended
 
 
 def recorders() -> dict[str, Recorder]:
-    """Return all flight recorders of this torch, by a name of ours.
+    """Return all flight recorders of this torch, by our own names.
 
-    A build for CUDA has two: `_dump_nccl_trace_json` is that of NCCL, and `_dump_fr_trace_json` that of gloo. Up to
-    torch 2.7 there is the first alone. From 2.15 the second has a recorder for each name of a backend.
+    A build for CUDA has two: `_dump_nccl_trace_json` for NCCL, and `_dump_fr_trace_json` for gloo. Up to torch 2.7
+    there is only the first. From 2.15 on, the second has a recorder for each name of a backend.
     """
     found = {}
     of_device = getattr(bindings, "_dump_nccl_trace_json", None)

@@ -1,4 +1,4 @@
-"""Finds gloo's sockets, and only those: the ones that its own event loops watch.
+"""Finds gloo's sockets, and no others, by the event loops of gloo that watch them.
 
 Each process group over gloo has a device: an epoll instance that watches a listening socket and all connections,
 including later ones (TORCH_GLOO_LAZY_INIT). The kernel lists what an epoll instance watches. A device is recognized
@@ -37,16 +37,16 @@ class _EventLoop:
 
     @property
     def inodes(self) -> set[int]:
-        """Return the inodes of all that it watches."""
+        """Return the inodes of all watched descriptors."""
         return {inode for _, inode in self.watched}
 
     def listeners(self) -> set[int]:
-        """Return the inodes of the listening TCP sockets that it watches."""
+        """Return the inodes of the watched listening TCP sockets."""
         return {inode for fd, inode in self.watched if _is_listener(fd, inode)}
 
 
 class GlooSockets:
-    """Knows the devices and stores created since `install`. Any thread may ask."""
+    """The devices and stores created since `install`. Any thread may call."""
 
     def __init__(self) -> None:
         self._listeners: set[int] = set()
@@ -76,7 +76,7 @@ class GlooSockets:
         self._listeners, self._openings = set(), []
 
     def listeners(self) -> frozenset[int]:
-        """Return what tells gloo's devices apart: all of them so far."""
+        """Return the inodes of the listening sockets of all gloo devices so far, which identify the devices."""
         return frozenset(self._listeners)
 
     def num_established(self, listeners: frozenset[int]) -> int:
@@ -120,10 +120,10 @@ class GlooSockets:
 
 @contextlib.contextmanager
 def _patient_timers() -> Iterator[None]:
-    """Let the timers of threads that are started here fire late.
+    """Set a large timer slack for threads that are started in this context, so that their timers fire late.
 
     gloo's event loop wakes up every 10 ms although nothing happens, which is nearly all that an idle rank costs. With
-    this it does so 20 times a second; what arrives on a connection wakes it at once, as before.
+    this it wakes up 20 times a second; data on a connection wakes it at once, as before.
     """
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(_SLACK_NANOSECONDS), 0, 0, 0)
@@ -134,10 +134,10 @@ def _patient_timers() -> Iterator[None]:
 
 
 def _new_listeners(loops: list[_EventLoop], before: set[int]) -> set[int]:
-    """Return the listeners that are new.
+    """Return the new listeners.
 
     Another thread may have created an event loop meanwhile. gloo's descriptors are inherited by programs that this
-    process starts, while libraries usually prevent that for theirs: this tells them apart if both are new.
+    process starts, while libraries usually prevent that for theirs: this distinguishes them if both are new.
     """
     new = [(loop, inodes) for loop in loops if (inodes := loop.listeners() - before)]
     likely = [inodes for loop, inodes in new if not loop.is_closed_on_exec]

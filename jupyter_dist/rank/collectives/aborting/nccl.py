@@ -2,7 +2,7 @@
 
 An abort ends the kernels that wait on the device. The call that the main thread waits in then returns, with undefined
 data, and the pending interrupt raises: so it is done only on ranks whose cell is interrupted, on all of them together.
-docs/gpu.md says where it was run.
+docs/gpu.md lists where it was tested.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ ABORT_SECONDS = 1.5  # the side thread must answer a ping within 2 s
 class _Attempt(threading.Thread):
     """The abort of one process group.
 
-    In a thread of its own, because it hangs if the driver does, and because aborts of two communicators that hang on
-    one device wait for each other: one after the other, or grouped as torch does it, none returns (seen on an H200).
+    Each abort runs in a separate thread, because it hangs if the driver does, and because aborts of two communicators
+    that hang on one device wait for each other: one after the other, or grouped as torch does it, none returns (seen on
+    an H200).
     """
 
     def __init__(self, group: Any) -> None:
@@ -32,7 +33,7 @@ class _Attempt(threading.Thread):
         """Abort, and keep the error."""
         try:
             torch_compat.abort(self._group)
-        except Exception as err:  # the outermost level: the caller must learn of any error of torch
+        except Exception as err:  # the outermost level: the caller must receive any error of torch
             self.error = err
 
 
@@ -40,7 +41,7 @@ _attempts: list[_Attempt] = []
 
 
 def is_aborting() -> bool:
-    """Whether an abort has begun and not ended: what it frees may continue before it ends."""
+    """Whether an abort has begun and not ended: the main thread may continue before the abort ends."""
     return any(attempt.is_alive() for attempt in _attempts)
 
 
@@ -65,7 +66,7 @@ def abort() -> str | None:
 
 
 def forget() -> str | None:
-    """Drop all process groups (main thread), aborted first: closing them would wait for what never completes.
+    """Drop all process groups (main thread), after an abort: closing them would wait for collectives that never end.
 
     Returns:
         None on success; otherwise the reason, as the end of a sentence: nothing is dropped then.

@@ -2,7 +2,7 @@
 
 torch's abort, shutdown, destroy and timeouts do not free the waiting thread (measured with torch 2.13). When a socket
 is shut down, gloo raises RuntimeError within milliseconds, and all variables are kept; the process group is then
-unusable until `rejoin`. gloo_sockets.py knows which sockets are gloo's; no others are touched.
+unusable until `rejoin`. gloo_sockets.py finds gloo's sockets; no others are touched.
 """
 
 from __future__ import annotations

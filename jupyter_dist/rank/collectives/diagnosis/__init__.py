@@ -1,1 +1,1 @@
-"""Finds which collectives have begun, and in which call a rank waits; the side thread asks for it."""
+"""Finds which collectives have begun, and in which call a rank waits. Called in the side thread."""

@@ -1,4 +1,4 @@
-"""Numbers of collectives: each process group counts those that it has begun, one of several backends each apart."""
+"""Numbers of collectives: each process group counts the collectives it has begun, separately for each backend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jupyter_dist.rank.collectives import torch_compat
 
 
 def name_of_group(group: Any) -> str:
-    """Return torch's name of a process group, which its ranks have alike; it is given as in `describe_group`."""
+    """Return torch's name of a process group, which is the same on its ranks; `group` is as in `describe_group`."""
     return str(torch_compat.names_of_groups().get(torch_compat.group_of(group), ""))
 
 
@@ -38,7 +38,7 @@ def collective_seq() -> int | None:
 def _number_of(counting: Any) -> int | None:
     """Return the number of a backend, or of a group of one backend.
 
-    A group's own number is that of the first backend that it had; another one takes its place when it is re-created.
+    A group's own number is the number of its first backend, which is replaced when the group is re-created.
     """
     backends = list(torch_compat.backends_of(counting).values())
     number = torch_compat.number_of(backends[0]) if backends else None
@@ -46,5 +46,5 @@ def _number_of(counting: Any) -> int | None:
 
 
 def counter_of(name: str, backend: str) -> str:
-    """Return what counts the collectives of a process group: each of its backends does, if it has several."""
+    """Return the name of the counter of collectives: the process group, or its backend if the group has several."""
     return name if len(torch_compat.backends_of(torch_compat.group_of(name))) < 2 else f"{name}/{backend}"

@@ -16,7 +16,7 @@ def outstanding(backend: str | None = None) -> IncompleteCollective | None:
 
 
 def unfinished() -> list[IncompleteCollective]:
-    """Return all incomplete collectives, oldest first: also those that torch has given up at its time limit."""
+    """Return all incomplete collectives, oldest first: also collectives that torch has given up at its time limit."""
     found = records.unfinished_collectives() if records.are_unfinished() else []
     if not found and torch_compat.gives_up_on_devices():
         found = records.abandoned_collectives()

@@ -1,10 +1,10 @@
-"""What users call the parts of torch that call collectives for them: DistributedDataParallel, FSDP, DTensor."""
+"""Users' names of the parts of torch that call collectives for them: DistributedDataParallel, FSDP, DTensor."""
 
 from __future__ import annotations
 
 from jupyter_dist.rank.guard.own import os
 
-# Folders and files of torch, and what is in them. The first that fits counts.
+# Folders and files of torch, with the part of torch in them. The first match counts.
 _PARTS = [
     (os.path.join("torch", *path.split("/")), name)
     for path, name in (
@@ -24,7 +24,7 @@ _PARTS = [
 
 
 def name(filename: str, function: str) -> str | None:
-    """Return which part of torch a function belongs to, with the function where users call it; None if it is none."""
+    """Return the part of torch that a function belongs to, with the function if users call it; None for other code."""
     part = next((name for path, name in _PARTS if path in filename), None)
     if part is None or function.startswith(("_", "<", "wrapper")) or function == "decorate_context":
         return f"{part}()" if part is not None and function == "__init__" else part

@@ -1,4 +1,4 @@
-"""Where the main thread waits, by its frames and its system call. The side thread asks."""
+"""Where the main thread waits, by its frames and its system call. Called in the side thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import flight
 
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DATA_LOADER = os.path.join(TORCH, "utils", "data") + os.sep
-# System call numbers: those that wait for one descriptor, and whether they take it or a pollfd; those that wait for
+# System call numbers: calls that wait for one descriptor, and whether they take it or a pollfd; calls that wait for
 # anything except a lock.
 _READS, _POLLS, _SLEEPS = {
     "x86_64": ({0, 45}, {7, 271}, {23, 35, 61, 230, 232, 247, 270, 281}),
@@ -62,10 +62,10 @@ def main_thread_fd() -> int | None:
 
 
 def main_thread_waits_in_torch(backend: str | None = None) -> bool:
-    """Whether torch is waiting, not a sleep, a lock or a library, which breaking connections would not end.
+    """Whether the main thread waits in torch, and not in a sleep, lock or library, which broken connections do not end.
 
     Args:
-        backend: that collectives in C++, where no Python code tells, must be of; None: any.
+        backend: the backend that a collective in C++, without Python frames, must have; None: any.
     """
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
@@ -77,5 +77,5 @@ def main_thread_waits_in_torch(backend: str | None = None) -> bool:
 
 
 def _is_torchs(filename: str) -> bool:
-    """Whether it is a file of torch, other than those of the DataLoader, whose waits are not for ranks."""
+    """Whether a file is one of torch's, except for the DataLoader, whose waits are not for ranks."""
     return filename.startswith(TORCH) and not filename.startswith(_DATA_LOADER)

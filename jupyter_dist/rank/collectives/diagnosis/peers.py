@@ -1,4 +1,4 @@
-"""With which rank a send or recv exchanges its tensor: the Work that torch returns for it does not say."""
+"""The peer with which a send or recv exchanges its tensor: torch's Work for it does not contain the peer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERRUPTIBLE = True  # cells wait below these functions
 
 
 class Peer(NamedTuple):
-    """The other rank of a send or recv, None if it may be any, and the tag of what is exchanged."""
+    """The other rank of a send or recv, None if it may be any, and the tag of the message."""
 
     group: Any
     rank: int | None
@@ -27,7 +27,7 @@ _known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
 
 def install() -> None:
-    """Remember the peer of each send and recv, for as long as its Work lives."""
+    """Remember the peer of each send and recv, as long as its Work exists."""
     group_class: Any = dist.ProcessGroup
     for name in ("send", "recv", "recv_anysource"):
         if hasattr(group_class, name):

@@ -1,7 +1,7 @@
-"""What torch's flight recorders say, as one list. A build for devices has several.
+"""The records of torch's flight recorders, as one list. A build for devices has several recorders.
 
 Seen on an H200 (docs/gpu.md): NCCL's collectives are in `_dump_nccl_trace_json` alone, gloo's in `_dump_fr_trace_json`
-alone, and a CUDA build has both names. So all that there are are read. Each counts its records from 0.
+alone, and a CUDA build has both names. So all existing recorders are read. Each counts its records from 0.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _OF_OTHER_VERSIONS = (KeyError, TypeError, ValueError, AttributeError, IndexErro
 
 
 class IncompleteCollective(TypedDict):
-    """An incomplete collective in a recorder. `record` tells it from all others that this process ever had."""
+    """An incomplete collective in a recorder. `record` identifies it among all collectives of this process."""
 
     record: tuple[str, int]
     backend: str  # "gloo", "nccl"
     name: str
-    group: str  # torch's name of the process group, which all ranks have alike
+    group: str  # torch's name of the process group, equal on all ranks
     seq: int
     sizes: list[Any]
     dtypes: list[str]
@@ -35,7 +35,7 @@ class IncompleteCollective(TypedDict):
 
 
 def are_unfinished() -> bool:
-    """Whether a process group has begun more collectives than it has completed. Costs less than to list them."""
+    """Whether a process group has begun more collectives than it has completed. Cheaper than listing them."""
     for recorded in _recorded(_NO_ENTRIES).values():
         with suppress(*_OF_OTHER_VERSIONS):
             for group in recorded["pg_status"].values():
@@ -63,7 +63,7 @@ def _is_p2p(entry: dict[str, Any]) -> bool:
 def _without_ended_parts(entries: list[dict[str, Any]], of_all: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Leave out each send and recv of a batch that has ended: torch retires the entry of the batch alone.
 
-    A batch (`batch_isend_irecv`, pipeline stages) has an entry of its own after those of its parts, with their number.
+    A batch (`batch_isend_irecv`, pipeline stages) has a separate entry after its parts' entries, with their number.
     """
     batches = [entry for entry in of_all if _name(entry) == _COALESCED]
 
@@ -83,7 +83,7 @@ def _batch(entry: dict[str, Any]) -> tuple[Any, Any]:
 def abandoned_collectives() -> list[IncompleteCollective]:
     """Return the entries of collectives on devices that torch has given up: they did not complete, oldest first.
 
-    Its watchdog retires what has failed or has taken longer than the time limit, although the device still waits. A
+    Its watchdog retires collectives that fail or exceed the time limit, although the device still waits. A
     later collective of the process group that has completed shows that this one has, too.
     """
     found = []
@@ -121,7 +121,7 @@ def _in_order(entries: list[IncompleteCollective]) -> list[IncompleteCollective]
 def collectives_since(time_ns: int) -> list[tuple[str, str]]:
     """Return the last collectives that were begun after a time: name and process group, in order.
 
-    Names are those of the profiler ("gloo:all_reduce"); groups have torch's name, which all ranks have alike.
+    Names are the profiler's ("gloo:all_reduce"); groups have torch's name, which is equal on all ranks.
     """
     begun: list[dict[str, Any]] = []
     for recorded in _recorded(_ALL_ENTRIES).values():
@@ -166,10 +166,10 @@ def _backend(entry: dict[str, Any]) -> str:
 
 
 def _recorded(arguments: tuple[bool, bool]) -> dict[str, dict[str, Any]]:
-    """Return what each recorder says; a recorder that fails, or must not be asked now, says nothing."""
+    """Return the content of each recorder, without recorders that fail or must not be read now."""
     found = {}
     for name, recorder in torch_recorders.recorders().items():
-        # To ask asks the device, which would end a capture of a graph.
+        # Reading the recorder queries the device, which would end a capture of a graph.
         with captures.none_meanwhile(of_interest=recorder.asks_device) as may_ask:
             if may_ask:
                 with suppress(RuntimeError, ValueError):

@@ -1,8 +1,8 @@
-"""What this rank's main thread waits for in torch.distributed: the evidence for the agent's verdict. Side thread, 1 ms.
+"""The call of torch.distributed that the main thread waits in: evidence for the agent's verdict. Side thread, 1 ms.
 
-Three sources, because none knows all: the Python stack (names every function of torch.distributed, and its arguments),
+Three sources, because none is complete: the Python stack (every function of torch.distributed, and its arguments),
 torch's flight recorder (shapes and numbers, but for gloo neither send nor recv), and the counts of collectives. They
-are separate facts: the call is the stack's, and only the record of that call gives it a number and a shape.
+are separate facts: the call comes from the stack, and only the record of that call gives it a number and a shape.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _AUTOGRAD = os.path.join("torch", "autograd", "graph.py")
 _PEERS = ("dst", "src")
 _PEERS_IN_GROUP = ("group_dst", "group_src")
 _POINT_TO_POINT = frozenset({"send", "recv", "send_object_list", "recv_object_list"})
-# They meet in the store or in messages of their own, which no recorder counts.
+# They meet in the store or in separate messages, which no recorder counts.
 _UNCOUNTED = frozenset({"monitored_barrier", "new_group", "new_subgroups", "split_group", "init_process_group"})
 _MAKES_GROUP = "_new_group_with_tag"
 _MEETS_ALL = "_store_based_barrier"
 _BACKWARD = "backward"
 _WAIT = "wait()"
-# Where a thread is that waits for another one: to join it, for its result.
+# The files in which a thread waits for another thread: to join it, or for its result.
 _FOR_THREADS = ("threading.py", "queue.py", os.path.join("concurrent", "futures", "_base.py"))
 MAX_RECORDS = 16
 MAX_GROUPS = 64
@@ -44,7 +44,7 @@ _UNLIMITED = timedelta(0)
 
 
 class CollectiveRecord(TypedDict):
-    """A collective that this rank has begun. `counter` is what has counted it (`counters.counter_of`)."""
+    """A collective that this rank has begun. `counter` is the name of its counter (`counters.counter_of`)."""
 
     counter: str
     seq: int
@@ -54,7 +54,7 @@ class CollectiveRecord(TypedDict):
 
 
 class OtherCollective(TypedDict):
-    """A collective that has not completed, with fields as those of Wait."""
+    """A collective that has not completed, with the same fields as Wait."""
 
     name: str
     group: str
@@ -68,12 +68,13 @@ class OtherCollective(TypedDict):
 class Wait(TypedDict):
     """The call that the main thread is in.
 
-    `members` are the ranks of its process group, `key` is torch's name of it, `counter` what numbers its calls. `peer`
-    is the other rank of a send or recv, the root of a broadcast and the like, or None; `tag` that of a send or recv.
-    `seq` is its number, `operation`, `sizes` and `dtypes` are the flight recorder's; None and empty where not known.
-    `inside` is what of torch has called it, such as DistributedDataParallel. `limit` are the seconds after which it
-    gives up, if the code of the user has set that. `is_clear` is whether it is known which of several it waits for; if
-    it is not, `also` are the oldest ones of the other process groups.
+    `members` are the ranks of its process group, `key` is the group's name in torch, `counter` is the counter of its
+    calls. `peer` is the other rank of a send or recv, the root of a broadcast and the like, or None; `tag` is the tag
+    of a send or recv. `seq` is the number of the call, `operation`, `sizes` and `dtypes` are the flight recorder's;
+    None and empty where not known. `inside` is the part of torch that has made the call, such as
+    DistributedDataParallel. `limit` are the seconds after which the call gives up, if the code of the user has set a
+    limit. `is_clear` is whether it is known which of several collectives the call waits for; if not, `also` are the
+    oldest ones of the other groups.
     """
 
     name: str
@@ -96,11 +97,11 @@ class Wait(TypedDict):
 
 @dataclass
 class _Found:
-    """What the frames of a thread tell of its call."""
+    """The call of a thread, as found in its frames."""
 
     call: FrameType | None = None  # of the function of torch.distributed
     name: str | None = None
-    work: Any = None  # what it waits for
+    work: Any = None  # that the call waits for
     limit: timedelta | None = None  # of that wait
     inside: str | None = None
     making: FrameType | None = None  # of the function that makes a process group
@@ -108,7 +109,7 @@ class _Found:
 
 
 def current(unfinished: Sequence[IncompleteCollective]) -> Wait | None:
-    """Return what the main thread waits for, or None if it is not in torch.distributed.
+    """Return the call that the main thread waits in, or None if it is not in torch.distributed.
 
     Args:
         unfinished: the recorder's entries of collectives that have not completed, oldest first.
@@ -171,7 +172,7 @@ def _entry(
         return next((entry for entry in unfinished if entry["name"].startswith(kind)), None)
     if found.call is not None:  # what this thread has begun last
         return next((entry for entry in reversed(unfinished) if entry["group"] == key), None)
-    # Which one it waits for is not known. If the oldest cannot complete, this rank does not get further.
+    # It is not known which collective it waits for. If the oldest cannot complete, this rank does not get further.
     return next((entry for entry in unfinished if operation is None or entry["name"] == operation), None)
 
 
@@ -218,9 +219,9 @@ def _limit(found: _Found, group: Any, backend: str | None) -> float | None:
 
 
 def _own_timeout(group: Any) -> timedelta | None:
-    """Return the timeout that user code has given to a process group; None if it is torch's default, or longer.
+    """Return the timeout that user code has set for a process group; None if it is torch's default, or longer.
 
-    On a device it ends nothing: torch only gives up there (TORCH_NCCL_ASYNC_ERROR_HANDLING=0).
+    On a device the timeout ends no wait: torch only gives up there (TORCH_NCCL_ASYNC_ERROR_HANDLING=0).
     """
     backends = torch_compat.backends_of(torch_compat.group_of(group)).items()
     of_host = [(name, backend) for name, backend in backends if name not in torch_compat.ON_DEVICES]
@@ -235,7 +236,7 @@ def counts() -> dict[str, int]:
 
 
 def records() -> list[CollectiveRecord]:
-    """Return the collectives that this rank has begun last, also those that have completed."""
+    """Return the last collectives that this rank has begun, complete or not."""
     return [
         {
             "counter": counters.counter_of(entry["group"], entry["backend"]),
@@ -260,7 +261,7 @@ def _waits_for_a_thread(frame: FrameType | None) -> bool:
 def _distributed_call(
     frame: FrameType | None, is_main: bool = False, unfinished: Sequence[IncompleteCollective] = ()
 ) -> _Found:
-    """Return the frame of the call of torch.distributed, what to call it, and the Work that it waits for."""
+    """Return the frame of the call of torch.distributed, its name, and the Work that it waits for."""
     found = _Found()
     while frame is not None and frame.f_code.co_filename.startswith((mainthread.TORCH, _OURS)):
         filename, function = frame.f_code.co_filename, frame.f_code.co_name

@@ -49,7 +49,7 @@ def _waiting_first(get: Callable[..., bytes]) -> Callable[..., bytes]:
 
 
 def _come(store: Any, root: Any, keys: list[str], limit: timedelta) -> bool:
-    """Wait until the keys are there; return False if they do not come in time."""
+    """Wait until the keys are set; return False if they are not set in time."""
     deadline, pause = time.monotonic() + limit.total_seconds(), FIRST_SECONDS
     # A FileStore whose file is not there would wait for that in C++.
     file = getattr(root, "path", None)
@@ -63,7 +63,7 @@ def _come(store: Any, root: Any, keys: list[str], limit: timedelta) -> bool:
 
 
 def _raise_timeout(wait: Callable[..., None], store: Any, keys: list[str], limit: timedelta) -> None:
-    """Raise what torch raises, with the time that was waited."""
+    """Raise torch's own exception, with the time that was waited."""
     try:
         wait(store, keys, _SHORTEST)
     except RuntimeError as err:

@@ -30,7 +30,7 @@ def install(was_broken: Callable[[float], bool], leave: Callable[[Callable[[], b
 
     Args:
         was_broken: whether all connections were cut at least that many seconds ago.
-        leave: called when an incomplete collective is left, with a function that tells whether it has completed.
+        leave: called when an incomplete collective is left, with a function that returns whether it has completed.
     """
     point_to_point = torch_compat.operations(*_POINT_TO_POINT)
     if point_to_point is not None:
@@ -50,7 +50,7 @@ def _sliced(
         if not torch_compat.is_of_host(work):
             return bool(wait(work))
         if torch_compat.operation_of(work) in point_to_point:
-            # Without a timeout gloo would use that of the connections, which was for joining (process_group.py).
+            # Without a timeout gloo would use the connections' timeout, which was for joining (process_group.py).
             group = sys._getframe(1).f_locals.get("group")  # where dist.send() and dist.recv() wait
             return bool(wait(work, torch_compat.timeout_of(group)))
         return _until_complete(wait, work, was_broken, leave)
@@ -81,6 +81,6 @@ def _until_complete(
 
 
 def _raise_if_of_a_handler(err: RuntimeError) -> None:
-    """Raise what a signal handler of the cell has raised: gloo has no Python frames."""
+    """Raise the error if a signal handler of the cell has raised it: gloo has no Python frames."""
     if err.__traceback__ is not None and err.__traceback__.tb_next is not None:
         raise err

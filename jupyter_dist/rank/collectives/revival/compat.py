@@ -1,9 +1,9 @@
-"""What re-creating process groups under the same objects needs of torch's internals.
+"""The internals of torch with which process groups are re-created under the same objects.
 
 A process group is a frame around backends, one for each device type. torch makes new process groups, and the old frames
 take their backends: every model, mesh, optimizer and variable that holds a frame, or knows its name, continues. Seen
-with torch 2.13; PARTS in torch_compat.py names what a version may lack. Then only the default one is re-created, as
-another object.
+with torch 2.13; PARTS in torch_compat.py lists the parts that a version may lack. Then only the default process group
+is re-created, as another object.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class World(NamedTuple):
     default: Any
     maps: dict[str, dict[Any, Any]]
     tags: Tags
-    num_named: int  # which name the next one gets
+    num_named: int  # the number in the name of the next one
 
     @property
     def names(self) -> dict[Any, str]:
-        """Return the name of each process group; ranks name one alike."""
+        """Return the name of each process group, which is the same on its ranks."""
         return self.maps["pg_names"]
 
 
 class GroupPlan(NamedTuple):
-    """A process group as all its members must create it."""
+    """The arguments with which all members create a process group."""
 
     name: str
     ranks: list[int]  # in the order of their numbers in the group
@@ -61,7 +61,7 @@ class GroupPlan(NamedTuple):
 
 
 def can_keep() -> bool:
-    """Whether this torch has what it needs."""
+    """Whether this torch has all these internals."""
     return (
         all(hasattr(c10d, name) for name in ("_world", "_update_default_pg", "_process_group_name"))
         and all(hasattr(bindings, name) for name in ("_register_process_group", "_unregister_all_process_groups"))
@@ -70,7 +70,7 @@ def can_keep() -> bool:
 
 
 def current() -> World | None:
-    """Return the process groups of now; None if there are none."""
+    """Return the present process groups; None if there are none."""
     if not dist.is_initialized():
         return None
     maps = {name: dict(getattr(c10d._world, name, {})) for name in _MAPS}
@@ -88,7 +88,7 @@ def clear() -> None:
 
 
 def restore(world: World) -> None:
-    """Make torch know these process groups, and no others."""
+    """Register these process groups in torch, and no others."""
     clear()
     for name, values in world.maps.items():
         getattr(c10d._world, name, {}).update(values)
@@ -100,7 +100,7 @@ def restore(world: World) -> None:
 
 
 def wanted(world: World, group: Any) -> GroupPlan:
-    """Return how to create this process group again."""
+    """Return the plan to create this process group again."""
     ranks: dict[int, int] = world.maps["pg_group_ranks"][group]
     backends = [group._get_backend(device) for device in group._device_types]
     options = [getattr(backend, "options", None) for backend in backends]
@@ -121,7 +121,7 @@ def create(group: GroupPlan, connect: timedelta | None) -> Any:
     """Create a process group of this name; all ranks call this, in the same order. None on a rank that is no member.
 
     Args:
-        group: what to create.
+        group: the plan of the process group.
         connect: how long ranks wait for each other meanwhile; as long as for its collectives, by default.
     """
     timeout = timedelta(seconds=group.timeout_seconds)
@@ -156,14 +156,14 @@ def move_backends(fresh: Any, group: Any) -> None:
     _fresh_groups[group] = fresh
 
 
-# The process group that torch created, by the one of before that has its backends: it has a store, too. torch divides a
-# process group over the store of its own, and the one of before has a broken one, or none: that ends the process.
+# The process group that torch created, by the earlier object that has its backends: it has a store, too. torch divides
+# a process group over its store, and the earlier object has a broken store, or none: that would end the process.
 _fresh_groups: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
 def _split_by_fresh_groups() -> None:
-    """Let methods of process groups that need a store be those of the process group that torch created."""
+    """Redirect methods of process groups that need a store to the process group that torch created."""
     for name in ("split_group", "merge_remote_group", "get_group_store"):
         method = getattr(dist.ProcessGroup, name, None)
         if method is not None:

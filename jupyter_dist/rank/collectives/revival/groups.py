@@ -1,4 +1,4 @@
-"""All process groups of a rank, re-created under the same objects: the ranks agree on which ones over their store."""
+"""Re-creates all process groups of a rank under the same objects: the ranks agree on the list over their store."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ INTERRUPTIBLE = True  # ranks wait here for each other, as in the rest of a join
 
 
 class KeptGroups:
-    """The process groups of before, out of torch's sight while the default one is created again."""
+    """The earlier process groups, hidden from torch while the default process group is created again."""
 
     def __init__(self) -> None:
         self._before = compat.current() if compat.can_keep() else None
         self.num_subgroups = 0
-        self.failure: str | None = None  # why the objects of before have no connections
-        self.left: list[str] = []  # process groups that ranks know under one name, and not alike
+        self.failure: str | None = None  # why the earlier objects have no connections
+        self.left: list[str] = []  # names of process groups that differ between ranks
 
     def hide(self) -> bool:
-        """Make torch forget them, without closing them; return False if this torch cannot."""
+        """Make torch forget the process groups, without closing them; return False if this torch cannot."""
         if self._before is not None:
             compat.clear()
         return self._before is not None
 
     def put_back(self) -> None:
-        """Undo it: joining has failed, and the next time they are to be there."""
+        """Undo `hide` after joining has failed, so that the next attempt finds the process groups."""
         if self._before is not None:
             compat.restore(self._before)
 
     def publish(self, store: dist.Store, rank: int) -> None:
-        """Tell the other ranks which ones this rank has, before the default one is created."""
+        """Publish this rank's process groups to the other ranks, before the default process group is created."""
         before = self._before
         groups = [] if before is None else [group for group in before.names if group is not before.default]
         mine = {
@@ -45,9 +45,9 @@ class KeptGroups:
         _own(store).set(str(rank), json.dumps(mine))
 
     def recreate(self, store: dist.Store, world_size: int, connect: datetime.timedelta | None) -> None:
-        """Create all that any rank has, and give their connections to the objects of before.
+        """Create all process groups that any rank has, and give their connections to the earlier objects.
 
-        A rank that lacks one (a new process) gets it too, under its name: the others can use theirs only with it.
+        A rank that lacks a process group (a new process) gets it too, under its name: the others need all members.
         """
         said = [json.loads(_own(store).get(str(rank))) for rank in range(world_size)]
         wanted, self.left = _agreed([group for one in said for group in one["groups"]])
@@ -58,7 +58,7 @@ class KeptGroups:
         try:
             compat.restore(_merged(self._before, now, fresh))
             self.num_subgroups = len(wanted)
-        except Exception as err:  # of a backend or a version that differs: what was created is usable, as other objects
+        except Exception as err:  # another backend or version: the new process groups are usable, as other objects
             self.failure = f"{type(err).__name__}: {err}"
             self.left = sorted(fresh)
             compat.restore(now)
@@ -82,7 +82,7 @@ def _agreed(said: list[list[Any]]) -> tuple[list[compat.GroupPlan], list[str]]:
 
 
 def _merged(before: compat.World | None, now: compat.World, fresh: dict[str, Any]) -> compat.World:
-    """Return what torch is to know: the objects of before with new backends, and new ones that this rank had not."""
+    """Return the process groups to register in torch: the earlier objects with new backends, and new ones."""
     if before is None:
         return now
     same: dict[Any, Any] = {now.default: before.default}

@@ -1,8 +1,8 @@
-"""Ends the half-done step of models whose forward or backward was interrupted, wherever they are kept.
+"""Ends the half-done step of all models whose forward or backward was interrupted.
 
 Process groups are the same objects as before, but a model that was left in the middle of a step is still in it: DDP
-waits for gradients, FSDP computes with parameters that it had gathered. All private names here are torch's own; what a
-version lacks is left alone.
+waits for gradients, FSDP computes with parameters that it had gathered. All private names here are torch's own; parts
+that a version lacks are left alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def end_half_done_steps(before: Any = None) -> list[str]:
     """Make the next step of every model of this process begin from its parameters.
 
     Args:
-        before: the default process group of before; DDP models of it are moved to that of now, if it is another object.
+        before: the earlier default process group; its DDP models are moved to the present one, if it is another object.
 
     Returns:
         A sentence for each model for which that failed.
@@ -59,9 +59,9 @@ def _classes(modules: tuple[str, ...], name: str) -> list[type]:
 
 
 def _forget_meshes() -> None:
-    """Clear what DTensor remembers of operations: it finds it by equal meshes, and answers with the earlier one.
+    """Clear DTensor's caches of operations: it looks them up by equal meshes, and would use an earlier mesh.
 
-    A rank that was replaced has no earlier mesh: when all ranks make theirs again, it would meet them in other groups.
+    A replaced rank has no earlier mesh: when all ranks make their mesh again, it would use other groups than they do.
     """
     tensor = sys.modules.get("torch.distributed.tensor")
     if tensor is None:
@@ -148,7 +148,7 @@ def _end_of_fsdp1(module: Any) -> None:
     if not handle.uses_sharded_strategy:
         return
     if parameter.data_ptr() != parameter._local_shard.data_ptr():
-        parameter.grad = None  # of all ranks' parameters; that of this rank's part is `_saved_grad_shard`
+        parameter.grad = None  # of all ranks' parameters; `_saved_grad_shard` is the gradient of this rank's part
     # In any case: the memory for all ranks' parameters may be there, and taken for them, before they have arrived.
     handle.reshard(True)
     handle.post_reshard()
@@ -160,7 +160,7 @@ def _idle(value: Any, name: str = "_training_state") -> Any:
 
 
 def _set(value: Any, **attributes: Any) -> None:
-    """Set those attributes that this version has."""
+    """Set the attributes that this version has."""
     for name, new in attributes.items():
         if hasattr(value, name):
             setattr(value, name, new)
