@@ -1,4 +1,4 @@
-"""The server extension: its settings and the setup of its parts."""
+"""The extension of a Jupyter server: its settings, and the setup of its parts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A private server, in the process of main.py.
 
-It serves our API to this user's clients and nothing else, and it reads no configuration: that is for servers with
+It only serves our API to this user's clients, and it reads no configuration: configuration is for servers with
 pages. Without a token, every user of the machine could run code here.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# jsonschema imports whatever checks formats, which our schemas do not use, and which takes longer than the rest of it.
+# jsonschema imports modules that check formats: our schemas have no formats, and the import takes most of its time.
 for _unused in ("isoduration", "rfc3339_validator", "rfc3986_validator", "rfc3987", "rfc3987_syntax", "uri_template"):
     sys.modules.setdefault(_unused, None)  # type: ignore[arg-type]  # importing it raises ImportError
 
@@ -32,7 +32,7 @@ from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.sparing import log_sparingly
 
-# How long it stays after its last client: the next command or cell finds it, and need not start one.
+# How long the server stays after its last client, so that the next command or cell need not start another.
 LINGER_SECONDS = 5.0
 LOOK_SECONDS = 0.5
 ADDRESS = "127.0.0.1"
@@ -56,7 +56,7 @@ class HeadlessServer:
         self._server.add_sockets(sockets)
 
     async def run(self) -> None:
-        """Serve until no client is left, or until it is told to end; leave groups to the next server."""
+        """Serve until no client is left, or until a client asks the server to end; leave groups to the next server."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
         preparing = None
@@ -78,10 +78,10 @@ class HeadlessServer:
             self._server.stop()
 
     def _report(self) -> None:
-        """Let clients know of this server: by the runtime file, and the client that starts it by the pipe."""
+        """Announce this server to clients: in the runtime file, and to the client that started it by the pipe."""
         url = f"http://{ADDRESS}:{self._port}/"
         self._write_info(url)
-        with contextlib.suppress(BrokenPipeError), self._answer:  # that client was killed: others find the file
+        with contextlib.suppress(BrokenPipeError), self._answer:  # that client was killed: other clients find the file
             self._answer.write(json.dumps({"url": url, "pid": os.getpid()}) + "\n")
 
     def _write_info(self, url: str) -> None:
@@ -102,7 +102,7 @@ class HeadlessServer:
         }
         unready = self._info.with_suffix(".new")
         with contextlib.suppress(FileNotFoundError):
-            unready.unlink()  # of a process that had this number and was killed
+            unready.unlink()  # of a killed process that had this number
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(unready, flags, 0o600), "w", encoding="utf-8") as file:
             json.dump(info, file, indent=2, sort_keys=True)
@@ -128,7 +128,7 @@ def _is_attended(fd: int) -> bool:
 
 
 async def _kernel_specs() -> Mapping[str, Any]:
-    """Return the kernelspecs; importing what finds them takes long, and few clients ask for them."""
+    """Return the kernelspecs. jupyter_client is imported only now: the import takes long, and few clients need it."""
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
 
     specs: Mapping[str, Any] = await asyncio.to_thread(KernelSpecManager().get_all_specs)
@@ -140,7 +140,7 @@ async def _serve(wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> No
 
 
 def _given_up(why: str) -> SystemExit:
-    """Say why now: Python says it when it may have closed the answer, at whose end the client reads what was said."""
+    """Print the reason now. Python would print it at its end, maybe after the client has read stderr."""
     sys.stderr.write(f"{why}\n")
     sys.stderr.flush()
     return SystemExit(1)

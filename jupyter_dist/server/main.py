@@ -1,7 +1,7 @@
 """The process of a private server: `python -m jupyter_dist.server.main`; client/servers/private.py starts it.
 
-Its client mostly starts a group next, and torch takes longer to import than all of this server. So that begins first,
-with few modules imported here, and the server (headless.py) is imported meanwhile, on another core.
+Its client mostly starts a group next, and importing torch takes longer than starting this server. So the import begins
+first, with few modules imported here, and the server (headless.py) is imported meanwhile, on another core.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _begun(wanted: Mapping[str, Any]) -> Spawner:
-    """Return the spawner, which has begun to import torch if the client says that a group comes next."""
+    """Return the spawner, which has begun to import torch if the client announced a group."""
     spawner = LocalSpawner(groups_directory(wanted["runtime_dir"]), [])
     spawner.share_imports(FORKSERVER_SECONDS, keep=False)
     if (told := wanted.get("prepare")) is not None:

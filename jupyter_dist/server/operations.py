@@ -1,4 +1,4 @@
-"""What clients may ask of a server: one method for each operation that is not of a group, by its name."""
+"""The operations of a server: a method for each operation of protocol/operations without a group, by its name."""
 
 from __future__ import annotations
 

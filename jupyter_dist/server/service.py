@@ -1,4 +1,4 @@
-"""The groups of one server and their limits, whatever serves them: a Jupyter server, or a private one."""
+"""The groups of one server and their limits, for both kinds of server: a Jupyter server, and a private one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Cap:
 
     @contextmanager
     def counted(self, handler: Any, is_capped: bool = True) -> Iterator[None]:
-        """Count one for the user of the request while the block runs, if it is of what is capped.
+        """Count the request for its user while the block runs, if it is capped.
 
         Raises:
             JupyterDistError: `too_many`.
@@ -76,7 +76,7 @@ def _user(handler: Any) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be configured, with its default; DistApp says what each means."""
+    """The settings with their defaults; DistApp documents each."""
 
     default_world_size: int = 2
     start_timeout_seconds: float = 120.0
@@ -107,14 +107,14 @@ def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:
 
 
 class Service:
-    """What the handlers use."""
+    """The parts of a server that handlers use: its groups, settings and limits."""
 
     version = __version__
 
     def __init__(
         self, settings: Settings, spawner: Spawner, root_dir: str, kernel_specs: KernelSpecs, config: Any = None
     ) -> None:
-        """Create the parts; `config` is that of traits, for launchers."""
+        """Create the parts; `config` is the configuration of traitlets, for launchers."""
         self.pages = Cap("pages", settings.max_pages_per_user, "DistApp.max_pages_per_user")
         self.downloads = Cap("downloads", settings.max_downloads_per_user, "DistApp.max_downloads_per_user")
         self.manager = GroupManager(
@@ -152,7 +152,7 @@ class Service:
         # repeatedly while ranks write much output.
         gc.collect()
         gc.freeze()
-        gc.collect()  # sets what counts as much garbage: a quarter of what lives, without what is frozen
+        gc.collect()  # sets when garbage is collected next: at a quarter of the living objects, without frozen ones
 
     async def adopted(self) -> None:
         """Wait until the groups that an earlier server left have been adopted.

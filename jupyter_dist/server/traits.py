@@ -1,4 +1,4 @@
-"""Traits of our settings that traitlets has not."""
+"""Trait types of our settings that traitlets does not have."""
 
 from __future__ import annotations
 

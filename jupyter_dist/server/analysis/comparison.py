@@ -1,8 +1,8 @@
 """Compares a variable between ranks: equal, different, or not compared, with the reason.
 
-A comparison has three steps: each rank says what the variable contains, with checksums of all tensors and one of all
-other values; what has equal ones is alike; of each kind that is not, one rank is compared with the reference, a
-megabyte at a time. So tensors never travel whole, and what travels has a limit.
+A comparison has three steps. Each rank lists the tensors of the variable with checksums, and one checksum of all
+other values. Ranks with equal checksums are alike. Of the others, a rank of each kind is compared with the reference, a
+megabyte at a time. So no tensor is sent whole, and the bytes that are sent have a limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHECKSUM_SECONDS = 20.0  # of a comparison; a rank takes a second for some gigab
 MAX_COMPARED_BYTES = 64 << 20  # by elements, of all tensors that differ
 MAX_DIFFERENCES = 500
 MAX_NOT_COMPARED = 100
-MAX_ASKED = 16  # ranks that say their values, of those that have others
+MAX_ASKED = 16  # of the ranks whose values differ, how many list them
 
 _LATE = f"there was no time for it in {CHECKSUM_SECONDS:.0f} s"
 _CUT = "it has too many parts, and was not looked at to its end"
@@ -32,15 +32,15 @@ _CUT = "it has too many parts, and was not looked at to its end"
 
 @dataclass
 class Contents:
-    """What one rank says of a variable.
+    """The description of a variable on one rank.
 
     Attributes:
-        tensors: by path, what is known of each; with `checksum` if there was time for it.
-        closed: by path, why that cannot be compared.
-        checksum: of all other values.
-        num_values: how many they are.
-        is_whole: False: there is more that was not looked at.
-        values: as text by path; None before they were asked for.
+        tensors: the description of each tensor, by path; with `checksum` if there was time to compute it.
+        closed: why parts cannot be compared, by path.
+        checksum: one checksum of all other values.
+        num_values: the number of these values.
+        is_whole: False if a part of the variable was not read.
+        values: the values as text, by path; None before they were requested.
     """
 
     tensors: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -51,17 +51,17 @@ class Contents:
     values: dict[str, str] | None = None
 
     def has(self, path: str) -> bool:
-        """Return whether anything is there; what stands in place of what holds it counts."""
+        """Return whether the rank has anything at this path; a part that replaces one of its parents counts."""
         known = self.values or {}
         above = list(accumulate(path.split("."), lambda a, b: f"{a}.{b}"))
         return any(one in known or one in self.closed for one in (*above, "")) or path in self.tensors
 
 
 async def compare(ask: Ask, name: str, ranks: list[int]) -> models.ComparisonModel:
-    """Return in what a variable, or a part of it, differs between ranks, and of what that is not known.
+    """Return how a variable, or a part of it, differs between ranks, and which parts could not be compared.
 
     Raises:
-        JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it is no name; ...
+        JupyterDistError: `not_found`, if no rank has the variable; `bad_request`, if `name` is no name; ...
     """
     deadline = time.monotonic() + CHECKSUM_SECONDS
     asked = await ask_all(lambda rank: _if_there(_contents(ask, name, rank, deadline)), ranks)
@@ -167,7 +167,7 @@ class _Comparing:
 
     @staticmethod
     def _lacks(one: Contents, path: str) -> bool:
-        """Return whether a rank has nothing there; what it has not come to is not missing."""
+        """Return whether a rank has nothing at this path; paths that the rank has not reached are not missing."""
         return one.is_whole and not one.has(path) and not any(below.startswith(f"{path}.") for below in one.tensors)
 
     @staticmethod
@@ -191,7 +191,7 @@ class _Comparing:
         }
 
     async def _compare_values(self) -> None:
-        """Compare what is no tensor: by one checksum, and where that differs by text."""
+        """Compare all values that are not tensors: by one checksum, and as text where the checksums differ."""
         alike: dict[tuple[int, int], list[int]] = {}
         for rank, one in self._known.items():
             alike.setdefault((one.num_values, one.checksum), []).append(rank)
@@ -231,7 +231,7 @@ class _Comparing:
                 self._add(self._difference(path, "value", ranks, reference, (text, expected or "")))
 
     async def _compare_tensor(self, path: str) -> None:
-        """Compare a tensor: what it is, and then its numbers on ranks where it is the same."""
+        """Compare a tensor: its type and shape, and then its numbers on ranks where these are equal."""
         having = {rank: one.tensors[path] for rank, one in self._known.items() if path in one.tensors}
         alike = _alike(having, lambda tensor: repr([tensor.get(name) for name in ("shape", "dtype", "placement")]))
         reference = max(alike, key=len)
@@ -254,7 +254,7 @@ class _Comparing:
                 await self._compare_numbers(path, {rank: having[rank] for rank in members})
 
     def _add_missing(self, path: str, reference: list[int], expected: Mapping[str, Any]) -> None:
-        """Add the ranks that do not have a tensor, or have another thing there."""
+        """Add the ranks that do not have the tensor, or have another object at its path."""
         others = {rank: one for rank, one in self._known.items() if path not in one.tensors}
         if missing := [rank for rank, one in others.items() if self._lacks(one, path)]:
             self._add({**self._difference(path, "missing", missing, reference), **_kind(expected)})
@@ -295,7 +295,7 @@ class _Comparing:
             self._add(found)
 
     async def _compare_elements(self, found: models.TensorDifference, reference: int, other: int) -> None:
-        """Add by how much two ranks differ; it ends early at the limit of bytes, or if a cell begins."""
+        """Add by how much two ranks differ; stop at the limit of bytes, or when a cell begins."""
         asked = {"name": self._name, "path": found["path"]}
         while found["compared"] < found["elements"] and self._left_bytes > 0:
             at = {**asked, "start": found["compared"]}

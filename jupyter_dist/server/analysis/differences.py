@@ -56,13 +56,13 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.VariablesModel:
 
 
 def fold_variables(listed: Mapping[int, Mapping[str, models.VariableOnRank]]) -> list[models.Variable]:
-    """Put ranks together that have the same under a name. Pure."""
+    """Group the ranks that have an equal variable under a name. Pure."""
     names = dict.fromkeys(name for variables in listed.values() for name in variables)
     return [_fold(name, listed) for name in names]
 
 
 def _fold(name: str, listed: Mapping[int, Mapping[str, models.VariableOnRank]]) -> models.Variable:
-    alike: dict[str, list[int]] = {}  # by what they have: all of thousands of ranks may differ
+    alike: dict[str, list[int]] = {}  # by the variable: all of thousands of ranks may differ
     missing = []
     for rank, variables in listed.items():
         if name in variables:
@@ -76,7 +76,7 @@ def _fold(name: str, listed: Mapping[int, Mapping[str, models.VariableOnRank]]) 
 
 
 async def ask_all(ask: Callable[[int], Awaitable[Any]], ranks: list[int]) -> Answered:
-    """Ask all of these ranks; raise what is no reason for the others not to answer."""
+    """Ask all of these ranks. An error of one rank is returned; an error that concerns all of them is raised."""
     answers = await asyncio.gather(*map(ask, ranks), return_exceptions=True)
     asked = Answered()
     for rank, answer in zip(ranks, answers, strict=True):

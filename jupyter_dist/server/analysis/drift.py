@@ -1,4 +1,4 @@
-"""Which version of which cell ran on which ranks of a group: from what its agent told, with code from its journal."""
+"""Which version of which cell ran on which ranks of a group: from the agent's reports, with code from the journal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The merged trace of a profiled cell: from the files of its ranks, a piece at a time.
 
-Ranks write what is in these files, so nothing is believed: not that they are files, nor how long they become.
+Ranks write these files, so nothing about them is trusted: neither that they are files, nor their length.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _moved(found: re.Match[bytes], shift: float) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield complete lines of a file; of one that is damaged, or not written to its end, those before."""
+    """Yield the complete lines of a file; of a damaged or unfinished file, the lines before the damage."""
     unpacker, rest = zlib.decompressobj(), b""
     try:
         # Non-blocking: opening a pipe would block the thread forever.

@@ -33,13 +33,13 @@ class NvmlReader(LibrarySource):
         return len(_handles(nvml)) if nvml is not None else 0
 
     def names(self) -> list[str | None]:
-        """Return the UUID of each device, because CUDA may count them in another order; None for one that is lost."""
+        """Return the UUID of each device, because CUDA may number devices in another order; None for a lost device."""
         nvml = self.library()
         handles = _handles(nvml) if nvml is not None else []
         return [None if lost else _text(_value(nvml, nvml.nvmlDeviceGetUUID, handle)) for handle, lost in handles]
 
     def read(self) -> list[dict[str, Any]]:
-        """The devices of docs/api.md; `processes` still hold every user's, with pid and bytes alone."""
+        """Return the devices as docs/api.md has them; `processes` has every user's, with pid and bytes only."""
         nvml = self.library()
         if nvml is None:
             return []
@@ -110,7 +110,7 @@ def _parts(nvml: Nvml, handle: Any) -> list[Any]:
 
 
 def process_owner(pid: int) -> tuple[int, str] | None:
-    """The uid and name of a process; None when it is gone or hidden."""
+    """Return the uid and name of a process; None if it has ended or is hidden."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         return process.uids().real, process.name()

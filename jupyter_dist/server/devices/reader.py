@@ -1,4 +1,4 @@
-"""Devices and host as users may see them: own processes named, those of others as a sum."""
+"""Devices and host as users may see them: the user's own processes by name, processes of other users as a sum."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OwnerOfPid = Callable[[int], tuple[int, str] | None]
 
 
 def find_sources() -> dict[str, DeviceSource]:
-    """A reader for each accelerator that has one, and those of other packages."""
+    """Return a reader for each accelerator that has one, and the readers of other packages."""
     own = {row.name: row.reader for row in ACCELERATORS.values() if row.reader}
     return {name: reader() for name, reader in points.load(ENTRY_POINTS, DeviceSource, own).items()}
 
@@ -119,12 +119,13 @@ class DeviceReader:
         self._read_at = float("-inf")
 
     async def usable(self, accelerator: str = "auto") -> dict[str, dict[int, str]]:
-        """Return the devices that ranks may use, of this accelerator or of all: their names by index, by accelerator.
+        """Return the devices that ranks may use, of this accelerator or of all: by accelerator, their names by index.
 
-        Those that the server's environment leaves to it, in that order: on a shared machine others have the rest.
+        Only the devices that the server's environment makes visible count, in that order: on a shared machine, other
+        users have the rest.
 
         Raises:
-            JupyterDistError: `timed_out` or `bad_devices`, when a driver does not say.
+            JupyterDistError: `timed_out` or `bad_devices`, if a driver does not answer.
         """
         asked = [source for source in self._sources if accelerator in ("auto", source.name)]
         found = await asyncio.gather(*(source.usable() for source in asked))
@@ -191,12 +192,12 @@ def _only(there: Mapping[int, str], given: list[str]) -> dict[int, str]:
                 found.setdefault(index, name)
                 break
         else:
-            return found  # as drivers do: what comes after a device that is not there is not visible
+            return found  # as drivers do: devices after a missing one are not visible
     return found
 
 
 def _in_thread(ask: Callable[[], T]) -> concurrent.futures.Future[T]:
-    """Call it in a thread that nothing waits for at the server's end, unlike those of a pool."""
+    """Call `ask` in a thread that the server does not wait for when it ends, unlike the threads of a pool."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def call() -> None:

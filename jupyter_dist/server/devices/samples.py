@@ -117,7 +117,7 @@ class MemorySamples:
         }
 
     def _thin(self) -> None:
-        """Merge those of the same seconds, except the newest quarter; of more seconds when that is not enough."""
+        """Merge samples of the same seconds, except the newest quarter; of more seconds if that is not enough."""
         aim = self._max_numbers * 3 // 4
         self._merge()
         while self._size > aim and self._step < KEEP_SECONDS:
@@ -159,7 +159,7 @@ class DeviceReadings:
             self._readings.append((at, rows))
 
     def between(self, page: machine.PastSamples) -> list[machine.DeviceSamples]:
-        """Return those of a page's time, for each device."""
+        """Return each device's readings within the page's time range."""
         if not page["times"]:
             return []
         first, last = page["times"][0], page["times"][-1] if page["more"] else math.inf

@@ -25,7 +25,7 @@ Run = Callable[[Sequence[str]], str]
 
 
 class FoundProcess(TypedDict):
-    """A process on a device, of any user; a driver may not say how much memory it has."""
+    """A process of any user on a device; a driver may not report its memory."""
 
     pid: int
     memory_bytes: int | None
@@ -40,14 +40,14 @@ class DeviceSource(ABC):
 
     @abstractmethod
     def read(self) -> list[dict[str, Any]]:
-        """Return a `device(...)` for each; `processes` has those of all users, with only `pid` and `memory_bytes`."""
+        """Return a `device(...)` for each device, whose processes (of all users) have `pid` and `memory_bytes` only."""
 
     def count(self) -> int:
         """Return the number of devices; override it if there is a cheaper way than `read`."""
         return len(self.read())
 
     def names(self) -> list[str | None]:
-        """Return what the variable of visible devices calls each device; None for one that cannot be used."""
+        """Return each device's name in the variable of visible devices; None for a device that cannot be used."""
         return list(map(str, range(self.count())))
 
 
@@ -64,7 +64,7 @@ class LibrarySource(DeviceSource):
         if self._loaded is None and not self._failed:
             try:
                 self._loaded = self._load()
-            except Exception:  # no package, no driver, no permission: libraries have a class for each; all mean none
+            except Exception:  # no package, no driver, no permission: errors of many classes, which all mean none
                 self._failed = True
         return self._loaded
 

@@ -1,1 +1,1 @@
-"""The Pythons that groups can run in, what is asked of each, and what ranks need."""
+"""The Pythons that groups can run in, the probe of each, and the requirements of ranks."""

@@ -1,4 +1,4 @@
-"""The Pythons that groups can run in: the server's own, those of kernelspecs, and any given by path."""
+"""The Pythons that groups can run in: the server's, the Pythons of kernelspecs, and any Python by its path."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Environment:
     problem: str | None = None
 
     def to_dict(self) -> models.EnvironmentModel:
-        """Return it as the API shows it."""
+        """Return the environment as the API shows it."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
         fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
         return cast("models.EnvironmentModel", {**fields, "accelerators": _accelerators(self.accelerators)})
@@ -72,7 +72,7 @@ class _Probed:
     at: float  # monotonic
 
     def is_outdated(self, python: str) -> bool:
-        """Whether it must be probed again. Why a Python did not answer may be over, and changes no file of it."""
+        """Whether the Python must be probed again: after a failure also if no file has changed."""
         if "problem" in self.found:
             return time.monotonic() - self.at > FAILED_SECONDS
         return self.stamp != _stamp(python, self.found)
@@ -145,7 +145,7 @@ class Environments:
         return found
 
     async def _probe(self, candidate: Environment) -> Environment:
-        async with self._of_python[candidate.python]:  # who asks meanwhile waits for the same answer
+        async with self._of_python[candidate.python]:  # requests meanwhile wait for the same answer
             known = self._probed.get(candidate.python)
             if known is None or known.is_outdated(candidate.python):
                 async with self._at_once:

@@ -15,7 +15,7 @@ import sys
 def version(name: str) -> str | None:
     """Return the version of a distribution."""
     try:
-        from importlib import metadata  # noqa: PLC0415 - not in Python 3.7, which must be told that it is too old
+        from importlib import metadata  # noqa: PLC0415 - not in Python 3.7, for which an error is shown
 
         return metadata.version(name)
     except Exception:  # the environment is broken: the version is unknown
@@ -23,7 +23,7 @@ def version(name: str) -> str | None:
 
 
 def torch_built_for(names: list[str]) -> dict[str, str]:
-    """What torch was built for, of these names in its version.py."""
+    """Return the versions that torch was built for, of these names in its version.py."""
     try:
         spec = importlib.util.find_spec("torch")
         assert spec is not None

@@ -1,9 +1,9 @@
 """Folds the output of ranks into rows: equal output appears once, with its exact set of ranks (pure, no I/O).
 
 A unit is a line of a stream, or one rich output as canonical JSON. Each rank has a cursor: the row of its last
-unit. Its next unit goes to a row after the cursor: one that holds an equal unit, else a similar one (a variant
+unit. Its next unit goes to a row after the cursor: to a row with an equal unit, else with a similar one (a variant
 of the same line with other numbers), else a new row. So the units of every rank keep their order, and no output is
-lost, however the ranks interleave. Sets of ranks are bit masks, and ranks that say the same are placed together.
+lost, however the ranks interleave. Sets of ranks are bit masks, and ranks with equal output are placed together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All lines that an execution printed, from its records: also those that its view leaves out."""
+"""All lines that an execution printed, from its records: also the lines that its view leaves out."""
 
 from __future__ import annotations
 

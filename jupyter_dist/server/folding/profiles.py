@@ -41,7 +41,7 @@ class Collective:
 
 @dataclass
 class Summary:
-    """What one rank reported on a cell."""
+    """The report of one rank on a cell."""
 
     host: str
     seconds: float
@@ -56,7 +56,7 @@ class Summary:
 
 
 def read_summary(payload: bytes) -> Summary:
-    """Return what a rank reported. Raises DamagedContentError if it is not one."""
+    """Return the summary that a rank reported. Raises DamagedContentError if the payload is no summary."""
     try:
         if len(payload) > MAX_BYTES:
             raise ValueError("too long")
@@ -93,7 +93,7 @@ def _positive(value: Any) -> float:
 
 
 def compare(execution_id: str, summaries: Mapping[int, Summary], ranks: Iterable[int]) -> Profile:
-    """Return the profile of a cell on these ranks, some of which may have told nothing."""
+    """Return the profile of a cell on these ranks, some of which may have reported nothing."""
     matched = list(_matched(summaries))
     _align(summaries, matched)
     last: Counter[int] = Counter()
@@ -124,7 +124,7 @@ def compare(execution_id: str, summaries: Mapping[int, Summary], ranks: Iterable
 
 
 def _matched(summaries: Mapping[int, Summary]) -> Iterable[tuple[int, dict[int, Collective]]]:
-    """Yield the collectives that several ranks took part in, each with its number and what each rank saw of it.
+    """Yield the collectives that several ranks took part in, each with its number and the records of the ranks.
 
     Ranks call the collectives of a process group in the same order, so the n-th of one is the n-th of the other.
     """
@@ -136,7 +136,7 @@ def _matched(summaries: Mapping[int, Summary]) -> Iterable[tuple[int, dict[int, 
                 numbers[found.group] += 1
                 by_place[found.group, numbers[found.group]][rank] = found
     for (_, number), arrived in by_place.items():
-        # Of different operations, or by different groups without a name: nothing is known of these.
+        # The operations differ, or belong to different process groups without a name: they cannot be compared.
         if len(arrived) > 1 and len({found.name for found in arrived.values()}) == 1:
             yield number, arrived
 
@@ -163,7 +163,7 @@ def _wait_for_last(
     last: Counter[int],
     longest: dict[int, tuple[float, str, int]],
 ) -> None:
-    """Add what ranks waited in one collective for the one that came last to it."""
+    """Add the time that ranks waited in one collective for the rank that arrived last."""
     begins = {rank: found.begin + summaries[rank].shift for rank, found in arrived.items()}
     latest = max(begins, key=begins.__getitem__)
     last[latest] += 1

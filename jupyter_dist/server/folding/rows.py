@@ -15,7 +15,7 @@ class Variant:
 
 
 class Row:
-    """Units that belong together: at most one per rank, all of one kind."""
+    """A set of units that belong together: at most one per rank, all of the same kind."""
 
     __slots__ = ("kind", "mask", "next", "prev", "seq", "settled", "template", "variants")
 

@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All items of a view, in order. Immutable, because clients remember the one they were sent."""
+    """All items of a view, in order. Immutable, because the server keeps the snapshot that each client was sent."""
 
     seq: int
     items: tuple[Item, ...]
@@ -102,7 +102,7 @@ def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Sna
 
 
 def difference(old: Snapshot, new: Snapshot) -> Difference:
-    """Return what turns `old` into `new` (removals first, then items in order)."""
+    """Return the changes that turn `old` into `new` (removals first, then items in order)."""
     ids = {item.id for item in new.items}
     had = {item.id: item for item in old.items}
     surviving = [item.id for item in old.items if item.id in ids]

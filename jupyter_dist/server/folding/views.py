@@ -25,7 +25,7 @@ Ranks = Sequence[int]
 
 
 class View:
-    """Follows the records of one execution; `snapshot` returns what clients show."""
+    """Follows the records of one execution; `snapshot` returns the items that clients show."""
 
     def __init__(self, execution_id: str, ranks: RankSet) -> None:
         self.execution_id = execution_id
@@ -57,7 +57,7 @@ class View:
             self._end()
 
     def close(self) -> None:
-        """Take it as ended: all records have been fed, and some executions have no record of their end. Idempotent."""
+        """Settle the view: all records have been fed, and some executions have no record of their end. Idempotent."""
         if not self.ended:
             self._end()
 
@@ -118,7 +118,7 @@ class View:
         self.ended = True
 
     def _show_profile(self) -> None:
-        """Show what all ranks have told, as an output of each: equal ones are shown once."""
+        """Show the summaries of all ranks as an output of each rank: equal outputs are shown once."""
         output = profile_output(compare(self.execution_id, self._profiles, self._feeds.ranks()))
         for feed in self._feeds:
             feed.output("display_data", output, None, self.seq)
@@ -140,7 +140,7 @@ class View:
                 yield from _row_pieces(row, self._tail_seq)
 
     def _elided_pieces(self, feeds: list[RankFeed]) -> Iterator[Piece]:
-        """Return one piece for all ranks that lack the same amount."""
+        """Return a piece for each amount of elided output, with all ranks that lack that amount."""
         masks: dict[tuple[int, int], int] = {}
         for feed in feeds:
             amount = (feed.elided.bytes, feed.elided.lines)
@@ -152,7 +152,7 @@ class View:
 
 
 def rich_output(kind: str, content: dict[str, Any]) -> models.Output:
-    """Return the nbformat output of what `read_content` returned."""
+    """Return the nbformat output for the content that `read_content` returned."""
     names: tuple[str, ...] = ("ename", "evalue", "traceback") if kind == "error" else ("data", "metadata")
     if kind == "execute_result":
         names = (*names, "execution_count")

@@ -31,7 +31,7 @@ class ViewStore:
         # Records that arrive while the view is being rebuilt.
         self._waiting: dict[str, list[Record]] = {}
         self._building: dict[str, asyncio.Future[View]] = {}
-        self._finished: dict[str, int] = {}  # sizes of those that have ended
+        self._finished: dict[str, int] = {}  # sizes of the views that have ended
 
     def feed(self, record: dict[str, Any], payload: bytes) -> str | None:
         """Feed a record; return the id of the execution whose view changed."""
@@ -69,8 +69,8 @@ class ViewStore:
     async def get(self, execution_id: str, ranks: str, *, is_final: bool = False) -> View:
         """Return the view; build or complete it from the journal if needed.
 
-        The view of an execution that is final has all of its output, also where the end was told before the records of
-        it: by an agent that this server has just reached again.
+        The view of a final execution has all of its output, even if the agent, which this server has just reached
+        again, reported the end before the records.
 
         Raises:
             JupyterDistError: the agent cannot be reached.
@@ -88,7 +88,7 @@ class ViewStore:
         return view
 
     async def _build(self, execution_id: str, ranks: str, is_final: bool) -> View:
-        view = self._views.get(execution_id) or View(execution_id, expand_ranks(ranks))  # the one that pages show
+        view = self._views.get(execution_id) or View(execution_id, expand_ranks(ranks))  # the view that pages show
         self._waiting[execution_id] = []
         try:
             await _feed_all(view, await self._fetch(execution_id))
@@ -99,7 +99,7 @@ class ViewStore:
                 view.close()
             self._views[execution_id] = view
         finally:
-            for record, payload in self._waiting.pop(execution_id):  # of a fetch that failed: pages may show the view
+            for record, payload in self._waiting.pop(execution_id):  # fetching failed: pages may show the view
                 view.feed(record, payload)
             del self._building[execution_id]
         if view.ended:
@@ -107,16 +107,16 @@ class ViewStore:
         return view
 
     def _forget_open(self) -> None:
-        """Drop an excess open view: that of a cell that waits, which comes back with its `begin`, and misses nothing.
+        """Drop an excess open view of a cell that waits: its `begin` creates the view again, so that it misses nothing.
 
-        A group runs few cells at once; more are forged, and are rebuilt on request.
+        A group runs few cells at once. More open views come from forged records, and are rebuilt on request.
         """
         if len(self._views) - len(self._finished) > MAX_OPEN:
             is_open = [key for key in self._views if key not in self._finished]
             del self._views[next((key for key in is_open if not self._views[key].began), is_open[0])]
 
     def _forget_some(self, ended: View) -> None:
-        """Drop the finished views that were used least, after one that has just ended."""
+        """Drop the least used finished views, because another view has just ended."""
         size = sum(self._finished.values())
         for execution_id in [key for key in self._views if key in self._finished and key != ended.execution_id]:
             if size <= MAX_FINISHED_BYTES and len(self._finished) <= MAX_FINISHED:

@@ -14,10 +14,10 @@ GONE_SECONDS = 10.0
 
 
 async def end_agent(link: AgentLink, process: AgentProcess | None, group: str) -> list[str]:
-    """End an agent gracefully, or kill it; return what it or we had to kill.
+    """End an agent gracefully, or kill it; return the processes that had to be killed.
 
     Raises:
-        JupyterDistError: `timed_out`, if it cannot be ended.
+        JupyterDistError: `timed_out`, if the agent cannot be ended.
     """
     killed: list[str] = []
     asked = link.answers
@@ -38,6 +38,6 @@ async def end_agent(link: AgentLink, process: AgentProcess | None, group: str) -
 
 
 async def end_keeper(keeper: AgentProcess | None) -> None:
-    """Wait for an agent's keeper, which ends what ranks had started, or kill it."""
+    """Wait for an agent's keeper, which ends the processes that ranks started, or kill the keeper."""
     if keeper is not None and not await keeper.wait(GONE_SECONDS):
         keeper.signal(signal.SIGKILL)

@@ -63,12 +63,12 @@ class ManagedGroup:
         await self.mirror.follow(0)
 
     async def responds(self) -> bool:
-        """Whether its agent gives a sign of life within a moment; one that does not is not asked to end, but ended."""
+        """Whether the agent answers within a moment; an agent that does not is killed without being asked to end."""
         self.mirror.link.is_silent = not await self.mirror.link.responds(ANSWER_SECONDS)
         return not self.mirror.link.is_silent
 
     async def shutdown(self) -> list[str]:
-        """End the group and remove its files; return what had to be killed.
+        """End the group and remove its files; return the processes that had to be killed.
 
         Raises:
             JupyterDistError: `timed_out`, if its agent cannot be ended; the group is kept then.
@@ -122,7 +122,7 @@ class ManagedGroup:
         self.take_allocation(await launcher.submit(wanted))
 
     def take_allocation(self, allocation: Allocation) -> None:
-        """Follow what happens to the group's nodes; the server's first look, or an adopted job."""
+        """Follow the allocation of the group's nodes: of a new job, or of an adopted one."""
         self._nodes = GroupNodes(allocation)
         self._show_nodes()
         following = self._nodes.follow(self._show_nodes, self._nodes_failed)
@@ -136,7 +136,7 @@ class ManagedGroup:
         self.mirror.changed()
 
     async def _nodes_failed(self, why: str) -> None:
-        """End a group whose nodes will never be complete; one that was is told by its agents."""
+        """End a group whose nodes will never be complete; later losses are reported by the agents."""
         assert self._nodes is not None
         if self.mirror.status.told_state != "starting" or self.mirror.is_ending:
             return

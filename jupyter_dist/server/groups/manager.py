@@ -43,14 +43,14 @@ HANDOVER_POLL_SECONDS = 0.05
 START_HELLO_SECONDS = 15.0
 PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started a server and may start a group
 
-REMOVED: Topic = ("removed",)  # groups are no longer listed, and nothing more of them will come
+REMOVED: Topic = ("removed",)  # groups are no longer listed, and will not change any more
 
 Listener = Callable[[Topic], None]
 Launch = Callable[[str, "dict[str, str] | None"], Awaitable[GroupDirectory]]
 
 
 class GroupManager:
-    """Groups by id and by name."""
+    """All groups of this server, by id and by name."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a server, each once
         self,
@@ -73,14 +73,14 @@ class GroupManager:
         self._listeners: set[Listener] = set()
         # Starts by idempotency key, newest last; each returns the id, because a group that has ended is not kept.
         self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[str]]] = {}
-        self._discarding: dict[asyncio.Task[None], ManagedGroup] = {}  # lost ones, while their nodes are released
+        self._discarding: dict[asyncio.Task[None], ManagedGroup] = {}  # lost groups, while their nodes are released
         self._warm = WarmAgents(self._launch, keep_warm=keep_warm)
         self._is_stopping = False
 
     # -- life -----------------------------------------------------------------------------------------
 
     async def adopt(self) -> None:
-        """Adopt the groups that another server left, whether alive or not; known ones are kept."""
+        """Adopt the groups that another server left, whether alive or not; known groups are kept."""
         directories = [found for found in self._spawner.directories() if found.group_id not in self._groups]
         found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
         for directory, outcome in zip(directories, found, strict=True):
@@ -189,7 +189,7 @@ class GroupManager:
     async def _start(self, request: WantedGroup, key: str | None = None) -> ManagedGroup:
         environment = await self.environments.get(request.environment, request.python)
         devices = await self.devices.usable(request.accelerator)
-        while request.name in self._starting:  # who is told that the name is taken can attach to its group
+        while request.name in self._starting:  # a client that gets `name_taken` can attach to that group
             await self._starting[request.name].wait()
         launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
         fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
@@ -240,7 +240,7 @@ class GroupManager:
         await self._warm.warm(await self.environments.listed(name))
 
     async def prepared(self) -> list[machine.PreparedProcess]:
-        """Return what is kept to make the next start faster, with its memory."""
+        """Return the processes that are kept to make the next start faster, with their memory."""
         return await asyncio.to_thread(_with_memory, self._warm.agents(), self._spawner)
 
     async def prepare(self, python: str, environ: str) -> None:
@@ -248,11 +248,11 @@ class GroupManager:
         try:
             environment, _ = await asyncio.gather(self.environments.get(None, python), self.devices.usable("auto"))
             await self._warm.warm(_of_client(environment, environ), PREPARED_SECONDS)
-        except JupyterDistError as err:  # the client that starts a group is told
+        except JupyterDistError as err:  # the client gets this error when it starts a group
             log.warning("jupyter_dist: nothing is prepared: %s", err)
 
     async def shutdown(self, group: ManagedGroup) -> list[str]:
-        """End and remove a group; return what had to be killed."""
+        """End and remove a group; return the processes that had to be killed."""
         killed = await group.shutdown()
         for sentence in killed:
             log.warning("jupyter_dist: group '%s': %s", group.name, sentence)
@@ -293,9 +293,9 @@ class GroupManager:
     async def _adopt_one(self, directory: GroupDirectory) -> None:
         try:
             if not await _held(directory):
-                return  # another running server of this user has it
+                return  # another running server of this user has the group
         except OSError:
-            return  # it ended meanwhile
+            return  # the group ended meanwhile
         content = directory.read_group_json()
         group = ManagedGroup(GroupMirror(directory, self.server_id, self.notify))
         if not content.get("spec"):
@@ -326,11 +326,11 @@ class GroupManager:
                     self._groups[group.id] = group
                     self.notify(("groups",))
                 return
-            await group.mirror.detach()  # it ends by itself if no server claims it
+            await group.mirror.detach()  # the agent ends by itself if no server claims it
         elif group.mirror.directory.age_seconds() > ABANDONED_SECONDS:
             group.mirror.directory.remove()
         else:
-            group.mirror.directory.release()  # another server may be creating it right now
+            group.mirror.directory.release()  # another server may be creating the directory right now
 
     def _taken_names(self) -> list[str]:
         living = [group.name for group in self._groups.values() if not group.status.is_gone]
@@ -339,7 +339,7 @@ class GroupManager:
     def _drop_remains(self, name: str) -> None:
         """Remove a dead group whose name a new group takes; a start waits neither for its agent nor for its nodes."""
         for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
-            if group.mirror.state != "ending":  # a request is removing it
+            if group.mirror.state != "ending":  # a request is removing the group
                 del self._groups[group.id]
                 task = start_task(self._discard(group), f"discard {group.id}")
                 self._discarding[task] = group

@@ -1,4 +1,4 @@
-"""The nodes of a group: follows what happens to its allocation, and says it in the group's model."""
+"""The nodes of a group: follows the events of its allocation, and shows them in the group's model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GroupNodes:
         self._failed: AgentExited | None = None  # the first agent that ended in another way than with the group
 
     async def follow(self, on_change: Callable[[], None], on_failure: Callable[[str], Awaitable[None]]) -> None:
-        """Call `on_change` after each event, and `on_failure` when nodes will not join that have not yet."""
+        """Call `on_change` after each event, and `on_failure` when nodes that have not joined never will."""
         async for event in self._allocation.events():
             self._take(event)
             on_change()

@@ -1,7 +1,7 @@
 """Runs a command of the server's configuration when a long cell has ended, failed, or cannot end.
 
-Only the configuration names the command; nothing that a page or a program sends becomes a part of it. What happened is
-JSON on its standard input.
+Only the configuration names the command; nothing that a page or a program sends becomes part of it. The command gets
+the event as JSON on its standard input.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Notices:
-    """Follows all executions of a server, and runs the command for those that ran long enough."""
+    """Follows all executions of a server, and runs the command for executions that ran long enough."""
 
     def __init__(self, manager: GroupManager, command: Sequence[str], seconds: float) -> None:
         """`seconds`: how long a cell must have run."""
@@ -45,13 +45,13 @@ class Notices:
         self._seconds = seconds
         self._since = time.time()
         self._told: dict[tuple[str, str], None] = {}  # execution and event, oldest first
-        self._hanging: dict[str, asyncio.TimerHandle] = {}  # by execution: told when it has run long enough
+        self._hanging: dict[str, asyncio.TimerHandle] = {}  # by execution: runs the command later
         self._waiting: deque[dict[str, Any]] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._forget = manager.listen(self._on_topic) if self._command else None
 
     async def stop(self) -> None:
-        """Run no more commands, and end those that run. Idempotent."""
+        """Run no more commands, and end running ones. Idempotent."""
         if self._forget is not None:
             self._forget()
             self._forget = None
@@ -71,14 +71,14 @@ class Notices:
         try:
             group = self._manager.get(group_id)
             execution = group.mirror.executions.get(execution_id)
-        except JupyterDistError:  # it was removed meanwhile
+        except JupyterDistError:  # the group was removed meanwhile
             return
         if execution["silent"] or execution["started_at"] is None:
             return
         if execution["state"] in FINAL_EXECUTION_STATES:
             self._forget_hang(execution_id)
             ended = execution["ended_at"] or time.time()
-            if ended - execution["started_at"] >= self._seconds and ended >= self._since:  # a server before told others
+            if ended - execution["started_at"] >= self._seconds and ended >= self._since:  # earlier: another server
                 self._tell(group, execution, execution["state"])
         elif (verdict := execution.get("verdict")) is None or verdict["kind"] != "cannot_end":
             self._forget_hang(execution_id)
@@ -120,7 +120,7 @@ class Notices:
         self._run_next()
 
     async def _run(self, notice: dict[str, Any]) -> None:
-        """Run the command for one notice; the server's log says how it failed."""
+        """Run the command for one notice; a failure goes to the server's log."""
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
@@ -140,12 +140,12 @@ class Notices:
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # with what it has started
+                    os.killpg(process.pid, signal.SIGKILL)  # with the processes that it has started
                 await process.wait()
 
 
 def notice_of(group: str, execution: models.ExecutionModel, what: str) -> dict[str, Any]:
-    """Return what the command gets: `event` is `hangs`, or the state in which the cell ended."""
+    """Return the standard input of the command: `event` is `hangs`, or the state in which the cell ended."""
     started, ended = execution["started_at"] or 0.0, execution["ended_at"] or time.time()
     verdict, error = execution.get("verdict"), execution["error"]
     seconds = round(ended - started, 1)

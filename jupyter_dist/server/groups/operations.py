@@ -1,4 +1,4 @@
-"""What clients may ask of a group: one method for each operation of a group in protocol/operations, by its name."""
+"""The operations of a group: a method for each operation of protocol/operations on a group, by its name."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class GroupOperations:
         """Return the state of the group, at once or after it has left a state."""
         mirror = self._mirror
         if not_state is not None:
-            # A group that does not respond may still be in it.
+            # A group that does not respond may still be in that state.
             await mirror.wait_until(lambda: not_state not in (mirror.state, mirror.status.told_state), wait)
         return mirror.model()
 
@@ -74,7 +74,7 @@ class GroupOperations:
         return {"killed": await self._manager.shutdown(self._group)}
 
     async def own(self, key: str | None = None, **owner: Any) -> models.GroupModel:
-        """Let the group live as long as another process, too."""
+        """Let the group live as long as another process, in addition to its owners."""
         return await self._changed_by("own", owner=checked_owner(owner))
 
     async def interrupt(self, ranks: str = "all") -> models.Interrupted:
@@ -152,7 +152,7 @@ class GroupOperations:
         return await find_drift(self._mirror)
 
     async def history(self, number: int = 500) -> machine.HistoryModel:
-        """Return the last cells that ran, with their code; also those that ran before a restart of the ranks."""
+        """Return the last cells that ran, with their code; also the cells from before a restart of the ranks."""
         return {"cells": await self._mirror.history.cells(number)}
 
     async def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
@@ -199,7 +199,7 @@ class GroupOperations:
         return {"waits": bool(answer["waits"])}
 
     async def logs(self, rank: int, tail_bytes: int = 256 << 10, before: int | None = None) -> models.LogPage:
-        """Return the newest records of a rank's log, or those before a record."""
+        """Return the newest records of a rank's log, or the records before a given one."""
         self._mirror.check_rank(rank)
         return await self._mirror.history.log_page(rank, before, tail_bytes)
 
@@ -284,7 +284,7 @@ class GroupOperations:
         return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
 
     async def extend(self, execution_id: str, ranks: str = "all") -> models.ExecutionModel:
-        """Run a running cell, as it was submitted, on more ranks; those that have it already are skipped."""
+        """Run a running cell, as it was submitted, on more ranks; ranks that already have the cell are skipped."""
         mirror = self._mirror
         mirror.executions.get(execution_id)
         fields: dict[str, Any] = {"execution_id": execution_id, "ranks": self._chosen(ranks)}
@@ -317,7 +317,7 @@ class GroupOperations:
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _changed_by(self, request: str, **fields: Any) -> models.GroupModel:
-        """Ask the agent for a change of the group, and return the group as the agent says that it is now."""
+        """Ask the agent to change the group, and return the group as the agent reports it afterwards."""
         await self._mirror.ask(request, take=self._mirror.on_group, **fields)
         return self._mirror.model()
 

@@ -174,7 +174,7 @@ def _is_on_nodes(request: WantedGroup) -> bool:
 
 
 def _accelerator_of_nodes(request: WantedGroup, environment: Environment) -> Accelerator:
-    """Return that of the nodes: `auto` is the CPU, because the server does not see their devices."""
+    """Return the accelerator of the nodes: `auto` is the CPU, because the server does not see their devices."""
     wanted = CPU if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
     if wanted is CPU and request.devices is not None:
         hint = f"Set 'accelerator' to {labels()} by its name, or leave out 'devices'."
@@ -234,7 +234,7 @@ def _devices(request: WantedGroup, usable: Mapping[int, str], accelerator: Accel
 
 
 def _given(accelerator: Accelerator) -> str:
-    """Return the sentence for a server whose own environment leaves it some devices only; empty if it does not."""
+    """Return the sentence for a server whose environment limits its devices; empty if it does not."""
     value = os.environ.get(str(accelerator.visible_devices))
     return "" if value is None else f"The server was started with {accelerator.visible_devices}={value[:80]!r}. "
 
@@ -262,7 +262,7 @@ def _named_devices(request: WantedGroup, available: list[int]) -> list[int]:
     unknown = [device for device in devices if device not in available]
     if unknown:
         raise _bad_devices(f"There is no device {unknown[0]}.", available)
-    return list(devices)  # one that is listed twice has two ranks
+    return list(devices)  # a device that is listed twice gets two ranks
 
 
 def _names(usable: Mapping[int, str], devices: list[int]) -> list[str]:

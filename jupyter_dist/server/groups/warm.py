@@ -1,4 +1,4 @@
-"""Agents that wait with torch imported, so that a start takes a fork, not an import."""
+"""Waiting agents, which have imported torch, so that a start takes a fork, not an import."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class WarmAgents:
         self._expiring: set[asyncio.Future[list[str]]] = set()
 
     async def begin(self, environment: Environment, begin: Begin) -> ManagedGroup:
-        """Return an agent of this environment that has begun its group: the one that waits, or a new one.
+        """Return an agent of this environment that has begun its group: the waiting agent, or a new one.
 
-        What makes starts fast must not make one fail: an agent that waited and does not do it is passed over.
+        A waiting agent must not make a start fail: if it does not begin the group, a new agent is started.
 
         Raises:
-            JupyterDistError: none can be started, or what its agent says.
+            JupyterDistError: no agent can be started, or the error of the agent.
         """
         if (waiting := await self._claim(_key(environment))) is not None:
             try:
@@ -54,7 +54,7 @@ class WarmAgents:
         return await begun(await self._launch(environment), begin)
 
     async def _claim(self, key: Key) -> ManagedGroup | None:
-        """Return the agent that waits; None if there is none, or it does not respond."""
+        """Return the waiting agent; None if there is none, or it does not respond."""
         self._claimed.add(key)
         if key in self._warming:
             await asyncio.wait([self._warming[key]])
@@ -65,7 +65,7 @@ class WarmAgents:
         return group
 
     def discard(self, group: ManagedGroup) -> None:
-        """End an agent that waited, without waiting for it: it may be stopped."""
+        """End a waiting agent, without waiting for its end: the agent may be stopped."""
         self._expiring.add(task := asyncio.ensure_future(group.shutdown()))
         task.add_done_callback(self._discarded)
 
@@ -75,22 +75,22 @@ class WarmAgents:
             log.warning("jupyter_dist: an agent that was kept ready cannot be ended: %s", error)
 
     async def warm(self, environment: Environment, seconds: float | None = None) -> None:
-        """Make sure that an agent waits for this environment; return once one is being started.
+        """Make sure that an agent waits for this environment; return once an agent is being started.
 
-        With `seconds`, a program will ask for it at once, or within that time: it ends then.
+        With `seconds`, a program is about to ask for the agent: it ends after that time if it has not been claimed.
         """
         key = _key(environment)
         waiting = self._waiting.get(key)
         if key in self._warming or (waiting is not None and waiting.mirror.is_attached) or is_short():
             return
-        if seconds is not None and key in self._claimed:  # it was asked for while its environment was looked at
+        if seconds is not None and key in self._claimed:  # it was claimed while its environment was probed
             return
         self._warming[key] = start_task(self._start(key, environment, is_spare=seconds is None), "warm an agent")
         if seconds is not None:
             asyncio.get_running_loop().call_later(seconds, self._expire, key)
 
     def _expire(self, key: Key) -> None:
-        """End an agent that nobody has claimed."""
+        """End an agent that has not been claimed in time."""
         if (group := self._waiting.pop(key, None)) is not None:
             self.discard(group)
 
@@ -101,12 +101,12 @@ class WarmAgents:
             self._warming[key] = start_task(self._start(key, environment, 2.0, is_spare=True), "warm the next agent")
 
     def agents(self) -> list[int]:
-        """Return the processes of those that wait."""
+        """Return the processes of the waiting agents."""
         pids = (group.status.fields.get("agent_pid") for group in self._waiting.values())
         return [pid for pid in pids if isinstance(pid, int)]
 
     async def _end_when_short(self) -> None:
-        """End those that wait when memory is short: a start is slower then, but nothing else is."""
+        """End the waiting agents when memory is short: only the next start is slower then."""
         while self._waiting:
             await asyncio.sleep(LOOK_SECONDS)
             if is_short():
@@ -144,7 +144,7 @@ class WarmAgents:
 async def begun(
     group: ManagedGroup, begin: Begin, or_end: Callable[[ManagedGroup], object] | None = None
 ) -> ManagedGroup:
-    """Have an agent begin its group, and return it; one that fails is ended (`or_end`: how, without waiting for it)."""
+    """Have an agent begin its group, and return the group; a failing agent is ended (`or_end`: without waiting)."""
     try:
         await begin(group)
     except BaseException:

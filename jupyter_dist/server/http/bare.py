@@ -1,7 +1,7 @@
 """Our handlers on a bare tornado application, for private servers: importing jupyter_server takes longer than the rest.
 
 Only Jupyter's token lets a request in, in its header or as `?token=`; there are no cookies, so no page of another site
-can use a browser's. Whatever is served here derives from BareHandler, whose `prepare` lets nobody else in.
+can use a browser's. Every handler here derives from BareHandler, whose `prepare` refuses all other requests.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .routes import Host, tornado_routes
 PING_SECONDS = 30
 # Without the token, and of what takes no body; the server's own limit, which holds before `prepare`.
 MAX_UNASKED_BYTES = 64 << 10
-MAX_BODY_BYTES = 512 << 20  # as with jupyter_server; each operation refuses what is beyond its own limit, unread
+MAX_BODY_BYTES = 512 << 20  # as with jupyter_server; each operation refuses a body beyond its limit, unread
 _AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(.+)", re.IGNORECASE)
-_USER = SimpleNamespace(username="token")  # who has the token is the user of this machine
+_USER = SimpleNamespace(username="token")  # the owner of the token is the user of this machine
 
 
 class TokenMayAll:
-    """The authorizer: who has the token may do everything."""
+    """The authorizer: a request with the token may do everything."""
 
     def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
         """Called as jupyter_server's authorizers are."""
@@ -41,7 +41,7 @@ class TokenMayAll:
 
 
 class BareHandler(web.RequestHandler):
-    """Refuses every request without the token, of another site or for another host, before anything else is done."""
+    """Refuses each request without the token, from another site or for another host, before anything else is done."""
 
     base_url = "/"
     log = logging.getLogger("jupyter_dist")
@@ -61,7 +61,7 @@ class BareHandler(web.RequestHandler):
         self.set_header("Content-Security-Policy", "frame-ancestors 'none'; default-src 'none'")
 
     def prepare(self) -> Awaitable[None] | None:
-        """Let nobody in without the token. Raises tornado's HTTPError 403."""
+        """Refuse a request without the token. Raises tornado's HTTPError 403."""
         self.current_user = None
         if not _is_local(self.request.host) or not self._is_same_site():
             raise web.HTTPError(403)
@@ -72,7 +72,7 @@ class BareHandler(web.RequestHandler):
         return super().prepare()
 
     def check_origin(self, origin: str) -> bool:
-        """Called by tornado's WebSocketHandler; `prepare` has checked it."""
+        """Called by tornado's WebSocketHandler; `prepare` has checked the origin."""
         return True
 
     def _is_same_site(self) -> bool:
@@ -90,14 +90,14 @@ class BareRestHandler(BareHandler):
     """Answers with JSON."""
 
     def prepare(self) -> Awaitable[None] | None:
-        """Take a body that is as large as an operation may want, now that the token was there."""
+        """Allow the largest body that an operation takes, after the token has been checked."""
         preparing = super().prepare()
         connection: Any = self.request.connection  # an HTTP1Connection
         connection.set_max_body_size(MAX_BODY_BYTES)
         return preparing
 
     def finish(self, chunk: Any = None, *, set_content_type: str = "application/json") -> asyncio.Future[None]:
-        """Finish an answer, which is JSON unless it says otherwise, as with jupyter_server's APIHandler."""
+        """Finish an answer; its default type is JSON, as with jupyter_server's APIHandler."""
         self.set_header("Content-Type", set_content_type)
         return super().finish(chunk)
 
@@ -106,7 +106,7 @@ class ShutdownHandler(BareRestHandler):
     """Ends the server, for `jupyter server stop`."""
 
     def initialize(self, stop: Callable[[], None] = lambda: None) -> None:
-        """Called by tornado with what ends the server."""
+        """Called by tornado with the function that ends the server."""
         self._stop = stop
 
     def post(self) -> None:
@@ -128,7 +128,7 @@ BARE = Host(rest=(BareRestHandler,), channel=(WebSocketHandler, BareHandler))
 
 
 def bare_application(service: Service, token: str, stop: Callable[[], None]) -> web.Application:
-    """Return the application of a private server: our API, and what `jupyter server stop` asks for."""
+    """Return the application of a private server: our API, and the URL that `jupyter server stop` calls."""
     if not token:
         raise JupyterDistError(
             "forbidden", "A private server needs a token.", "Every user of this machine could use it."
@@ -153,7 +153,7 @@ def _is_local(host: str) -> bool:
 
 
 def _parts(url: str) -> SplitResult:
-    """Return the parts of a URL; of one that has none, such as `http://[x`, an empty one, which is that of nobody."""
+    """Return the parts of a URL; an invalid URL, such as `http://[x`, has the parts of an empty URL, of no site."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What all our handlers share: authorization, the form of errors, and the limit on bodies."""
+"""The base of all our handlers: authorization, the form of errors, and the limit on bodies."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class DiscreetMixin:
 
 
 class Hosted(web.RequestHandler):
-    """What a handler gets from its host (jupyter.py, bare.py), whose bases routes.py puts after ours."""
+    """The attributes that a handler gets from its host (jupyter.py, bare.py), whose bases routes.py puts after ours."""
 
     auth_resource = AUTH_RESOURCE
     base_url: str
@@ -100,11 +100,11 @@ class Hosted(web.RequestHandler):
     token_authenticated: bool
 
     def initialize(self, **arguments: Any) -> None:
-        """Called by tornado for each request, with what the host's handlers take."""
+        """Called by tornado for each request, with the arguments of the host's handlers."""
         super().initialize(**arguments)
 
     def get_login_url(self) -> str:
-        """Called by tornado's `authenticated` for an unknown user: a program has no use for a login page."""
+        """Called by tornado's `authenticated` for an unknown user: a program cannot use a login page."""
         raise web.HTTPError(403)
 
     @property

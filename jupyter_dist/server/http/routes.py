@@ -27,7 +27,7 @@ HANDLERS = _handlers()  # by path below the prefix
 
 @dataclass(frozen=True)
 class Host:
-    """What serves our handlers: the bases that authenticate a request, after ours in the order of bases."""
+    """The kind of server that serves our handlers: its bases authenticate a request, and stand after ours."""
 
     rest: tuple[type, ...]
     channel: tuple[type, ...]

@@ -18,7 +18,7 @@ MAX_STRINGS = 2 * MAX_VALUES  # in a long body; names of fields are strings, too
 def parse_json(data: bytes, what: str = "body") -> Any:
     """Parse JSON in UTF-8.
 
-    It runs on the event loop, so its time is bounded for any input.
+    This runs on the event loop, so its time is bounded for any input.
 
     Raises:
         JupyterDistError: `bad_request`, with what is wrong; `too_large`.

@@ -1,4 +1,4 @@
-"""What happens to the nodes of a group: its allocation, and the events that a launcher publishes about it."""
+"""The allocation of a group's nodes, and the events that a launcher publishes about it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Allocated:
 
 @dataclass(frozen=True)
 class EndsSoon:
-    """The engine is going to end the job at that time."""
+    """The engine will end the job at that time."""
 
     at: float
     why: str
@@ -49,7 +49,7 @@ class EndsSoon:
 
 @dataclass(frozen=True)
 class NotKnown:
-    """The engine does not answer. What it runs is most likely not affected, and nothing is concluded from it."""
+    """The engine does not answer. Its jobs most likely keep running, so the state of the job is not changed."""
 
     why: str
 
@@ -76,20 +76,20 @@ class Wanted:
     directory: Path  # the group's, on the server's machine: the state is saved there
     num_nodes: int
     command: tuple[str, ...]
-    env: Mapping[str, str]  # all of the command's environment; without credentials of the server
+    env: Mapping[str, str]  # the whole environment of the command; without credentials of the server
     cwd: str
     options: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[Path, ...] = ()  # arguments of the command that are files: copied where nodes can read them
 
 
 class NamedLauncher(Protocol):
-    """A launcher as its allocations know it: the next server finds it by this name."""
+    """The part of a launcher that its allocations need: the name by which the next server finds it."""
 
     name: ClassVar[str]
 
 
 class Allocation(ABC):
-    """What a launcher has asked its engine for, for one group, and what happened to it since."""
+    """The job that a launcher has submitted for one group, and its events since."""
 
     def __init__(self, launcher: NamedLauncher, directory: Path, files: NodeFiles, num_nodes: int) -> None:
         self.launcher = launcher
@@ -106,7 +106,7 @@ class Allocation(ABC):
         return isinstance(self.status, Ended)
 
     def publish(self, event: Event) -> None:
-        """Add an event; one that repeats the current status is dropped. Events of nodes are added before `Ended`."""
+        """Add an event, unless it repeats the current status. Events of nodes are added before `Ended`."""
         if self.has_ended or event == self.status:
             return
         if isinstance(event, Ended):
@@ -119,7 +119,7 @@ class Allocation(ABC):
         self._news = asyncio.Event()
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield what happened since the submission, or since it was adopted; ends after `Ended`."""
+        """Yield the events since the job was submitted or adopted, up to `Ended`."""
         position = 0
         while True:
             while position < len(self._events):
@@ -131,7 +131,7 @@ class Allocation(ABC):
             await self._news.wait()
 
     def publish_node_events(self) -> None:
-        """Publish what the nodes wrote about the command's starts and ends."""
+        """Publish the starts and ends of the command that the nodes wrote."""
         for started in self.files.new_starts():
             self.publish(started)
         for ended in self.files.new_ends():
@@ -144,32 +144,32 @@ class Allocation(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Return what `Launcher.adopt` needs to find the job again, JSON-safe."""
+        """Return the state from which `Launcher.adopt` finds the job again, JSON-safe."""
 
     @abstractmethod
     async def cancel(self, grace_seconds: float) -> None:
-        """Have the engine end the job, gracefully first; return when it has. Idempotent.
+        """Have the engine end the job, gracefully first; return when the job has ended. Idempotent.
 
         Raises:
             JupyterDistError: `timed_out` or `launcher_failed`, if the engine does not confirm it.
         """
 
     async def logs(self, node: int | None, max_bytes: int) -> str:
-        """Return the end of what the command printed on a node, or (None) of what the engine printed."""
+        """Return the end of the command's output on a node, or (None) of the engine's output."""
         return await asyncio.to_thread(self.files.log, node, max_bytes)
 
     def forget(self) -> None:
-        """Remove what the job left on disk, after it has ended."""
+        """Remove the files of the job, after it has ended."""
         self.files.remove()
 
     def undo(self) -> None:
-        """Leave nothing of a job that could not be submitted, for the next server either."""
+        """Remove everything of a job that could not be submitted, also the state for the next server."""
         self.forget()
         (self.directory / STATE_FILE).unlink(missing_ok=True)
 
 
 def saved(directory: Path) -> dict[str, Any] | None:
-    """Return what an allocation of that group saved; None if there is none, or it is damaged."""
+    """Return the state that an allocation of that group saved; None if there is none, or it is damaged."""
     try:
         content = json.loads((directory / STATE_FILE).read_text())
         is_whole = isinstance(content["state"], dict) and isinstance(content["folder"], str)

@@ -1,6 +1,6 @@
-"""The interface of launchers (docs/decisions/0017): what an engine is asked.
+"""The interface of launchers (docs/decisions/0017): the requests to an engine.
 
-An engine queues, places, starts the same command once on each node, and ends it. Ranks are never its business: they
+An engine queues, places, starts the same command once on each node, and ends it. It never handles ranks: they
 belong to the node agents, which are that command.
 """
 
@@ -69,7 +69,7 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
         """Hand the job to the engine; return when the engine has accepted it, without waiting for nodes.
 
         The options have been checked. Call `allocation.save()` before the engine is asked if a server that is killed
-        meanwhile would lose the job; it is saved after this method, too.
+        meanwhile would lose the job; the state is saved after this method, too.
 
         Raises:
             JupyterDistError: `launcher_failed` with the engine's message, `timed_out`. No job is left then.
@@ -81,9 +81,9 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
 
     @abstractmethod
     async def look(self, allocations: Collection[Allocation]) -> None:
-        """Ask the engine about all allocations at once, and publish what is new; called every `poll_seconds`.
+        """Ask the engine about all allocations at once, and publish their news; called every `poll_seconds`.
 
-        What the nodes write about the command is published by the base. Never raises because of the engine.
+        The base class publishes the starts and ends that nodes write. Never raises because of the engine.
         """
 
     # -- called by the server ---------------------------------------------------------------------------------
@@ -105,8 +105,8 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
         options = self.check(wanted.options, wanted.num_nodes)
         allocation = await self.start(dataclasses.replace(wanted, options=options))
         try:
-            allocation.save()  # without an await: a start that is cancelled now would leave a job that nobody knows
-        except OSError as err:  # the next server would not find it
+            allocation.save()  # without an await: a start that is cancelled now would leave a job without a server
+        except OSError as err:  # the next server would not find the job
             await allocation.cancel(0.0)
             allocation.undo()
             raise launcher_failed(f"The state of the job cannot be saved: {err}.") from err
@@ -122,7 +122,7 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
     # -- following --------------------------------------------------------------------------------------------
 
     def follow(self, allocation: Allocation) -> None:
-        """Look at it every `poll_seconds` until it has ended."""
+        """Look at the allocation every `poll_seconds` until it has ended."""
         self._followed.add(allocation)
         if self._follower is None or self._follower.done():
             self._follower = asyncio.create_task(self._follow(), name=f"follow {self.name}")
@@ -139,7 +139,7 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
         while self._followed:
             try:
                 await self._follow_once()
-            except Exception:  # outermost level: the next look must come, or the end of a job is never told
+            except Exception:  # outermost level: without the next look, the end of a job would never be published
                 log.exception("Cannot look at the jobs of %s; trying again in %s s", self.name, self.poll_seconds)
             await asyncio.sleep(self.poll_seconds)
 

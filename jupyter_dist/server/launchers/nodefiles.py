@@ -1,7 +1,7 @@
-"""What the nodes of a job write into a folder that the server sees: that the command started, its end, its output.
+"""The files that the nodes of a job write where the server reads them: the command's start, its end, its output.
 
-A small shell script runs the command on each node and writes it. It needs nothing on the node but `sh`, and says it
-also where the interpreter of the group is missing. Engines report these facts late, or not at all.
+A small shell script runs the command on each node and writes the files. It needs only `sh` on the node, so it reports
+a missing interpreter of the group, too. Engines report these facts late, or not at all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_FILE_BYTES = 4096
 _SIGNAL_EXIT = 128
 LOST = "lost"  # in place of the exit code, where the engine has lost a node; then come its host and the reason
 
-# The engine signals all processes of the job, so the script must survive what the command gets.
+# The engine signals all processes of the job, so the script must survive the signals to the command.
 # A job that was requeued runs again: its files have another number.
 SCRIPT = """\
 trap : HUP INT TERM USR1 USR2
@@ -61,7 +61,7 @@ class AgentExited:
     host: str
     code: int | None
     signal: int | None
-    text: str  # the end of what it printed
+    text: str  # the end of its output
 
 
 class NodeFiles:
@@ -98,7 +98,7 @@ class NodeFiles:
         return own + [copies.get(argument, argument) for argument in command]
 
     def read(self) -> None:
-        """Read what nodes have written since the last time."""
+        """Read the files that nodes have written since the last call."""
         for name in sorted(self._names() - self._known, key=lambda name: (name.endswith("ended"), name)):
             found = _NAME.match(name)
             assert found is not None
@@ -116,12 +116,12 @@ class NodeFiles:
                 self._ends.append(self._ended(node, run, words))
 
     def begin_again(self) -> None:
-        """Expect the command to be started again on all nodes, because the job is."""
+        """Expect the command to be started again on all nodes, because the job has been requeued."""
         self._latest.clear()
         self._runs_on.clear()
 
     def lose(self, hosts: Collection[str], text: str) -> None:
-        """Take the command to have ended on these hosts, which will not write anything any more."""
+        """Mark the command as ended on these hosts, which will not write anything any more."""
         for node, host in list(self._runs_on.items()):
             if host in hosts:
                 del self._runs_on[node]
@@ -134,7 +134,7 @@ class NodeFiles:
 
     @property
     def num_ended(self) -> int:
-        """On how many nodes the command has ended, of those on which it was started last."""
+        """On how many nodes the last run of the command has ended."""
         return len(self._latest) - len(self._runs_on)
 
     def new_starts(self) -> list[AgentStarted]:
@@ -156,12 +156,12 @@ class NodeFiles:
             return ""
 
     def open_engine_log(self) -> int:
-        """Return a descriptor of the file for what the engine prints."""
+        """Return a descriptor of the file for the engine's output."""
         path = self.folder / ENGINE_LOG
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def remove(self) -> None:
-        """Remove the folder, and the one above it if it was for jobs alone. Idempotent."""
+        """Remove the folder, and its parent if that had only jobs. Idempotent."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _names(self) -> set[str]:

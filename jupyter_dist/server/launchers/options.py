@@ -1,4 +1,4 @@
-"""The options of a launcher: what users can set, checked before anything is submitted."""
+"""The options of a launcher that users can set; they are checked before anything is submitted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Kind = Literal["text", "integer", "flag", "words", "object"]
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `check` returns what is wrong with a value, as the end of a sentence that begins with its name."""
+    """One option. `check` returns the fault of a value, as the end of a sentence that begins with the option's name."""
 
     name: str
     label: str
@@ -33,12 +33,12 @@ class Option:
     check: Callable[[Any], str | None] | None = None
 
     def problem(self, value: Any) -> str | None:
-        """Return what is wrong with a value, as a sentence; None if nothing is."""
+        """Return the fault of a value, as a sentence; None if the value is valid."""
         wrong = _wrong_kind(self, value) or (self.check and self.check(value))
         return f"'{self.name}' {wrong}" if wrong else None
 
     def model(self, choices: Sequence[str]) -> machine.LauncherOption:
-        """Return what a form needs, with values that are known to work."""
+        """Return the model of the option for forms, with values that are known to work."""
         return {
             "name": self.name,
             "label": self.label,
@@ -70,7 +70,7 @@ def checked(launcher: str, options: Sequence[Option], given: Mapping[str, Any]) 
 
 
 def _read(option: Option, value: Any) -> Any:
-    """Return a value that was written as text, as command lines and forms do, or a text that was not."""
+    """Return a value that a command line or a form sent as text, in the option's type."""
     if option.kind == "text" and type(value) is int:
         return str(value)
     if option.kind == "flag" and value == "true":
@@ -87,7 +87,7 @@ def _read(option: Option, value: Any) -> Any:
 
 
 def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
-    """Return a check of texts against a regular expression; `wanted` says what is expected, with an example."""
+    """Return a check of texts against a regular expression; `wanted` describes the expected text, with an example."""
     compiled = re.compile(pattern, re.ASCII)  # engines do not know the digits of other scripts
 
     def check(value: Any) -> str | None:

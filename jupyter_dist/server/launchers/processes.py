@@ -22,7 +22,7 @@ class ProcessLauncher(Launcher):
     label: ClassVar[str] = "Several nodes on this machine"
 
     async def probe(self) -> Availability:
-        """It can always be used."""
+        """Return an availability that is always usable."""
         return Availability(is_usable=True, text="The nodes are processes on the server's machine.")
 
     async def start(self, wanted: Wanted) -> Allocation:
@@ -42,7 +42,7 @@ class ProcessLauncher(Launcher):
         return allocation
 
     async def look(self, allocations: Collection[Allocation]) -> None:
-        """See which processes run."""
+        """Check which processes run."""
         for allocation in allocations:
             assert isinstance(allocation, ProcessAllocation)
             allocation.look()
@@ -54,7 +54,7 @@ class ProcessAllocation(Allocation):
     processes: list[Detached]
 
     def start(self, wanted: Wanted) -> None:
-        """Start all of them. The state is saved after each, so that the next server misses none."""
+        """Start all processes. The state is saved after each, so that the next server misses none."""
         self.processes = []
         command = self.files.command(wanted.command, wanted.files)
         with open(self.files.open_engine_log(), "ab") as log:
@@ -64,7 +64,7 @@ class ProcessAllocation(Allocation):
                 self.save()
 
     def look(self) -> None:
-        """Publish whether they run."""
+        """Publish whether the processes run."""
         if sum(process.runs for process in self.processes):  # reaps each
             self.publish(Allocated(("localhost",) * self.num_nodes, ""))
             return

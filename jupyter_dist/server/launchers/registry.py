@@ -1,4 +1,4 @@
-"""The launchers of this server by name: `processes`, and those that entry points add (Slurm, Ray, other packages)."""
+"""The launchers of this server by name: `processes`, and the launchers of entry points (Slurm, Ray, other packages)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .nodefiles import NodeFiles
 log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "jupyter_dist.launchers"
-# It needs no engine.
+# This launcher needs no engine.
 OWN = {"processes": "jupyter_dist.server.launchers.processes:ProcessLauncher"}
 PROBE_SECONDS = 10.0
 _WITHOUT_ENGINE: tuple[machine.LauncherStatus, ...] = (
@@ -55,7 +55,7 @@ class Launchers:
         """Return a launcher.
 
         Raises:
-            JupyterDistError: `bad_request`, with the names that there are.
+            JupyterDistError: `bad_request`, with the names of all launchers.
         """
         if name not in self._by_name:
             hint = f"Launchers: {', '.join(sorted(self._by_name))}. {_missing()}"
@@ -63,12 +63,12 @@ class Launchers:
         return self._by_name[name]
 
     async def probe(self) -> dict[str, Availability]:
-        """Return what each launcher says of itself."""
+        """Return the availability of each launcher."""
         found = await asyncio.gather(*map(_probed, self._by_name.values()))
         return dict(zip(self._by_name, found, strict=True))
 
     async def shown(self) -> list[machine.LauncherStatus]:
-        """Return each launcher with its options and what it says of itself; first what needs no engine."""
+        """Return each launcher with its options and its availability; first the launchers that need no engine."""
         return [*_WITHOUT_ENGINE, *(self._model(name, found) for name, found in (await self.probe()).items())]
 
     def _model(self, name: str, found: Availability) -> machine.LauncherStatus:

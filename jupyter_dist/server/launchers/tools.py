@@ -24,7 +24,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool said."""
+    """The exit code and output of a tool."""
 
     code: int
     out: str
@@ -41,7 +41,7 @@ async def run(command: Sequence[str], env: Mapping[str, str], seconds: float, cw
     """Run a tool.
 
     Raises:
-        ToolError: it is not there, or took longer than this; it was killed then.
+        ToolError: the tool is missing, or took longer than `seconds` and was killed.
     """
     return await asyncio.to_thread(_run, list(command), dict(env), seconds, cwd)
 
@@ -69,14 +69,14 @@ def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str) -> T
 
 @dataclass(frozen=True)
 class Detached:
-    """A process in a session of its own, which outlives the server; equal `pid` and `started` mean the same process."""
+    """A process in a separate session, which outlives the server. `pid` and `started` together identify the process."""
 
     pid: int
     started: int
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended. Reaps it if it is a child of this process."""
+        """Whether the process runs. Reaps an ended child of this process."""
         found = read_process(self.pid)
         if found is None or found.started != self.started:
             return False
@@ -87,19 +87,19 @@ class Detached:
         return True
 
     def signal(self, signum: signal.Signals) -> None:
-        """Signal it and all processes of its session that stayed in its group; ignored if it has ended."""
+        """Signal the process and all processes of its process group; ignored if it has ended."""
         if self.runs:  # a group keeps its number as long as its leader is not reaped
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signum)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until it has ended, at most this long."""
+        """Wait until the process has ended, at most this long."""
         deadline = time.monotonic() + seconds
-        while self.runs and time.monotonic() < deadline:  # noqa: ASYNC110 - a process tells nobody
+        while self.runs and time.monotonic() < deadline:  # noqa: ASYNC110 - a process has no event to wait for
             await asyncio.sleep(POLL_SECONDS)
 
     async def end(self, grace_seconds: float) -> None:
-        """Ask it to end, and kill it if it has not after this time."""
+        """Ask the process to end, and kill it after this time."""
         for signum, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, KILL_SECONDS)):
             self.signal(signum)
             await self.wait(seconds)

@@ -1,4 +1,4 @@
-"""What the agent says of widgets, on its way to pages. The agent has their state: a page that lost track gets it."""
+"""News of widgets on the way from the agent to pages. A page that lost news gets the state that the agent keeps."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Awaitable, Callable
 from jupyter_dist.protocol.messages import CommNews, CommState
 from jupyter_dist.transport.frames import Header
 
-MAX_QUEUED = 5000  # messages for a page that does not take them; then it gets all comms as they are
+MAX_QUEUED = 5000  # messages for a page that does not take them; after that it gets the state of all comms
 
 Fetch = Callable[[], Awaitable[Header]]
 
 
 class CommFollower:
-    """One page's way through the news; `take` returns what it has to be sent."""
+    """The news that one page has not been sent yet; `take` returns them."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._is_lost = True  # it needs all comms
+        self._is_lost = True  # the page needs all comms
         self._comms: list[CommState] | None = None
         self._news: list[CommNews] = []
-        self._seq = 0  # what is in the comms that were fetched
+        self._seq = 0  # of the last news that the fetched comms contain
 
     def feed(self, news: list[CommNews]) -> None:
         """Take news of the agent."""
@@ -29,7 +29,7 @@ class CommFollower:
             self.reset()
 
     def reset(self) -> None:
-        """Begin again: news were lost."""
+        """Start over with all comms, because news were lost."""
         self._is_lost, self._news = True, []
 
     async def load(self) -> None:
@@ -45,7 +45,7 @@ class CommFollower:
         self._comms, self._seq = list(answer["comms"]), int(answer["seq"])
 
     def take(self) -> tuple[list[CommState] | None, list[CommNews]]:
-        """Return all comms, if the page needs them, and what happened since."""
+        """Return all comms, if the page needs them, and the news since."""
         if self._is_lost:
             return None, []
         comms, self._comms = self._comms, None
@@ -66,7 +66,7 @@ class CommFeed:
         return follower
 
     def leave(self, follower: CommFollower) -> None:
-        """Remove it. Idempotent."""
+        """Remove the follower. Idempotent."""
         self._followers.discard(follower)
 
     def feed(self, header: Header) -> None:
@@ -78,6 +78,6 @@ class CommFeed:
                 follower.feed(header["messages"])
 
     def reset(self) -> None:
-        """The connection to the agent was lost, and news with it."""
+        """Reset all followers: the connection to the agent was lost, and news with it."""
         for follower in self._followers:
             follower.reset()

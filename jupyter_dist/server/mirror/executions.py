@@ -26,17 +26,17 @@ class Executions:
         self._group_id = group_id
         self._models: dict[str, models.ExecutionModel] = {}
         self._unfinished: dict[str, models.ExecutionModel] = {}
-        self._ended: dict[str, None] = {}  # the others, in the order in which they ended
+        self._ended: dict[str, None] = {}  # the ended executions, in the order in which they ended
         self._codes: dict[str, str] = {}
         self._num_chars = 0
         self._lines: dict[str, str] = {}
-        self._spans: dict[str, tuple[int | None, int | None]] = {}  # the records with which it began and ended
+        self._spans: dict[str, tuple[int | None, int | None]] = {}  # the records of its begin and its end
 
     def update(self, status: dict[str, Any]) -> models.ExecutionModel:
         """Store the agent's newest status of an execution and return its model.
 
-        Of those that have ended, the last MAX_KEPT are kept; and all that have not: pages and clients wait for them,
-        and have yet to read how they end.
+        All unfinished executions are kept, because pages and clients wait for them and have yet to read their ends,
+        and the last MAX_KEPT of the others.
         """
         execution_id = status["id"]
         model = {**_interned(status), "group": self._group_id}
@@ -64,23 +64,23 @@ class Executions:
                 self._forget(unknown)
 
     def _is_stored(self, execution_id: str) -> bool:
-        """Whether its code need not be kept here: the journal has it, or no agent has reported such an execution."""
+        """Whether the code need not be kept here: the journal has it, or no agent has reported such an execution."""
         return execution_id not in self._models or self.begin_seq(execution_id) is not None
 
     def has_code(self, execution_id: str) -> bool:
-        """Whether its code is cached."""
+        """Whether the code of the execution is cached."""
         return execution_id in self._codes
 
     def code(self, execution_id: str) -> str:
-        """Return its code if that is cached, else nothing."""
+        """Return the code of the execution if it is cached, else an empty string."""
         return self._codes.get(execution_id, "")
 
     def line(self, execution_id: str) -> str:
-        """Return the first line of its code if that is known, else nothing."""
+        """Return the first line of the code if it is known, else an empty string."""
         return self._lines.get(execution_id) or ""
 
     def get(self, execution_id: str) -> models.ExecutionModel:
-        """Return the execution, with its code if that is cached.
+        """Return the execution, with its code if the code is cached.
 
         Raises:
             JupyterDistError: `unknown_execution`.
@@ -93,28 +93,28 @@ class Executions:
         return {**model, "code": self._codes.get(execution_id)}
 
     def begin_seq(self, execution_id: str) -> int | None:
-        """Return the record with which it began; None if it never ran."""
+        """Return the sequence number of the execution's first record; None if it never ran."""
         return self._spans.get(execution_id, (None, None))[0]
 
     def span(self, execution_id: str) -> Span | None:
-        """Return where the journal has its records; None if it never ran."""
+        """Return the sequence numbers of the execution's first and last record; None if it never ran."""
         begin_seq, end_seq = self._spans.get(execution_id, (None, None))
         return None if begin_seq is None else Span(execution_id, begin_seq, end_seq)
 
     def all(self) -> list[models.ExecutionModel]:
-        """Return all, without code."""
+        """Return all executions, without code."""
         return list(self._models.values())
 
     def listed(self) -> list[models.ExecutionModel]:
-        """Return all, with the first line of their code."""
+        """Return all executions, with the first line of their code."""
         return [{**model, "line": self._lines.get(key)} for key, model in self._models.items()]
 
     def unfinished(self) -> Iterable[models.ExecutionModel]:
-        """Return those that are queued or running."""
+        """Return the queued and running executions."""
         return list(self._unfinished.values())
 
     def in_state(self, state: ExecutionState) -> list[str]:
-        """Return the ids of those that are `queued` or `running`."""
+        """Return the ids of the executions in the state `queued` or `running`."""
         return [model["id"] for model in self._unfinished.values() if model["state"] == state]
 
     def mark_lost(self, error: JupyterDistError) -> list[str]:
@@ -155,7 +155,7 @@ class Executions:
 
 
 def _interned(value: Any) -> Any:
-    """Return it with each key and short text only once in memory: a decoder makes new ones for every message."""
+    """Return the value with each key and short text only once in memory: decoders create new ones for each message."""
     if isinstance(value, dict):
         return {sys.intern(key): _interned(item) for key, item in value.items()}
     if isinstance(value, list):

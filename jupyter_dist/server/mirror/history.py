@@ -82,7 +82,7 @@ class History:
         return await self._read(partial(self._records, span, max_bytes))
 
     async def runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
-        """Return all runs of cells that are known, oldest first, and the code of those that a script may need.
+        """Return all known runs of cells, oldest first, and the code of the runs that a script may need.
 
         Raises:
             JupyterDistError: `too_large`.
@@ -134,7 +134,7 @@ class History:
         """Return the ring of a rank's newest records, which is fed from now on."""
         async with self._filling:
             if rank not in self._rings:
-                # It is fed while the page is read, so only older records are prepended.
+                # The ring is fed while the page is read, so only older records are prepended.
                 ring = self._rings[rank] = LogRing(rank, self._executions.counts)
                 try:
                     ring.prepend(*await self._page(rank, None, MAX_RING_BYTES))
@@ -174,12 +174,12 @@ class History:
         return Printed(found[: ends.num_first], found[ends.num_first :], ends.skipped_bytes)
 
     def _add_codes(self, spans: list[Span], codes: Codes) -> None:
-        """Add the code of executions, of those that are still stored. Raises JupyterDistError `too_large`."""
+        """Add the code of executions, where it is still stored. Raises JupyterDistError `too_large`."""
         for span in spans:
             codes.add(span.execution_id, self._begun_code(span) or "")
 
     def _begun_code(self, span: Span) -> str | None:
-        """Return the code that the `begin` record of an execution has; None if that is no longer stored."""
+        """Return the code in an execution's `begin` record; None if the record is no longer stored."""
         seq = span.begin_seq
         with closing(execution_records(self._journal, span.execution_id, seq, seq, self._check)) as records:
             return next((record.payload.decode("utf-8", "replace") for record in records), None)
@@ -187,7 +187,7 @@ class History:
     async def _known_runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
         """Return the runs of cells, oldest first: of the executions that the agent has reported to this server.
 
-        Of a group whose agent had ended before, they are those in the journal, with their code.
+        If the agent had ended before, they are the runs in the journal, with their code.
         """
         known = self._executions.all()
         if not known:

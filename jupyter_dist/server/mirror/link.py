@@ -53,7 +53,7 @@ class AgentLink:
 
     @property
     def answers(self) -> bool:
-        """Whether requests can be made and, as far as is known, are answered."""
+        """Whether requests can be made, and the agent is not known to be silent."""
         return self._stream is not None and not self.is_silent
 
     async def open(self, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
@@ -111,7 +111,7 @@ class AgentLink:
             ) from err
 
     async def responds(self, seconds: float) -> bool:
-        """Ask for a sign of life; return whether it came within this time."""
+        """Ping the agent; return whether it answered within this time."""
         try:
             await self.request("ping", timeout_seconds=seconds)
         except JupyterDistError:
@@ -136,7 +136,7 @@ class AgentLink:
                 header, payload = unpack(*await stream.recv())
                 self.heard_at = time.monotonic()
                 self._dispatch(header, payload)
-                # Buffered messages are received without a pause, so yield to other tasks during a flood.
+                # Buffered messages are received without a pause, so let other tasks run during a flood.
                 if time.monotonic() - yielded_at > MAX_BUSY_SECONDS:
                     await asyncio.sleep(0)
                     yielded_at = time.monotonic()

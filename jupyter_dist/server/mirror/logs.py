@@ -82,7 +82,7 @@ class LogRing:
         self._floor = 0  # records before this one were never cached
 
     def prepend(self, records: Iterable[tuple[dict[str, Any], bytes]], more: bool) -> None:
-        """Put older records before those that arrived live; `more`: there are even older ones."""
+        """Put older records before the live ones; `more`: there are even older records."""
         reader = LogReader(self._rank, self._counts)
         first_live = self._records[0][0]["seq"] if self._records else None
         older = []

@@ -33,7 +33,7 @@ from .logs import concerned_ranks
 from .status import WATCH_SECONDS, Changes, GroupStatus
 
 RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
-# A quiet agent is pinged; one that does not answer is shown as unresponsive, within 5 s in total.
+# A quiet agent is pinged; if it does not answer, it is shown as unresponsive, within 5 s in total.
 ASK_EVERY_SECONDS = 1.5
 ANSWER_SECONDS = 2.5
 HELLO_SECONDS = 60.0  # long, so that an agent that is stopped and continues can still answer the same request
@@ -62,7 +62,7 @@ class GroupMirror:
         self._views = ViewStore(self.history.execution_records)
         self._seq = 0  # of the last record that has arrived
         self._since: int | None = None  # the record after which this server follows
-        self._notices: list[str] | None = None  # as followers of its executions were told
+        self._notices: list[str] | None = None  # as they were last sent to followers of executions
         self._watchers = 0
         self.is_ending = False
         self._connecting: asyncio.Task[None] | None = None
@@ -80,17 +80,17 @@ class GroupMirror:
 
     @property
     def is_attached(self) -> bool:
-        """Whether its agent can be reached."""
+        """Whether the agent of the group can be reached."""
         return self.link.answers
 
     @property
     def state(self) -> str:
-        """A GroupState, or `warm` while the agent has no group yet."""
+        """The GroupState, or `warm` while the agent has no group yet."""
         return self.status.state
 
     @property
     def name(self) -> str:
-        """Return the name that its user gave it."""
+        """Return the name that the user gave the group."""
         return self.status.name
 
     @property
@@ -112,7 +112,7 @@ class GroupMirror:
     async def execution(self, execution_id: str) -> models.ExecutionModel:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
         self.executions.get(execution_id)
-        with contextlib.suppress(JupyterDistError):  # its state can be told whatever the disk does
+        with contextlib.suppress(JupyterDistError):  # the state is shown even if the disk fails
             await self.history.fetch_code(execution_id)
         return self.executions.get(execution_id)
 
@@ -143,7 +143,7 @@ class GroupMirror:
             return
         try:
             await self._take_up()
-        except BaseException:  # half attached, it would be shown as ready, and none of its output
+        except BaseException:  # half attached, the group would be shown as ready, without its output
             await self.link.close()
             self.comms.reset()
             raise
@@ -151,7 +151,7 @@ class GroupMirror:
     async def _take_up(self) -> None:
         """Follow the group from where this server left it."""
         await self._fetch_executions()
-        # After a lost connection from the same record, even if none had arrived: views that are expected miss none.
+        # After a lost connection from the same record, even if none had arrived: expected views then miss no record.
         since = int(self.status.fields["seq"]) if self._since is None else max(self._seq, self._since)
         await self.follow(since)
         await self._complete_views()
@@ -166,12 +166,12 @@ class GroupMirror:
             self._connecting = start_task(self._connect(), f"connect {self.id}", self._connect_later)
 
     def _connect_later(self, _: BaseException) -> None:
-        """Try again after an error that tells nothing about the agent, as without descriptors in this process."""
+        """Try again after an error that is not the agent's, such as no free descriptors in this process."""
         if not self.is_ending:
             asyncio.get_running_loop().call_later(RECONNECT_AFTER_SECONDS[-1], self.connect)
 
     async def adopt(self, group_json: dict[str, Any], seconds: float) -> None:
-        """Adopt a group that an earlier server left; if it does not answer in time, show that."""
+        """Adopt a group that an earlier server left; if its agent does not answer in time, show it as unresponsive."""
         self.status.take_remains(group_json)
         self.connect()
         try:
@@ -236,7 +236,7 @@ class GroupMirror:
         for delay in delays:
             await asyncio.sleep(delay)
             process = self.agent_process()
-            if process is None:  # if alive, it is only slow or stopped, and its ranks are not lost
+            if process is None:  # if alive, the agent is only slow or stopped, and its ranks are not lost
                 if self.status.told_state not in ("dead", "warm"):
                     self.mark_lost(self.directory.log_tail(600))
                 break
@@ -270,13 +270,13 @@ class GroupMirror:
         """Detect within seconds that the agent stopped responding, or responds again."""
         while self._is_unheard_since(math.inf):
             quiet_seconds = time.monotonic() - self.link.heard_at
-            # At the moment at which it has been quiet for that long, not up to twice as late.
+            # As soon as the agent has been quiet for that long, not up to twice as late.
             await asyncio.sleep(ASK_EVERY_SECONDS - (quiet_seconds if quiet_seconds < ASK_EVERY_SECONDS else 0.0))
             asked_at = time.monotonic()
             if asked_at - self.link.heard_at >= ASK_EVERY_SECONDS:
                 await self.link.responds(ANSWER_SECONDS)
                 if self._is_unheard_since(asked_at):
-                    await asyncio.sleep(0.05)  # first handle what arrived while this process itself was blocked
+                    await asyncio.sleep(0.05)  # first handle messages that arrived while this process was blocked
                 if self._is_unheard_since(asked_at):
                     self.mark_silent()
                     continue
@@ -287,7 +287,7 @@ class GroupMirror:
         return self.link.is_open and self.link.heard_at < at
 
     async def stop_tasks(self) -> None:
-        """Connect and ask no more, because the group ends, or is left to the next server."""
+        """Stop connecting and pinging, because the group ends, or is left to the next server."""
         self.is_ending = True
         tasks = [task for task in (self._connecting, self._asking) if task is not None]
         for task in tasks:
@@ -295,9 +295,9 @@ class GroupMirror:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _complete_views(self) -> None:
-        """Read what is missing of executions that have ended while this server could not follow them."""
+        """Read the missing records of executions that ended while this server could not follow them."""
         for execution_id in self._views.open():
-            with contextlib.suppress(JupyterDistError):  # forgotten meanwhile, or the connection is lost again
+            with contextlib.suppress(JupyterDistError):  # dropped meanwhile, or the connection is lost again
                 if is_final(self.executions.get(execution_id)):
                     await self.view(execution_id)
                     self._notify(("view", self.id, execution_id))
@@ -361,7 +361,7 @@ class GroupMirror:
         if execution_id is not None:
             self._notify(("view", self.id, execution_id))
         for rank in concerned_ranks(header, self.world_size):
-            if self.history.feed(rank, header, payload):  # of a wide one its own part
+            if self.history.feed(rank, header, payload):  # of a wide record this rank's part
                 self._notify(("log", self.id, rank))
 
     def _is_sound(self, header: Header) -> bool:
@@ -412,7 +412,7 @@ class GroupMirror:
             self.connect()
 
     async def ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
-        """Send a request to the agent, unless it is known not to respond: it might carry it out much later."""
+        """Send a request to the agent, unless it is known not to respond: it might carry the request out much later."""
         self.status.check_reachable()
         if self.status.is_gone and not self.link.is_open:
             self.status.check_takes_cells()

@@ -1,4 +1,4 @@
-"""The runs of a group's cells and their code, for a script: from what the agent told, or from the journal's files."""
+"""The runs of a group's cells and their code, for a script: from the agent's reports, or from the journal's files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Codes:
         self._num_chars = 0
 
     def add(self, execution_id: str, code: str, needed: Callable[[], Iterable[RecordedRun]] | None = None) -> None:
-        """Keep the code; at the limit, drop that of runs that are not needed.
+        """Keep the code; at the limit, drop the code of runs that are not needed.
 
         Raises:
-            JupyterDistError: `too_large`, if all of it is needed.
+            JupyterDistError: `too_large`, if all code is needed.
         """
         self.found[execution_id] = code
         self._num_chars += len(code)
@@ -49,7 +49,7 @@ def run_of(model: models.ExecutionModel) -> RecordedRun:
 
 
 def needed_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Return the last run of each cell, and all runs of cells without an id, which are told apart by their code."""
+    """Return the last run of each cell, and all runs of cells without an id: only their code identifies the cell."""
     return [of_cell[-1] for of_cell in latest(runs, {}).values()]
 
 
@@ -72,14 +72,14 @@ class _RunReader:
         self._last_count = 0
 
     def feed(self, record: Record) -> None:
-        """Take one record."""
+        """Add a record of the journal."""
         header = record.header
         if header["kind"] == "end" and (run := self.runs.get(header["execution_id"])) is not None:
             self.runs[run.execution_id] = replace(run, state=str(header.get("state")))
         if header["kind"] == "begin" and header.get("extends"):
             self._extend(header)
             return
-        # A silent cell has the number of the one before it.
+        # A silent cell has the number of the cell before it.
         if header["kind"] == "begin" and (count := header.get("execution_count")) not in (None, 0, self._last_count):
             self._last_count = count
             cell = (header.get("notebook"), header.get("cell_id"))
@@ -89,7 +89,7 @@ class _RunReader:
             self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))
 
     def _extend(self, header: dict[str, Any]) -> None:
-        """Add the ranks on which a running cell was run, too."""
+        """Add the ranks that a running cell was extended to."""
         if (run := self.runs.get(header["execution_id"])) is not None:
             ranks = RankSet.from_text(run.ranks) | RankSet.from_text(header["ranks"])
             self.runs[run.execution_id] = replace(run, ranks=str(ranks))

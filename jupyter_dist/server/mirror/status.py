@@ -1,4 +1,4 @@
-"""What is known of a group now: its status, as docs/api.md shows it; and waits for it to change."""
+"""The newest status of a group, as docs/api.md shows it, and waits for its changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jupyter_dist.protocol.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.system.limits import within
 
-# What is shown about a node in these states while a cell runs.
+# The notice about a node in these states while a cell runs.
 _WORDS = {
     "unreachable": "Node {node} ({host}): {message}",
     "gone": "Node {node} ({host}) is gone: {message}.",
@@ -43,7 +43,7 @@ class GroupStatus:
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
         self.protocol = 0  # protocol version of its agent
-        self.allocation: models.AllocationModel | None = None  # of its nodes, which its agent does not know
+        self.allocation: models.AllocationModel | None = None  # of the nodes, unknown to the agent
         self.silence: JupyterDistError | None = None  # shown while the agent does not respond
 
     @property
@@ -73,7 +73,7 @@ class GroupStatus:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it will never take cells again."""
+        """Whether the group will never take cells again."""
         return self.state in GONE_GROUP_STATES
 
     @property
@@ -84,7 +84,7 @@ class GroupStatus:
 
     @property
     def notices(self) -> list[str] | None:
-        """Return what is about to happen to its nodes, and which are lost, as sentences; None on one machine."""
+        """Return sentences about nodes that will end or are lost; None for a group on one machine."""
         if not self._nodes:
             return None
         about = [self.allocation["warning"]] if self.allocation and self.allocation["warning"] else []
@@ -107,19 +107,19 @@ class GroupStatus:
             "nodes": self._nodes,
             **{field: self.fields.get(field) for field in _FROM_STATUS},
             "allocation": self.allocation,
-            **({"join": None} if self.allocation else {}),  # the launcher runs it
+            **({"join": None} if self.allocation else {}),  # the launcher runs the join command
             "running": running,
             "queued": queued,
         }
-        # What an agent of another version tells is taken at its word.
+        # The status of an agent of another version is not checked.
         return cast(models.GroupModel, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
 
     def update(self, **changes: Any) -> None:
-        """Change fields that the server itself knows better."""
+        """Change fields that the server sets itself."""
         self.fields = {**self.fields, **changes}
 
     def _unanswered(self, silence: JupyterDistError) -> dict[str, Any]:
-        """Return the ranks of an agent that does not respond: all that is known is that they had not died."""
+        """Return the ranks of an agent that does not respond: of these it is only known that they had not died."""
         ranks = [
             {**rank, "state": "unresponsive", "message": silence.message} if rank["state"] != "dead" else rank
             for rank in self.fields.get("ranks", [])
@@ -148,7 +148,7 @@ class GroupStatus:
         self.update(state="incompatible", error=error.to_dict())
 
     def take_remains(self, group_json: dict[str, Any]) -> None:
-        """Fill in from group.json, which is all that is known of a group whose agent cannot be reached."""
+        """Fill the status in from group.json, the only source for a group whose agent cannot be reached."""
         self.protocol = int(group_json.get("protocol") or 0)
         self.fields = {
             "spec": group_json["spec"],
@@ -161,14 +161,14 @@ class GroupStatus:
         }
 
     def check_reachable(self) -> None:
-        """Raise JupyterDistError if its agent is alive but unreachable: requests would be carried out later."""
+        """Raise JupyterDistError if the agent is alive but unreachable: requests would be carried out later."""
         if self.silence is not None:
             raise self.silence
         if self.state == "incompatible":
             raise JupyterDistError.from_dict(self.fields["error"])
 
     def check_takes_cells(self) -> None:
-        """Raise JupyterDistError `group_not_ready` if it is gone, or the reason why it cannot be reached."""
+        """Raise JupyterDistError `group_not_ready` if the group is gone, or the reason why it cannot be reached."""
         self.check_reachable()
         if self.is_gone:
             because = (self.fields.get("error") or {}).get("message", "")

@@ -16,18 +16,18 @@ from .translate import is_empty, to_python
 if TYPE_CHECKING:
     from jupyter_dist.protocol.states import ExecutionState
 
-# A rank has run a cell that failed there, too: the cell itself says so. A rank that died in it has not.
+# A rank that failed in a cell has run it, as the cell's own state shows. A rank that died in it has not.
 _RAN = frozenset({"ok", "running", "error", "interrupted"})
 _REASONS = ("replaced", "changed", "skipped")
-MAX_TRANSLATED = 300  # cells whose names are looked at to put them in order
+MAX_TRANSLATED = 300  # cells whose names are read to put them in order
 
-# A notebook and the id of a cell in it; of code that is in no notebook, its checksum alone.
+# The notebook and the id of a cell in it; for code outside notebooks, only its checksum.
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Processes:
-    """What is known of the processes of ranks."""
+    """The processes of ranks: when they began, and when ranks had none."""
 
     world_size: int
     living: frozenset[int]
@@ -35,14 +35,14 @@ class Processes:
 
     @classmethod
     def of(cls, group: models.GroupModel) -> Processes:
-        """Return those of a group."""
+        """Return the processes of a group's ranks."""
         ranks = group["ranks"]
         living = frozenset(rank["rank"] for rank in ranks if rank["state"] != "dead")
         absences = {rank["rank"]: found for rank in ranks if (found := rank.get("absences"))}
         return cls(group["world_size"], living, absences)
 
     def began(self, rank: int) -> float:
-        """Return when the rank's process took the place of another; 0 if it did not."""
+        """Return when the rank's process replaced another one; 0 for the first process."""
         return self.absences[rank][-1][1] if rank in self.absences else 0.0
 
     def were_absent(self, ranks: Iterable[int], at: float) -> bool:
@@ -61,16 +61,16 @@ class Event:
 
     @property
     def is_ok(self) -> bool:
-        """Whether it succeeded on any rank."""
+        """Whether the execution succeeded on any rank."""
         return "ok" in self.statuses.values()
 
 
 @dataclass(frozen=True)
 class CatchUpCell:
-    """A cell: what the API says of it, and where it stands."""
+    """A cell: its model in the API, and its places among the executions."""
 
     model: drift.DriftCell
-    first: int  # the place of its first run, that succeeded if any did
+    first: int  # the place of its first successful run, else of its first run
     last: int
     checksums: tuple[str, ...]  # of its versions
 
@@ -81,25 +81,25 @@ class CatchUpCell:
 
 
 def cells_of(executions: Sequence[models.ExecutionModel], processes: Processes) -> list[CatchUpCell]:
-    """Return the cells of these executions, which are all that have begun in this generation, oldest first.
+    """Return the cells of these executions.
 
     Args:
-        executions: without silent ones.
-        processes: those of the ranks.
+        executions: all that have begun in this generation, oldest first, without silent ones.
+        processes: the processes of the ranks.
     """
     events = events_of(executions)
     cells: dict[Key, list[int]] = {}
     for place, event in enumerate(events):
         cells.setdefault(_key(event), []).append(place)
     named = {key: places for key, places in cells.items() if len(key) > 1}
-    # The same code, sent without a cell (to catch up, or by a client), is a run of the cell.
+    # The same code, sent without a cell (to catch up, or by a client), is a run of the cell, too.
     versions = {events[place].checksum for places in named.values() for place in places}
     found = named | {key: places for key, places in cells.items() if len(key) == 1 and key[0] not in versions}
     return [_cell(events, places, cells, processes) for places in found.values()]
 
 
 def ordered(cells: Sequence[CatchUpCell], codes: Mapping[str, str]) -> list[CatchUpCell]:
-    """Return the cells in the order in which to run them again, where there are too many to look at all runs.
+    """Return the cells in the order in which to run them again, where there are too many to consider all runs.
 
     A cell that ran again stands where it first succeeded, because later cells use its names; unless fewer of the cells
     in `codes`, by their execution, use names before they are defined where it ran last.
@@ -116,8 +116,8 @@ def ordered(cells: Sequence[CatchUpCell], codes: Mapping[str, str]) -> list[Catc
 
 
 def with_code(cell: CatchUpCell, code: str | None) -> drift.DriftCell:
-    """Return what the API says of a cell, with its code; it is offered to replaced ranks if it can be sent again."""
-    if code is None or is_empty(code):  # of a call, there is only a comment
+    """Return the model of a cell with its code; the cell is offered to replaced ranks if it can be sent again."""
+    if code is None or is_empty(code):  # a call of a client has only a comment as code
         return cell.model
     replaced = [part["ranks"] for part in cell.model["missed"] if part["reason"] == "replaced"]
     offered = replaced[0] if replaced and cell.model["state"] == "ok" else ""
@@ -125,12 +125,12 @@ def with_code(cell: CatchUpCell, code: str | None) -> drift.DriftCell:
 
 
 def events_of(executions: Iterable[models.ExecutionModel]) -> list[Event]:
-    """Return executions as events, at the same places."""
+    """Return the events of executions, in the same order."""
     return [_event(run) for run in executions]
 
 
 def ran_on(event: Event, rank: int, began: float) -> bool:
-    """Whether it ran on a rank in the process that began then."""
+    """Whether the execution ran on a rank in the process that began at `began`."""
     return event.statuses.get(rank) in _RAN and event.at >= began
 
 
@@ -145,14 +145,14 @@ def _key(event: Event) -> Key:
 
 
 def _wanted(events: Sequence[Event], places: Sequence[int]) -> int:
-    """Return the place of the run that counts: the last one that succeeded on a rank, else the last one."""
+    """Return the place of the run that counts: the last run that succeeded on a rank, else the last run."""
     return next((place for place in reversed(places) if events[place].is_ok), places[-1])
 
 
 def _cell(
     events: Sequence[Event], own: Sequence[int], cells: Mapping[Key, Sequence[int]], processes: Processes
 ) -> CatchUpCell:
-    """Return a cell from the places of its own runs; other runs of the code that counts are its runs, too."""
+    """Return a cell from the places of its runs; other runs of the code that counts are runs of the cell, too."""
     wanted = events[_wanted(events, own)]
     others = cells.get((wanted.checksum,), ())
     last = _last_runs([events[place] for place in sorted({*own, *others})], processes)
@@ -180,7 +180,7 @@ def _cell(
 
 
 def _last_runs(events: Sequence[Event], processes: Processes) -> dict[int, Event]:
-    """Return the last run on each living rank, in the process that it has now: one that succeeded if any did."""
+    """Return the last run on each living rank in its current process: the last successful one, if there is one."""
     last: dict[int, Event] = {}
     for event in events:
         for rank, status in event.statuses.items():
@@ -199,7 +199,7 @@ def _missed(
     for rank in sorted(processes.living):
         if rank not in last:
             began = processes.began(rank)
-            # The cell ran on the process before; or there was none, and it ran on all ranks that there were.
+            # The cell ran in the process before; or there was none, and the cell ran on all ranks that existed.
             was_meant = any(run.at < began and (on_all or rank in run.statuses) for run, on_all in runs)
             by_reason.setdefault("replaced" if was_meant else "skipped", []).append(rank)
         elif last[rank].checksum != wanted.checksum:

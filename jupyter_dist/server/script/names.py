@@ -1,4 +1,4 @@
-"""Which names a cell reads, sets and may change, so that it is known what it depends on. Pure."""
+"""Which names a cell reads, sets and may change, to find the cells that it depends on. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .runs import RANK_NAMES, stored
 from .translate import to_python
 
 _GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "get_ipython"))
-# Methods whose names say that they only read.
+# Methods that only read, judged by their names.
 _READING = frozenset(
     (
         *DEVICE_TYPES,
@@ -40,13 +40,13 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True)
 class Names:
-    """What a cell does with names.
+    """The names that a cell uses, by use.
 
     Attributes:
-        reads: those that it reads, in functions that it defines, too.
-        sets: those that it sets, whatever happens in it.
-        writes: those that it may set, or change: `model.train()`, `seen[0] = 1`, `fit(model)`.
-        bodies: what functions and classes read that it defines.
+        reads: names that the cell reads, also in functions that it defines.
+        sets: names that the cell sets in any case.
+        writes: names that the cell may set or change: `model.train()`, `seen[0] = 1`, `fit(model)`.
+        bodies: names that are read by the functions and classes that the cell defines.
     """
 
     reads: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class Names:
 
 
 def names_of(code: str) -> Names:
-    """Return the names of a cell; none of code that this Python cannot read."""
+    """Return the names of a cell; no names if this Python cannot parse its code."""
     try:
         tree = ast.parse(to_python(code).text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -73,7 +73,7 @@ def names_of(code: str) -> Names:
 
 
 def with_bodies(cells: Iterable[Names]) -> list[Names]:
-    """Return the same names, so that what calls a function reads what that reads."""
+    """Return the same names, so that a caller of a function also reads the names that the function reads."""
     known = list(cells)
     bodies: dict[str, frozenset[str]] = {}
     for one in known:

@@ -1,7 +1,7 @@
-"""In which order replaced ranks run what they have missed, so that they end with the values of the others. Pure.
+"""The order in which replaced ranks run the cells that they have missed, to end with the values of the others. Pure.
 
-Cells stand in the order of their last runs. Where a cell had used what an earlier run had left (another version of a
-cell, or the same one that counts on), that run is sent, too, in front of it (docs/decisions/0031).
+Cells stand in the order of their last runs. Where a cell had used values of an earlier run (another version of a
+cell, or the same cell that counts up), that run is sent as well, in front of the cell (docs/decisions/0031).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from .missed import CatchUpCell, Event, Processes, events_of, ordered, ran_on, was_on_all, with_code
 from .names import Names, names_of, with_bodies
 
-MAX_RUNS = 300  # whose names are looked at
+MAX_RUNS = 300  # whose names are read
 
 
 def in_order(
@@ -24,13 +24,13 @@ def in_order(
     cells: Sequence[CatchUpCell],
     codes: Mapping[str, str],
 ) -> list[drift.DriftCell]:
-    """Return what the API says of these cells, and of earlier runs that replaced ranks need, in order.
+    """Return the models of these cells, and of earlier runs that replaced ranks need, in order.
 
     Args:
-        executions: those that the cells are of, oldest first.
-        processes: those of the ranks.
+        executions: the executions of the cells, oldest first.
+        processes: the processes of the ranks.
         cells: all of `cells_of`.
-        codes: by execution; of as many as are known.
+        codes: by execution; only known code.
     """
     shown = {
         cell.model["execution_id"]: with_code(cell, codes.get(cell.model["execution_id"]) if cell.is_missed else None)
@@ -61,7 +61,7 @@ def in_order(
 def _for_rank(
     rank: int, targets: set[int], events: Sequence[Event], names: Sequence[Names], processes: Processes
 ) -> set[int]:
-    """Return the places of the runs that a rank needs to have what the targets left on the others."""
+    """Return the places of the runs that a rank needs to have the values that the targets left on other ranks."""
     began = processes.began(rank)
     needs: set[str] = set()
     found: set[int] = set()
@@ -71,7 +71,7 @@ def _for_rank(
         if place in targets or (event.is_ok and was_there and names[place].writes & needs):
             found.add(place)
             needs = (needs - names[place].sets) | names[place].reads
-    # What the rank and others have run since sets these names again.
+    # Later cells, which the rank has run as well, set these names again.
     touched = {name for place in found for name in names[place].sets}
     for place, event in enumerate(events):
         is_shared = any(other not in processes.absences for other in event.statuses)
@@ -82,7 +82,7 @@ def _for_rank(
 
 
 def _earlier(owner: CatchUpCell, event: Event, ranks: Iterable[int], code: str) -> drift.DriftCell:
-    """Return an earlier run of a cell, to be sent before the one that counts."""
+    """Return an earlier run of a cell, to be sent before the run that counts."""
     run = event.run
     seconds = [part["seconds"] for part in run["statuses"] if part["seconds"] is not None]
     earlier: drift.DriftCell = {
@@ -99,13 +99,13 @@ def _earlier(owner: CatchUpCell, event: Event, ranks: Iterable[int], code: str) 
 
 
 def _again(model: drift.DriftCell, ranks: Iterable[int], code: str | None) -> drift.DriftCell:
-    """Return a run as one that ranks have missed."""
+    """Return a run as missed by ranks."""
     offered = format_ranks(ranks)
     return {**model, "missed": [{"ranks": offered, "reason": "replaced"}], "offered": offered, "code": code}
 
 
 def _uses(place: int, placed: Mapping[int, drift.DriftCell], names: Sequence[Names]) -> list[str]:
-    """Return the executions among those offered that this one has its values from."""
+    """Return the offered executions whose values this execution uses."""
     if not placed[place]["offered"]:
         return []
     found: list[str] = []

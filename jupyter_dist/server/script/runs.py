@@ -1,4 +1,4 @@
-"""Which runs of cells a script is made of: those of one notebook since the last restart, each cell once, in order."""
+"""The runs of cells that a script consists of: of one notebook since the last restart, each cell once, in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 
 from .translate import Plain, commented, to_python
 
-# What ranks have besides the names of IPython.
+# Names that ranks have besides the names of IPython.
 RANK_NAMES = (
     "rank",
     "local_rank",
@@ -50,7 +50,7 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class ScriptCell:
-    """A cell of the script: the last run that succeeded, else the last one."""
+    """A cell of the script: its last successful run, else its last run."""
 
     run: RecordedRun
     code: str
@@ -58,7 +58,7 @@ class ScriptCell:
 
 
 def of_notebook(runs: Sequence[RecordedRun], wanted: str | None) -> list[RecordedRun]:
-    """Return the runs of a notebook: the one with that path, or a part of it; without one, the only one there is.
+    """Return the runs of the notebook with that path, or part of a path; without one, of the only notebook.
 
     Cells of consoles are left out.
 
@@ -81,13 +81,13 @@ def of_notebook(runs: Sequence[RecordedRun], wanted: str | None) -> list[Recorde
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one path is the end of the other: a notebook has its path below the server's root, or in full."""
+    """Whether a path is the end of the other: paths of notebooks are relative to the server's root, or absolute."""
     short, long = sorted((PurePosixPath(one).parts, PurePosixPath(other).parts), key=len)
     return bool(short) and long[-len(short) :] == short
 
 
 def since_restart(all_runs: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return those of the last generation of ranks with a success; a restart counts all cells from 1 again."""
+    """Return the runs of the last generation of ranks that has a success; a restart counts cells from 1 again."""
     mine = set(runs)
     generations: list[list[RecordedRun]] = [[]]
     last = 0
@@ -102,7 +102,7 @@ def since_restart(all_runs: Sequence[RecordedRun], runs: Sequence[RecordedRun]) 
 
 
 def latest(runs: Iterable[RecordedRun], codes: Mapping[str, str]) -> dict[str, list[RecordedRun]]:
-    """Return the runs by cell, those that succeeded if there are any; a cell without an id is known by its code."""
+    """Return the runs by cell, only successful runs if there are any; code identifies a cell without an id."""
     cells: dict[str, list[RecordedRun]] = {}
     for run in runs:
         key = f"id {run.cell_id}" if run.cell_id else f"code {codes.get(run.execution_id, run.execution_id).strip()}"

@@ -1,4 +1,4 @@
-"""Turns a cell into plain Python: IPython's magics and `!` lines become Python, or a comment that says why not."""
+"""Turns a cell into plain Python: IPython's magics and `!` lines become Python, or a comment with the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Plain(NamedTuple):
 
 
 class _IPythonCall(NamedTuple):
-    """A statement that IPython made of its own syntax."""
+    """A statement that IPython made from IPython syntax."""
 
     method: str
     words: list[str]
@@ -65,7 +65,7 @@ def indented(text: str) -> str:
 
 
 def is_empty(text: str) -> bool:
-    """Whether the code has comments only."""
+    """Whether the code consists of comments only."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
 
 
@@ -78,7 +78,7 @@ def _translated(code: str) -> tuple[str, set[str]]:
     modules: set[str] = set()
     for call in reversed(calls):
         replaced, needs = _replacement(call)
-        if call.column and is_empty(replaced):  # it may be all that a block has
+        if call.column and is_empty(replaced):  # it may be the only statement of a block
             replaced = f"pass\n{replaced}"
         modules |= needs
         lines[call.first - 1 : call.last] = textwrap.indent(replaced, " " * call.column).splitlines()
@@ -176,7 +176,7 @@ def _without_futures(text: str) -> tuple[str, list[str]]:
 
 
 def _checked(text: str) -> str:
-    """Comment a cell out that awaits at its top level; syntax that only the ranks' Python knows passes."""
+    """Comment out a cell that awaits at its top level; newer syntax, of the ranks' Python, is kept."""
     if _compiles(text, 0) or not _compiles(text, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
         return text.strip("\n")
     return _refused(text, "A script cannot await at its top level: put this into a function for asyncio.run()")

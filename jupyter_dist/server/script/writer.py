@@ -1,4 +1,4 @@
-"""Writes the script: what ranks have when they start, the cells, and as comments what did not run on ranks."""
+"""Writes the script: the names that ranks start with, the cells, and as comments cells that did not run on ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .runs import RecordedRun, ScriptCell, chosen, of_notebook, since_restart
 from .translate import commented, indented, is_empty
 
 MAX_SCRIPT_CHARS = MAX_BYTES
-# Prints what ranks print.
+# A `track` for scripts, which prints the same lines as the `track` of ranks.
 _TRACK = (
     "def track(values=None, /, *, step=None, **named):",
     '    parts = [] if step is None else [f"step={int(step)}"]',
@@ -37,7 +37,7 @@ class Source:
 
     @property
     def texts(self) -> set[str]:
-        """Return what may have run on ranks: the whole cell, or the body of a cell magic."""
+        """Return the code that may have run on ranks: the whole cell, or the body of a cell magic."""
         return {self.code, _CELL_MAGIC.sub("", self.code, count=1).strip()}
 
     def is_one_of(self, ids: set[str], codes: set[str]) -> bool:
@@ -78,7 +78,7 @@ def write_script(
     name = next((run.notebook for run in runs if run.notebook), None)
     parts = [_head(group, name, notes, blocks), *_with_comments(blocks, sources, runs, codes)]
     script = "\n\n".join([*parts, "\n".join(_end(group))]) + "\n"
-    script = script.replace("\0", "\N{SYMBOL FOR NULL}")  # of cells that failed because of it: no comment may have one
+    script = script.replace("\0", "\N{SYMBOL FOR NULL}")  # in cells that failed: comments cannot have it
     if len(script) > MAX_SCRIPT_CHARS:
         message = f"The script would have {len(script)} characters; the limit is {MAX_SCRIPT_CHARS}."
         raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
@@ -154,7 +154,7 @@ def _head(group: models.GroupModel, notebook: str | None, notes: Sequence[str], 
 
 
 def _rank_names(group: models.GroupModel, text: str) -> Iterator[str]:
-    """Yield what every rank has when it starts."""
+    """Yield the definitions of the names that every rank starts with."""
     row = ACCELERATORS[group["accelerator"]]
     yield 'sys.path.insert(0, "")  # modules in the working directory, as on the ranks'
     yield 'rank = int(os.environ["RANK"])'

@@ -39,7 +39,7 @@ class PackageCode:
         self._folder: Path | None = None
         sources = [path for path in sorted(PACKAGE.rglob("*.py")) if _is_for_groups(path)]
         self._sources = {path.relative_to(PACKAGE): (path.read_bytes(), path.stat().st_mtime_ns) for path in sources}
-        self.digest = hashlib.sha256(repr(sorted(self._sources.items())).encode()).hexdigest()[:12]  # of this version
+        self.digest = hashlib.sha256(repr(sorted(self._sources.items())).encode()).hexdigest()[:12]  # of the version
         self._compiled: dict[Path, bytes] = {}
         for source in sources:
             for path in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
@@ -71,7 +71,7 @@ class PackageCode:
                 if self._is_whole(folder):
                     return folder
                 fd, self._fd = self._fd, None  # before it can fail: its number may soon be another file's
-                os.close(fd)  # removed meanwhile, or damaged: use another copy beside it
+                os.close(fd)  # removed meanwhile, or damaged: write another copy beside this one
                 folder = folder.with_name(f"code-{self.digest}-{secrets.token_hex(2)}")
             self._write(folder)
 
@@ -103,7 +103,7 @@ class PackageCode:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove the copies that no group or server uses, including those of killed servers."""
+    """Remove the copies that no group or server uses, including copies of killed servers."""
     for folder in parent.glob("code-*"):
         _remove_if_unused(folder)
     for folder in parent.glob("new-*"):

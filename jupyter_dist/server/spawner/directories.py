@@ -69,7 +69,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _with_locks(directory: Path) -> Path:
-    """Return the directory if its file system has locks, by which servers know whose a group is. Raises OSError.
+    """Return the directory if its file system has locks, which show which server has a group. Raises OSError.
 
     Some network file systems have none: NFS without its lock daemon, Lustre mounted without `flock`.
     """
@@ -89,14 +89,14 @@ def claim(candidate: Path) -> Path:
     """Create this private directory, or one beside it with a random name if another user has taken it; return which.
 
     Raises:
-        JupyterDistError, OSError: neither can be had.
+        JupyterDistError, OSError: neither can be created.
     """
     try:
         make_private(candidate)
     except JupyterDistError:
         found = candidate.lstat()
         if candidate.name == "jupyter_dist" or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
-            raise  # our own, but open to others: the hint says what to do
+            raise  # our directory, but open to others: the hint has the remedy
         return _claim_beside(candidate)
     return candidate
 
@@ -114,7 +114,7 @@ def _claim_beside(candidate: Path) -> Path:
 
 
 def is_private(directory: Path) -> bool:
-    """Whether it is a directory of this user that others cannot enter; another user may have replaced it."""
+    """Whether the path is a directory of this user that others cannot enter; another user may have replaced it."""
     try:
         found = directory.lstat()
     except OSError:
@@ -216,7 +216,7 @@ class GroupDirectory:
         return True
 
     def announce_release(self) -> None:
-        """Have servers that want the group wait, because this one is about to release it."""
+        """Have servers that want the group wait, because this server is about to release it."""
         self._write_lock(f"{os.getpid()} {LEAVING}")
 
     def is_being_released(self) -> bool:
@@ -234,7 +234,7 @@ class GroupDirectory:
                 os.pwrite(self._lock_fd, text.encode(), 0)
 
     def keep(self) -> None:
-        """Take the lock again if the folder was removed, and its agent has made it again."""
+        """Take the lock again if the folder was removed, and the agent has created it again."""
         held = self._lock_fd
         if held is None:
             return
@@ -255,7 +255,7 @@ class GroupDirectory:
             self._lock_fd = None
 
     def read_group_json(self) -> dict[str, Any]:
-        """Return what the agent wrote about itself; empty if there is nothing to read."""
+        """Return the content of the agent's group.json; empty if it cannot be read."""
         try:
             content = json.loads(_last_bytes(self.path / "group.json", MAX_GROUP_JSON_BYTES))
         except (OSError, ValueError, RecursionError):
@@ -263,7 +263,7 @@ class GroupDirectory:
         return believable(content)
 
     def age_seconds(self) -> float:
-        """Return the seconds since its last change; 0 if it is gone."""
+        """Return the seconds since the directory's last change; 0 if it is gone."""
         try:
             return time.time() - self.path.stat().st_mtime
         except OSError:

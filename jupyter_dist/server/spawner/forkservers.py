@@ -1,7 +1,7 @@
 """Forkservers: processes that have imported torch, from which groups are forked (rank/start/forkserver.py).
 
-There is one for each set of things that a new process would inherit; all servers of this user that would pass on the
-same use it. Whatever is wrong with one costs its time limit and a line in the log: the group is started without it.
+There is one forkserver for each set of things that a new process inherits; all servers of this user that would pass on
+the same set use it. If a forkserver fails, the start waits for its time limit, logs a line, and goes without it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, enco
 from .directories import make_private
 from .process import AgentProcess
 
-FOLDER_VARIABLE = "JUPYTER_DIST_FORKSERVERS"  # where they are, instead of beside the groups of this runtime folder
+FOLDER_VARIABLE = "JUPYTER_DIST_FORKSERVERS"  # their folder, instead of one beside the groups of this runtime folder
 CONNECT_SECONDS = 2.0
-ANSWER_SECONDS = 15.0  # it forks in milliseconds; more on a busy machine
-LOOK_SECONDS = 2.0  # then whether it is stopped or gone is asked of the kernel
-SLOW_SECONDS = 120.0  # for one that computes, as it does while it imports: a second import would only be slower
+ANSWER_SECONDS = 15.0  # forking takes milliseconds; more on a busy machine
+LOOK_SECONDS = 2.0  # after this time the server checks whether the forkserver is stopped or gone
+SLOW_SECONDS = 120.0  # while the forkserver computes, as during its import: a second import would only be slower
 RETRY_SECONDS = 60.0
 POLL_SECONDS = 0.02
 BACKLOG = 128
-KEY_LENGTH = 12  # so short that paths are, like those of groups
+KEY_LENGTH = 12  # short, because paths of sockets have a limit, as with groups
 
 log = logging.getLogger(__name__)
 
 
 class NotForkedError(Exception):
-    """Why a group must be started without a forkserver."""
+    """The group must be started without a forkserver; the text is the reason."""
 
 
 class ForkedKeeper:
@@ -57,11 +57,11 @@ class ForkedKeeper:
         self._pidfd = pidfd
 
     def poll(self) -> int | None:
-        """Return -1 once it has ended (its code is not known here), else None."""
+        """Return -1 once the keeper has ended (its exit code is not known here), else None."""
         if self.returncode is None and self._has_ended():
             self.returncode = -1
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, os.WNOHANG)  # where this server is the process that gets orphans
+                os.waitpid(self.pid, os.WNOHANG)  # where this server is the parent of orphans
             os.close(self._pidfd)
         return self.returncode
 
@@ -71,24 +71,24 @@ class ForkedKeeper:
         return bool(poll.poll(0))
 
     def leave(self) -> None:
-        """Forget it; it keeps running."""
+        """Close the pidfd; the keeper keeps running."""
         if self.poll() is None:
             os.close(self._pidfd)
             self.returncode = 0
 
 
 class ForkServers:
-    """Finds, starts, keeps and asks them."""
+    """Finds, starts and keeps the forkservers, and has them fork groups."""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._folder = Path(os.environ.get(FOLDER_VARIABLE) or folder)
         self._digest = digest
-        self.linger_seconds = 0.0  # 0: none are used
+        self.linger_seconds = 0.0  # 0: forkservers are not used
         self.num_asked = 0
         self.is_keeping = False
-        self._held: dict[Path, socket.socket] = {}  # connections that keep them
+        self._held: dict[Path, socket.socket] = {}  # connections that keep forkservers running
         self._started: list[tuple[Path, subprocess.Popen[bytes]]] = []
-        self._unusable: dict[Path, tuple[float, str]] = {}  # until when, and why
+        self._unusable: dict[Path, tuple[float, str]] = {}  # until when forkservers are not asked, and why
 
     async def fork(
         self, command: list[str], environ: Mapping[str, str], start: dict[str, Any], log_fd: int
@@ -98,7 +98,7 @@ class ForkServers:
         `start` has their directory, and whether a caller waits for the group.
 
         Raises:
-            NotForkedError: no forkserver has answered in time that it did.
+            NotForkedError: no forkserver has confirmed the fork in time.
         """
         path = await asyncio.to_thread(self._path, command, environ)
         for _ in range(2):
@@ -107,14 +107,14 @@ class ForkServers:
                 return keeper
             if answer["t"] != "stale":
                 break
-            self.release(path)  # it has removed itself: the next one imports what is there now
+            self.release(path)  # it has ended because packages changed: the next one imports their new versions
         if answer["t"] == "unusable":
             self.release(path)
             self._unusable[path] = time.monotonic() + RETRY_SECONDS, str(answer["reason"])
         raise NotForkedError(str(answer["reason"]))
 
     def begin(self, command: list[str], environ: Mapping[str, str]) -> None:
-        """Start the forkserver for this, if there is none: it imports before a group is asked for. Raises OSError."""
+        """Start the forkserver for this command if there is none, to import before a group starts. Raises OSError."""
         path = self._path(command, environ)
         with self._lock():
             try:
@@ -123,25 +123,25 @@ class ForkServers:
                 self._start(path, command, environ)
 
     def pids(self) -> list[int]:
-        """Return all that groups can be forked from, whoever started them."""
+        """Return all forkservers that groups can be forked from, also of other servers."""
         with contextlib.suppress(OSError):
             sockets = [path for path in self._folder.iterdir() if not path.suffix]
             return [pid for pid in map(_pid_of, sockets) if pid is not None]
         return []
 
     def release(self, path: Path | None = None) -> None:
-        """Let go of one, or of all: they stay for their time. Idempotent."""
+        """Close the connection to one forkserver, or to all: they stay for their linger time. Idempotent."""
         for each in [path] if path is not None else list(self._held):
             if (held := self._held.pop(each, None)) is not None:
                 held.close()
         self.reap()
 
     def reap(self) -> None:
-        """Reap those that have ended."""
+        """Reap the forkservers that have ended."""
         self._started = [(path, process) for path, process in self._started if process.poll() is None]
 
     def detach(self) -> None:
-        """Leave them to other servers. Idempotent."""
+        """Leave the forkservers to other servers. Idempotent."""
         self.release()
         for _, process in self._started:
             process.returncode = 0  # it keeps running, and that is intended
@@ -196,7 +196,7 @@ class ForkServers:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """Have one server at a time look for a forkserver, and start it: two would both import torch."""
+        """Let a single server look for a forkserver and start it: two servers would both import torch."""
         make_private(self._folder)
         fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
         deadline = time.monotonic() + CONNECT_SECONDS
@@ -214,7 +214,7 @@ class ForkServers:
             os.close(fd)
 
     def _start(self, path: Path, command: list[str], environ: Mapping[str, str]) -> None:
-        """Start a forkserver: it can be connected to from now on, and answers when it has imported torch."""
+        """Start a forkserver: it accepts connections from now on, and answers when it has imported torch."""
         self._remove_dead()
         variables = {name: value for name, value in environ.items() if not is_of_a_session(name)}
         with socket.socket(socket.AF_UNIX) as listener, path.with_suffix(".log").open("wb") as errors:
@@ -233,7 +233,7 @@ class ForkServers:
         self._started.append((path, process))
 
     def _remove_dead(self) -> None:
-        """Remove the files of those that were killed. Holds the lock."""
+        """Remove the files of killed forkservers. Holds the lock."""
         for path in self._folder.iterdir():
             try:
                 _connected(path.with_suffix("")).close()
@@ -243,13 +243,13 @@ class ForkServers:
                 continue
 
     def _keep(self, path: Path) -> None:
-        """Hold a connection, if the settings say so: it stays as long as this server."""
+        """Keep a connection, if so configured, so that the forkserver stays as long as this server."""
         if self.is_keeping and path not in self._held:
             with contextlib.suppress(OSError):
                 self._held[path] = _connected(path)
 
     def _give_up(self, path: Path) -> None:
-        """Have nobody find it any more; it ends when nobody is connected to it, or now if it is our own."""
+        """Hide the forkserver from servers; it ends when its connections close, or now if this server started it."""
         self.release(path)
         path.unlink(missing_ok=True)
         for process in (process for each, process in self._started if each == path):
@@ -313,7 +313,7 @@ async def _wait_while_it_computes(readable: asyncio.Event, path: Path) -> None:
 
 
 def _cpu_ticks(path: Path) -> int:
-    """Return the processor time of the forkserver; -1 if it is gone or stopped, and cannot answer."""
+    """Return the processor time of the forkserver; -1 if it is gone or stopped, so that it cannot answer."""
     found = AgentProcess.find(path, None, "forkserver")
     if found is None:
         return -1
@@ -322,7 +322,7 @@ def _cpu_ticks(path: Path) -> int:
 
 
 def _answer(sock: socket.socket) -> tuple[Header, list[int]]:
-    """Return the one answer on a connection, with its descriptors."""
+    """Return the only answer on a connection, with its descriptors."""
     data, fds, _, _ = socket.recv_fds(sock, 1 << 16, 1)
     for header, _ in FrameDecoder().feed(data):
         return header, fds

@@ -40,13 +40,13 @@ REAP_SECONDS = 0.5
 
 
 def client_environment(text: str) -> dict[str, str]:
-    """Return what a client sent in the form of /proc/PID/environ, without malformed variables, for a group."""
+    """Return the variables that a client sent for a group, as in /proc/PID/environ, without malformed ones."""
     pairs = (entry.partition("=") for entry in text.split("\0"))
     return without_credentials({name: value for name, equals, value in pairs if name and equals})
 
 
 def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:
-    """Return the server's environment without its credentials, plus what the kernelspec and the agent need."""
+    """Return the server's environment without its credentials, plus the variables of the kernelspec and the agent."""
     own = {"JUPYTER_DIST_PRELOAD": json.dumps(preload), "JUPYTER_DIST_UMASK": _umask()}
     return {**without_credentials(os.environ), **own, **(extra or {})}
 
@@ -58,7 +58,7 @@ def _umask() -> str:
 
 
 class LocalSpawner(Spawner):
-    """Starts one agent per group directory, as the child of a keeper; it imports torch and waits for its group."""
+    """Starts an agent for each group directory, as the child of a keeper; the agent imports torch, and waits."""
 
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
         super().__init__(parent, preload)
@@ -67,7 +67,7 @@ class LocalSpawner(Spawner):
         self._forkservers = ForkServers(parent.with_name(f"{parent.name}-fork"), self._code.digest)
 
     def command(self, arguments: list[str]) -> list[str]:
-        """The command that becomes a group's first process; a subclass may start it by another program.
+        """Return the command that becomes a group's first process; a subclass may start it by another program.
 
         That program must end up as `arguments`, or stay and wait for them: the process is asked whether it lives.
         """
@@ -94,7 +94,7 @@ class LocalSpawner(Spawner):
         return await self._launch(python, env, is_urgent=True)
 
     async def launch_spare(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
-        """Launch an agent when the forkserver has imported all that ranks may need."""
+        """Launch an agent after the forkserver has imported all modules that ranks may need."""
         return await self._launch(python, env, is_urgent=False)
 
     async def launch_head(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
@@ -120,7 +120,7 @@ class LocalSpawner(Spawner):
         return await self._launched(python, env, self._spawn)
 
     async def _launched(self, python: str, env: dict[str, str] | None, begin: Begin) -> GroupDirectory:
-        """Return a new directory with an agent that listens; its first process is that of `begin`."""
+        """Return a new directory with an agent that listens; `begin` starts its first process."""
         directory = GroupDirectory.create(self._parent)
         try:
             process = await begin(python, directory, agent_environment(self._preload, env))
@@ -139,7 +139,7 @@ class LocalSpawner(Spawner):
         self._processes = [process for process in self._processes if process.poll() is None]
 
     def detach(self) -> None:
-        """Leave the agents running when the server ends; init adopts them."""
+        """Leave the agents running when the server ends; init becomes their parent."""
         self._reap()
         for process in self._processes:
             if isinstance(process, ForkedKeeper):
@@ -204,7 +204,7 @@ class LocalSpawner(Spawner):
                 raise JupyterDistError("bad_environment", message, words)
             if time.monotonic() > deadline:
                 os.killpg(process.pid, signal.SIGKILL)  # the keeper, and the agent that did not start
-                while process.poll() is None:  # noqa: ASYNC110 - a process tells nobody
+                while process.poll() is None:  # noqa: ASYNC110 - a process has no event to wait for
                     await asyncio.sleep(POLL_SECONDS)
                 message = f"The group's agent in {python} did not start within {LAUNCH_SECONDS:g} s."
                 raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")

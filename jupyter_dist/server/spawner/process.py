@@ -1,4 +1,4 @@
-"""The process of a group's agent: the kernel tells whether it is alive; that it does not respond proves nothing."""
+"""The process of a group's agent. The kernel shows whether it is alive; a missing answer does not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AgentProcess:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is stopped (SIGSTOP, a debugger), so that it cannot answer."""
+        """Whether the process is stopped (SIGSTOP, a debugger), so that it cannot answer."""
         found = read_process(self.pid)
         return found is not None and found.state in "tT"
 
@@ -60,10 +60,10 @@ class AgentProcess:
             signal.pidfd_send_signal(self._pidfd, signum)
 
     async def wait(self, seconds: float | None) -> bool:
-        """Wait until it has ended, at most this long (None: no limit); return whether it has."""
+        """Wait until the process has ended, at most this long (None: no limit); return whether it has."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
-        # A separate descriptor, because two may wait at once. A pidfd becomes readable when its process ends.
+        # A separate descriptor, because two tasks may wait at once. A pidfd becomes readable when its process ends.
         fd = os.dup(self._pidfd)
         loop.add_reader(fd, ended.set)
         try:
@@ -76,13 +76,13 @@ class AgentProcess:
         return True
 
     def ask_to_end(self) -> None:
-        """Ask it to shut down, whatever its version, even if it is stopped."""
+        """Ask the process to shut down, whatever its version, even if it is stopped."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
 
     @property
     def parent(self) -> int | None:
-        """Return the pid of its parent."""
+        """Return the pid of the process's parent."""
         found = read_process(self.pid)
         return found.parent if found else None
 

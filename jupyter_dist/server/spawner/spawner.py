@@ -1,4 +1,4 @@
-"""The interface of spawners, which start agents on this machine and find those that an earlier server left."""
+"""The interface of spawners, which start agents on this machine and find the agents that an earlier server left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Spawner(ABC):
     """
 
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
-        """Take up work.
+        """Set up the spawner.
 
         Args:
             parent: where the directories of this user's groups are; private.
@@ -33,7 +33,7 @@ class Spawner(ABC):
 
     @classmethod
     def problem(cls) -> str | None:
-        """Return why it cannot be used on this machine, and what to do, as a sentence; None if it can.
+        """Return why the spawner cannot be used on this machine, with the remedy, as a sentence; None if it can.
 
         Called when the server starts and before each launch, so it must be fast.
         """
@@ -64,18 +64,18 @@ class Spawner(ABC):
         """
 
     async def launch_spare(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
-        """As `launch`, for a group that nobody waits for yet: it may take longer if its ranks start faster then."""
+        """As `launch`, for a group that is not requested yet: it may take longer if its ranks start faster then."""
         return await self.launch(python, env)
 
     async def launch_head(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
-        """As `launch`, for a group whose ranks are on nodes: its agent need not import what ranks need."""
+        """As `launch`, for a group whose ranks are on nodes: its agent need not import the modules of ranks."""
         return await self.launch(python, env)
 
     def begin(self, python: str, env: dict[str, str]) -> None:  # noqa: B027 - a spawner may do without
         """Begin to prepare for a launch that is likely to come, without waiting. Cannot fail."""
 
     def forkservers(self) -> list[int]:
-        """Return the processes that are kept to make starts faster, also those of other servers."""
+        """Return the processes that are kept to make starts faster, also of other servers."""
         return []
 
     @abstractmethod
@@ -91,7 +91,7 @@ def find(name: str) -> type[Spawner]:
     """Return the spawner with that name.
 
     Raises:
-        JupyterDistError: `bad_request`, listing the known ones; `bad_environment`, if it cannot be used here.
+        JupyterDistError: `bad_request`, listing the known spawners; `bad_environment`, if it cannot be used here.
     """
     found = points.load(ENTRY_POINTS, Spawner, OWN)
     if name not in found:
@@ -103,7 +103,7 @@ def find(name: str) -> type[Spawner]:
 
 
 def check_usable(spawner: type[Spawner]) -> None:
-    """Raise JupyterDistError `bad_environment` if it cannot be used."""
+    """Raise JupyterDistError `bad_environment` if the spawner cannot be used."""
     problem = spawner.problem()
     if problem is not None:
         message = f"The spawner {spawner.__name__} cannot be used here: {problem}"

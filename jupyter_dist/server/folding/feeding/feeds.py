@@ -1,4 +1,4 @@
-"""The feeds of a view. Ranks that have said the same so far share one, so a thousand cost as much as a few."""
+"""The feeds of a view. Ranks with the same output so far share a feed, so a thousand ranks cost as much as a few."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rankfeed import Limits, RankFeed
 
 
 class Feeds:
-    """A feed for each rank of a view, and for each other rank that said something."""
+    """A feed for each rank of a view, and for each other rank that has sent output."""
 
     def __init__(self, ranks: RankSet, fold: Fold) -> None:
         self._fold = fold
@@ -30,7 +30,7 @@ class Feeds:
         return sorted(self._by_rank)
 
     def of(self, ranks: Sequence[int]) -> Iterator[RankFeed]:
-        """Yield the feeds of these ranks alone; they may be fed the same."""
+        """Yield feeds that have these ranks only, split from other ranks where needed; all may be fed the same."""
         wanted = mask_of(ranks)
         if len(ranks) == 1 and (alone := self._by_rank.get(ranks[0])) is not None and alone.mask == wanted:
             yield alone
@@ -40,14 +40,14 @@ class Feeds:
             yield self._split(feed, feed.mask & wanted)
 
     def unsettled(self, ranks: Sequence[int]) -> Iterator[RankFeed]:
-        """Yield the feeds of these ranks alone that have something unfinished."""
+        """Yield the feeds of these ranks only that have an unfinished line or character."""
         wanted = mask_of(ranks)
         for feed in self.within(ranks):
             if not feed.is_settled:
                 yield self._split(feed, feed.mask & wanted)
 
     def within(self, ranks: Sequence[int]) -> Iterator[RankFeed]:
-        """Yield the feeds of these ranks, and of others that have said the same."""
+        """Yield the feeds of these ranks, which may have other ranks with the same output, too."""
         return self._in(mask_of(ranks) & self._mask)
 
     def _in(self, mask: int) -> Iterator[RankFeed]:
@@ -65,7 +65,7 @@ class Feeds:
             mask ^= bit
 
     def _split(self, feed: RankFeed, mask: int) -> RankFeed:
-        """Return the feed of these of its ranks alone."""
+        """Split these ranks from a feed, and return their feed."""
         if mask == feed.mask:
             return feed
         # The smaller part becomes the new one.
@@ -79,7 +79,7 @@ class Feeds:
 
 def mask_of(ranks: Sequence[int]) -> int:
     """Return the bit mask of ranks, which are in order."""
-    if ranks and ranks[-1] - ranks[0] == len(ranks) - 1:  # they are in order, each once
+    if ranks and ranks[-1] - ranks[0] == len(ranks) - 1:  # ranks are in order, each once
         return ((1 << len(ranks)) - 1) << ranks[0]
     mask = 0
     for rank in ranks:

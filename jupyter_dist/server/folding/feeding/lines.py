@@ -71,7 +71,7 @@ class LineBuffer:
         self._begin_line()
 
     def copy(self) -> LineBuffer:
-        """Return one in the same state."""
+        """Return a copy of the buffer, in the same state."""
         copied = LineBuffer()
         copied.text, copied.held = self.text, self.held
         copied._column, copied._replaces = self._column, self._replaces
@@ -114,7 +114,7 @@ class LineBuffer:
         self._replaces = False
 
     def _is_plain(self, data: str) -> bool:
-        """Whether it only adds to the line, and makes new ones."""
+        """Whether the text only appends to the line and begins new lines."""
         if self._column is not None or "\r" in data or "\b" in data:
             return False
         return "\x1b" not in data or _ERASE.search(data) is None

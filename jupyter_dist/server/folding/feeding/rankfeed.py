@@ -1,4 +1,4 @@
-"""Feeds outputs of a rank, or of ranks that say the same, to the fold: decoding, lines, displays, and limits."""
+"""Feeds outputs of a rank, or of ranks with equal output, to the fold: decoding, lines, displays, and limits."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class Decoders:
 
     @property
     def hold_nothing(self) -> bool:
-        """Whether no character has come in part."""
+        """Whether no stream ends in the middle of a character."""
         return not any(decoder.getstate()[0] for decoder in self.by_name.values())
 
     def copy(self) -> Decoders:
-        """Return some in the same state."""
+        """Return copies of the decoders, in the same state."""
         copied = Decoders()
         for name, decoder in self.by_name.items():
             copied.decode(name, b"")
@@ -85,7 +85,7 @@ class Decoders:
 
 
 class RankFeed:
-    """Feeds the outputs of ranks that say the same to the fold until its head is full, then keeps only the last ones.
+    """Feeds outputs of ranks with equal output to the fold until its head is full, then keeps only the last outputs.
 
     `mask` has a bit for each of the ranks.
     """
@@ -114,7 +114,7 @@ class RankFeed:
         return not (self._line.text or self._line.held) and self._decoders.hold_nothing
 
     def split(self, mask: int) -> RankFeed:
-        """Let go of some of its ranks, but not of all; return their feed, which has been fed the same."""
+        """Remove some ranks, but not all, from the feed; return their feed, which has been fed the same."""
         new = RankFeed(mask, self._fold, self._limits)
         before, self.mask = self.rank, self.mask ^ mask
         self.rank = lowest(self.mask)
@@ -135,7 +135,7 @@ class RankFeed:
         self.tail = deque(map(replace, other.tail))
 
     def _renumber(self, difference: int) -> None:
-        """Give its outputs the ids that they would have had from its first rank."""
+        """Give the outputs the ids that they would have had from the feed's first rank."""
         if difference:
             for unit in (*(unit for _, unit in self._head), *self.tail):
                 unit.id += difference
@@ -189,11 +189,11 @@ class RankFeed:
             if rest:
                 self._begin(name, seq)
                 self._line.feed(rest)
-        self._decoders.by_name.clear()  # the cell ends after its ranks: all of this again
+        self._decoders.by_name.clear()  # the cell ends after its ranks, which settles the feed again
         self._settle_line(seq)
 
     def tail_units(self) -> list[Unit]:
-        """Return what follows the elided part, including the unfinished line."""
+        """Return the outputs after the elided part, including the unfinished line."""
         units = list(self.tail)
         if self.head_full and self._line.text:
             units.append(Unit(self._kind, self._line.text, self._next_id(), 0))

@@ -1,1 +1,1 @@
-"""What one connected page follows over its WebSocket."""
+"""The topics that a connected page follows over its WebSocket."""

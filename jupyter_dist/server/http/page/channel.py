@@ -38,7 +38,7 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         self._opened = contextlib.ExitStack()  # closed with the connection
 
     def set_default_headers(self) -> None:
-        """Set no headers: those of other answers are not for a WebSocket."""
+        """Set no headers: the headers of other answers do not apply to a WebSocket."""
 
     def get_compression_options(self) -> dict[str, Any] | None:
         """Enable compression: folded text compresses well, and pages may be remote."""
@@ -57,7 +57,7 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         await super().get(*args, **kwargs)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer a request that is no WebSocket's in one line: Jupyter Server would look for a page, and log that."""
+        """Answer a plain HTTP request in one line: Jupyter Server would look for a page, and log that it has none."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{status_code}\n")
 
@@ -115,7 +115,7 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         return await group.send_comm(message["rank"], message["kind"], message["content"])
 
     def ping(self, data: str | bytes = b"") -> None:
-        """Keep the connection alive; one that is closing at this moment needs no ping, and no error in the log."""
+        """Keep the connection alive. A connection that is just closing needs no ping, and no error in the log."""
         with contextlib.suppress(WebSocketClosedError):
             super().ping(data)
 
@@ -138,5 +138,5 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
             await page.close()
 
     async def _send(self, message: ServerMessage) -> None:
-        # Resolves when the socket has taken it, so that a slow page does not cost memory.
+        # Resolves when the socket has taken the message, so that a slow page does not cost memory.
         await self.write_message(json.dumps(message, separators=(",", ":")))

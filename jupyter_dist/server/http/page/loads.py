@@ -1,4 +1,4 @@
-"""What a page's subscriptions wait for before they can be sent: each waits alone, and holds up no other."""
+"""The loads of a page's subscriptions, which must end before messages can be sent. No load delays another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .subscriptions import Subscription
 
 
 class Loads:
-    """The loads that have begun; one that takes longer than a turn of the event loop calls `wake` when it has ended."""
+    """The loads that have begun. A load that takes longer than a turn of the event loop calls `wake` at its end."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -17,11 +17,11 @@ class Loads:
         self._changed: set[Subscription] = set()  # since their load began
 
     def __contains__(self, subscription: Subscription) -> bool:
-        """Whether it is being loaded."""
+        """Whether the subscription is being loaded."""
         return subscription in self._running
 
     def begin(self, subscription: Subscription) -> None:
-        """Load it; if it is being loaded, again after that."""
+        """Load the subscription; if it is already being loaded, load it again after that."""
         if subscription in self._running:
             self._changed.add(subscription)
             return
@@ -30,20 +30,20 @@ class Loads:
         task.add_done_callback(lambda _: self._ended(subscription, task))
 
     def ended(self) -> list[tuple[Subscription, asyncio.Task[bool]]]:
-        """Return those that have ended since the last call; each then gets its messages, and `again`."""
+        """Return the loads that have ended since the last call; call `again` for each after its messages are built."""
         ended = [(subscription, task) for subscription, task in self._running.items() if task.done()]
         for subscription, _ in ended:
             del self._running[subscription]
         return ended
 
     def again(self, subscription: Subscription) -> None:
-        """Load it again if it changed since its load began."""
+        """Load the subscription again if it changed since its load began."""
         if subscription in self._changed:
             self._changed.discard(subscription)
             self.begin(subscription)
 
     def drop(self, subscription: Subscription) -> None:
-        """Stop loading it. Idempotent."""
+        """Stop loading the subscription. Idempotent."""
         self._changed.discard(subscription)
         if (task := self._running.pop(subscription, None)) is not None:
             task.cancel()
@@ -57,6 +57,6 @@ class Loads:
 
     def _ended(self, subscription: Subscription, task: asyncio.Task[bool]) -> None:
         if not task.cancelled():
-            task.exception()  # of one that was dropped, nobody else asks for it
+            task.exception()  # else asyncio logs the error of a dropped load as never retrieved
         if self._running.get(subscription) is task:
             self._wake()

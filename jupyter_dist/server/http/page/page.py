@@ -1,4 +1,4 @@
-"""What one connected page was sent, and what to send next. Independent of the socket."""
+"""The messages to one connected page: the changes since its last ones. Independent of the socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .subscriptions import SUBSCRIPTIONS, ExecutionSubscription, Request, Subscr
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
 MAX_WAITING = 100  # errors to send, subscriptions to close
-# Share of the event loop's time for building messages, after those that are as short as a cell's.
+# Share of the event loop's time for building messages; building for SHORT_SECONDS is free.
 BUSY_SHARE = 0.25
 SHORT_SECONDS = 0.002
 
@@ -36,7 +36,7 @@ Run = Callable[[Request], Awaitable[models.ExecutionModel]]
 
 
 class Page:
-    """Marks changes, which is cheap, and sends the difference when the socket can take it."""
+    """Marks changes, which is cheap, and sends the differences when the socket can take them."""
 
     def __init__(self, manager: GroupManager, send: Send) -> None:
         self._manager = manager
@@ -47,7 +47,7 @@ class Page:
         self._submitted: list[SubmittedMessage] = []
         self._beside: set[asyncio.Task[None]] = set()  # submits, messages to ranks, subscriptions that end
         self._loads = Loads(self._wake)
-        self._taken = asyncio.Event()  # set when there is one less of these
+        self._taken = asyncio.Event()  # set when one of these tasks has ended
         self._is_closed = False
         self._has_removed = False  # groups whose subscriptions may be left
         self._changed: set[Topic] = set()
@@ -158,7 +158,7 @@ class Page:
             self._something.set()
 
     def _end_removed(self) -> None:
-        """End the subscriptions of groups that have been removed, when nothing of them is left to send."""
+        """End the subscriptions of removed groups that have nothing left to send."""
         over = [subscription for subscription in self._subscriptions.values() if subscription.is_over]
         sent = [one for one in over if one not in self._loads and self._changed.isdisjoint(one.topics)]
         for subscription in sent:
@@ -179,7 +179,7 @@ class Page:
         self._taken.set()
 
     def _wake(self) -> None:
-        """Collect at once: a user waits for it."""
+        """Collect messages at once: a user waits for one of them."""
         self._something.set()
         self._urgent.set()
 
@@ -243,7 +243,7 @@ class Page:
         submitted, self._submitted = self._submitted, []
         messages: list[ServerMessage] = [*errors, *submitted]
         self._begin_loads(changed)
-        await asyncio.sleep(0)  # most have nothing to wait for
+        await asyncio.sleep(0)  # most loads end within one turn
         seconds = 0.0
         for subscription, load in self._loads.ended():
             if self._subscriptions.get(subscription.key) is subscription:
@@ -276,7 +276,7 @@ class Page:
 
 
 def _reported(err: Exception) -> models.ErrorBody:
-    """Return the error as a page gets it; the log has the traceback of one that is our fault."""
+    """Return the error as a page gets it; the traceback of an unexpected error goes to the log."""
     if not isinstance(err, JupyterDistError):
         log.error("A message of a page failed", exc_info=err)
         err = JupyterDistError("internal", f"The server failed: {type(err).__name__}.", "See the Jupyter server's log.")

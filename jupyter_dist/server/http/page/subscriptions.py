@@ -1,4 +1,4 @@
-"""The topics that a page can follow. Each remembers what it sent and builds the next messages from the new state."""
+"""The topics that a page can follow. Each keeps the state that it sent, and builds the next messages from changes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ AWAY = ("agent_unreachable", "timed_out")  # errors of an agent that may answer 
 AGAIN_SECONDS = 3.0
 KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since", "key")
 
-Request = dict[str, Any]  # what a page sent, unchecked
+Request = dict[str, Any]  # a message of a page, unchecked
 
 
 def known_fields(request: Request) -> Request:
-    """Return the known fields of a message, to send back with an error; other fields are dropped."""
+    """Return the known fields of a message, to send them back with an error; other fields are dropped."""
     short = {name: request[name] for name in KNOWN_FIELDS if name in request}
     return {
         name: value
@@ -90,7 +90,7 @@ class Subscription:
         """Load, and return whether there may be messages: while the agent does not answer, it is asked again later.
 
         Raises:
-            JupyterDistError: it can never be loaded.
+            JupyterDistError: the subscription can never be loaded.
         """
         self.due = None
         try:
@@ -103,7 +103,7 @@ class Subscription:
         return True
 
     async def load(self) -> None:
-        """Wait for what the next messages need."""
+        """Load the data that the next messages need."""
 
     def messages(self) -> list[TopicMessage]:
         """Return the messages to send now, after `load`; the time that this takes is limited."""
@@ -127,7 +127,7 @@ class OfGroup(Subscription):
 
 
 class GroupsSubscription(Subscription):
-    """All groups, as changes: a group of many ranks has one that changes, and a page need not be sent the others."""
+    """All groups, as changes: of a group of many ranks, only the ranks that changed are sent."""
 
     topic = "groups"
 
@@ -201,7 +201,7 @@ class ExecutionSubscription(OfGroup):
         if (notices := self._group.status.notices) is not None:
             execution = {**execution, "notices": notices}
         messages: list[TopicMessage] = [*self._view_messages(snapshot)]
-        # Who reads that it has ended may leave: after its agent was reached again, the last of its output comes later.
+        # A client may leave when the cell has ended: if the agent was just reached again, its last output comes first.
         is_late = is_final(execution) and self._view.began and not self._view.ended and self._group.is_attached
         if execution != self._sent_execution and not is_late:
             self._sent_execution = execution
@@ -252,7 +252,7 @@ class LogSubscription(OfGroup):
         self._new = await self._group.log_after(self._rank, self._seq)
 
     def messages(self) -> list[TopicMessage]:
-        """Return them."""
+        """Return the records since the last message."""
         records, skipped = self._new
         if not records:
             return []
@@ -269,7 +269,7 @@ class LogSubscription(OfGroup):
 
 
 class CommsSubscription(OfGroup):
-    """The widgets of a group's ranks: first all of them, then what happens to them."""
+    """The widgets of a group's ranks: first all widgets, then their changes."""
 
     topic = "comms"
     needs_closing = True
@@ -281,11 +281,11 @@ class CommsSubscription(OfGroup):
         self.topics = (self.key,)
 
     async def load(self) -> None:
-        """Fetch all, if they are needed."""
+        """Fetch all widgets, if the page needs them."""
         await self._follower.load()
 
     def messages(self) -> list[TopicMessage]:
-        """Return what is new."""
+        """Return the news since the last message."""
         comms, news = self._follower.take()
         if comms is None and not news:
             return []
@@ -342,7 +342,7 @@ class DevicesSubscription(Subscription):
         self._reading: machine.Devices
 
     async def load(self) -> None:
-        """Read them."""
+        """Read the devices and the host."""
         self.due = time.monotonic() + DEVICES_SECONDS
         self._reading = await self._manager.devices.read(self._manager.rank_of_pid)
 

@@ -24,7 +24,7 @@ def rest_handler(operations: list[Operation]) -> type[DistHandler]:
 
 
 async def answer(handler: DistHandler, operation: Operation, arguments: dict[str, Any]) -> None:
-    """Carry an operation out, and send what it returns."""
+    """Carry an operation out, and send its result."""
     path = operation.path
     if operation.is_of_group:
         target: Any = handler.service.group(arguments.pop("group"))

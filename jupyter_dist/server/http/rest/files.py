@@ -1,4 +1,4 @@
-"""Answers that are sent as a file, at the client's pace."""
+"""Answers of REST that are files, sent as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class FileHandler(DistHandler):
     @property
     def content_security_policy(self) -> str:
         """Allow nothing."""
-        # What ranks wrote is served from our origin, so a browser must never render it as a page.
+        # Output of ranks is served from our origin, so a browser must never render it as a page.
         return "default-src 'none'; sandbox"
 
     async def stream(self, content_type: str, file: FileAnswer) -> None:

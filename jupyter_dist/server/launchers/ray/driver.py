@@ -1,10 +1,10 @@
-"""The driver of one job on Ray: reserves the nodes, starts the command on each, and writes down what happens.
+"""The driver of one job on Ray: reserves the nodes, starts the command on each, and writes the events to files.
 
     python driver.py job FOLDER        reads FOLDER/job.json, writes FOLDER/status.json and what node.sh would write
     python driver.py probe ADDRESS     prints what is free, as JSON
 
 It runs in an interpreter that has ray, which need not have this package: it imports the standard library and ray alone.
-Ray knows it as a driver, whose actors and placement group end with it, even if it is killed.
+For Ray it is a driver, whose actors and placement group end with it, even if it is killed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ANSWER_SECONDS = 2.0
 SILENT_SECONDS = 3.0  # then the head of the cluster is named
 POLL_SECONDS = 1.0
 MAX_CHARS = 600
-# Set by Ray for what it has given to an actor.
+# Variables in which Ray names the devices of an actor.
 _DEVICES = ("_VISIBLE_DEVICES", "_VISIBLE_CHIPS", "_VISIBLE_CORES", "_RT_VISIBLE_CORES")
-# Ends the command with the actor's process, and says on its output what cannot be started. The actor has threads, so
-# that it may not run Python between fork and exec.
+# Ends the command with the actor's process, and prints why the command cannot be started. The actor has threads, so
+# Python must not run between fork and exec.
 _START = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
@@ -48,14 +48,14 @@ except OSError as err:
 
 
 class NoNodesError(Exception):
-    """Why nodes cannot be had; the text is sentences."""
+    """Ray cannot provide the nodes; the text is the reason, in sentences."""
 
 
 # -- on a node --------------------------------------------------------------------------------------------------
 
 
 class Node:
-    """The actor of one node: runs the command, and hands on what it prints."""
+    """The actor of one node: runs the command, and passes its output on."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -70,8 +70,8 @@ class Node:
     ) -> str:
         """Start the command, with each secret file as a pipe that can be read once; return the host's name.
 
-        Arguments of a method go to the actor alone, while those of `__init__` are kept by Ray. The command is ended
-        when the driver has not been heard of for the lease: without its head, Ray ends no actors.
+        Ray sends arguments of a method to the actor only, but stores the arguments of `__init__`. The command is ended
+        when the driver has not called for the length of the lease: without its head, Ray ends no actors.
         """
         if self._is_stopped or self._process is not None:
             return socket.gethostname()
@@ -97,7 +97,7 @@ class Node:
         return socket.gethostname()
 
     def hear(self) -> None:
-        """Note that the driver lives."""
+        """Renew the lease, because the driver is alive."""
         self._heard = time.monotonic()
 
     def _watch(self, process: subprocess.Popen[bytes], lease_seconds: float) -> None:
@@ -107,7 +107,7 @@ class Node:
             time.sleep(min(POLL_SECONDS, lease_seconds))
 
     def follow(self, position: int) -> Iterator[bytes | int]:
-        """Yield what the command has printed from there on, and its exit code. Ends when there is a newer follower."""
+        """Yield the output of the command from `position`, and its exit code. Ends when there is a newer follower."""
         self._follower = mine = object()
         while self._follower is mine:
             for chunk in self._printed[position:]:
@@ -125,7 +125,7 @@ class Node:
         with self._reader:
             ready, _, _ = select.select([process.stdout], [], [], POLL_SECONDS)
             if not ready:
-                return process.poll() is None  # a process that it has started may keep the pipe open
+                return process.poll() is None  # a process that the command started may keep the pipe open
             chunk = os.read(process.stdout.fileno(), 65536)
             self._printed += [chunk] if chunk else []
             return bool(chunk)
@@ -164,7 +164,7 @@ class Driver:
         self._lock = threading.Lock()
 
     def say(self, state: str, text: str = "", **fields: Any) -> None:
-        """Write down the state, for this server and the next one."""
+        """Write the state to a file, for this server and the next one."""
         status = {"pid": os.getpid(), "started": _started(), "state": state, "text": text[:MAX_CHARS], **fields}
         with self._lock:
             if status == self._status:
@@ -241,7 +241,7 @@ class Driver:
             num_gpus=bundle.get("GPU", 0),
             resources=others,
             scheduling_strategy=strategy,
-            max_concurrency=8,  # a follower that was cut off ends within a second of the new one; `hear` and `stop`
+            max_concurrency=8,  # a disconnected follower ends within a second of the new one; `hear` and `stop`
         )
         return actor.remote()
 
@@ -256,7 +256,7 @@ class Driver:
             self.say("allocated", hosts=self.hosts, job_id=job_id)
 
     def _follow(self, ray: Any, node: int) -> None:
-        """Start the command on a node, and write down what it prints and its end."""
+        """Start the command on a node, and write its output and its end to files."""
         base = self.folder / f"node-{node}-0"
         env = {**self.job["env"], "JUPYTER_DIST_NODE_RANK": str(node), **self.job["runtime_env"].get("env_vars", {})}
         secrets = {name: Path(name).read_bytes() for name in self.job["files"]}
@@ -280,7 +280,7 @@ class Driver:
                 self.unreachable.add(node)
                 time.sleep(POLL_SECONDS)
                 continue
-            except Exception as err:  # whatever Ray says, the node is lost to us
+            except Exception as err:  # whatever the error of Ray, the node is lost for this job
                 message = _first_line(err)
             self.unreachable.discard(node)
             if not has_started:
@@ -290,7 +290,7 @@ class Driver:
 
 
 def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
-    """Connect to the cluster. Raises NoNodesError with what is wrong."""
+    """Connect to the cluster. Raises NoNodesError with the reason."""
     if address != "auto" and not answers(address):
         raise NoNodesError(f"There is no Ray cluster at {address}: nothing answers there.")
     try:
@@ -315,7 +315,7 @@ def living(ray: Any) -> list[dict[str, Any]]:
 
 
 def waits(bundle: dict[str, float], num_nodes: int, nodes: list[dict[str, Any]], free: dict[str, float]) -> str:
-    """Return why the nodes are not there yet: what was asked for, compared with what the cluster has."""
+    """Return why the nodes are not reserved yet: the request, compared with the free resources of the cluster."""
     able = [node for node in nodes if all(node["Resources"].get(name, 0) >= amount for name, amount in bundle.items())]
     wanted = f"{num_nodes} {'node' if num_nodes == 1 else 'nodes'} with {amounts(bundle)}{' each' * (num_nodes > 1)}"
     if len(able) < num_nodes:

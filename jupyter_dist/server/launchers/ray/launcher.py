@@ -1,7 +1,7 @@
 """Node agents on a Ray cluster: a placement group with a bundle for each node, and an actor in each (decision 24).
 
-Ray is never imported here. All that knows it is `driver.py`, a process in the interpreter of the group, which writes
-into the job's folder what happens. It outlives the server, and Ray ends its actors when it ends, however it does.
+Ray is never imported here, but only in `driver.py`, a process in the interpreter of the group, which writes the events
+into the job's folder. The driver outlives the server, and Ray ends its actors when it ends, in whatever way.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from .options import AUTO, OPTIONS, bundle
 
 DRIVER = Path(__file__).with_name("driver.py")
 FOLDER = "nodes"
-JOB = "job.json"  # what the driver reads
-STATUS = "status.json"  # what it writes
+JOB = "job.json"  # read by the driver
+STATUS = "status.json"  # written by the driver
 ACCEPT_POLL_SECONDS = 0.05
 PROBE_SECONDS = 9.0
 PROBE_KEPT_SECONDS = 20.0  # asking takes Ray a second or two of CPU time
@@ -71,7 +71,7 @@ class RayLauncher(Launcher):
         self._probed: tuple[float, Availability] | None = None
 
     async def probe(self) -> Availability:
-        """Ask the cluster what is free, if the Python of the server (or `python`) has ray."""
+        """Ask the cluster for its free resources, if the Python of the server (or `python`) has ray."""
         if self._probed is None or time.monotonic() - self._probed[0] > PROBE_KEPT_SECONDS:
             self._probed = time.monotonic(), await self._probe()
         return self._probed[1]
@@ -114,7 +114,7 @@ class RayLauncher(Launcher):
         return job
 
     async def look(self, allocations: Collection[Allocation]) -> None:
-        """Read what the drivers have written."""
+        """Read the files of the drivers."""
         for allocation in allocations:
             assert isinstance(allocation, RayJob)
             allocation.look()
@@ -134,7 +134,7 @@ class RayLauncher(Launcher):
 
 
 class RayJob(Allocation):
-    """One driver, and what it has written."""
+    """One driver, and the files that it has written."""
 
     def __init__(self, launcher: Launcher, directory: Path, files: NodeFiles, num_nodes: int) -> None:
         super().__init__(launcher, directory, files, num_nodes)
@@ -158,7 +158,7 @@ class RayJob(Allocation):
         return {"driver": [self.driver.pid, self.driver.started] if self.driver else None}
 
     def said(self) -> dict[str, Any]:
-        """Return what the driver has written last; empty, if nothing yet."""
+        """Return the last status that the driver has written; empty if there is none yet."""
         try:
             found = json.loads((self.files.folder / STATUS).read_text())
         except (OSError, ValueError):
@@ -166,13 +166,13 @@ class RayJob(Allocation):
         return found if isinstance(found, dict) else {}
 
     def look(self) -> None:
-        """Publish what is new."""
+        """Publish the news of the driver."""
         self._find_driver()
         if self.driver is None:
             if time.monotonic() - self._known_since > ABSENT_SECONDS:
                 self._end("The process that asks Ray for nodes was never started.")
             return
-        lives = self.driver.runs  # first: what it writes last is read
+        lives = self.driver.runs  # before its files: then its last status is read, too
         said = self.said()
         if said.get("state") in ("ended", "failed"):
             self._end(str(said.get("text")))
@@ -196,7 +196,7 @@ class RayJob(Allocation):
         self.look()
 
     async def end_driver(self, grace_seconds: float) -> None:
-        """End the driver; Ray ends what it has started if it has to be killed. Raises JupyterDistError `timed_out`."""
+        """End the driver; if it has to be killed, Ray ends its actors. Raises JupyterDistError `timed_out`."""
         self._find_driver()
         if self.driver is None:
             return
@@ -206,7 +206,7 @@ class RayJob(Allocation):
             raise JupyterDistError("timed_out", message, "Ray keeps its nodes reserved until it has ended.")
 
     def _find_driver(self) -> None:
-        """Find the driver of a server that was killed before it had saved which process it is."""
+        """Find the driver of a server that was killed before it had saved the process id."""
         if self.driver is None:
             said = self.said()
             with contextlib.suppress(KeyError, TypeError, ValueError):
@@ -228,7 +228,7 @@ def _event(said: Mapping[str, Any]) -> Event | None:
 
 
 def _job(wanted: Wanted, files: NodeFiles, lease: float) -> dict[str, Any]:
-    """Return what the driver reads. Variables of Ray are those of the server's machine, and nodes have their own."""
+    """Return the content of JOB, without Ray's variables: they describe the server's machine, not the nodes."""
     copies = files.copies(wanted.files)
     return {
         "name": f"jupyter-dist-{wanted.name}-{wanted.group_id}",

@@ -1,4 +1,4 @@
-"""What users can ask Ray for, and the bundle of each node that asks for it."""
+"""The options of Ray, and the bundle of each node for them."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ OPTIONS = (
 
 
 def bundle(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return what Ray reserves on each node."""
+    """Return the bundle of resources that Ray reserves on each node."""
     asked = {"CPU": options.get("cpus_per_node", 1), "GPU": options.get("gpus_per_node", 0)}
     return {name: amount for name, amount in {**asked, **options.get("resources", {})}.items() if amount}

@@ -1,4 +1,4 @@
-"""One job or step of Slurm: what squeue's lines about it mean for its group."""
+"""One job or step of Slurm, and the meaning of its lines of squeue for its group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jupyter_dist.server.launchers.tools import Detached
 from . import words
 from .queue import Job
 
-MISSES = 3  # how often squeue must leave a job out before it is taken to be over
+MISSES = 3  # how often squeue must leave a job out before the job counts as over
 ETA_CHANGE_SECONDS = 60.0  # the estimate moves with each look
 SHORTENED_SECONDS = 30.0
 MAX_LOG_BYTES = 1000
@@ -48,18 +48,18 @@ class SlurmJob(Allocation):
         return {"name": self.name, "job_id": self.job_id, "srun": srun}
 
     async def cancel(self, grace_seconds: float) -> None:
-        """Have Slurm end it."""
+        """Have Slurm end the job or step."""
         if not self.has_ended:
             await self.launcher.cancel(self, grace_seconds)
 
     def find(self, jobs: Mapping[str, Job]) -> Job | None:
-        """Return its line; by its name, if the server was killed before sbatch had answered."""
+        """Return the job's line; found by name if the server was killed before sbatch had answered."""
         if self.job_id is None:
             self.job_id = next((job.job_id for job in jobs.values() if job.name == self.name), None)
         return jobs.get(self.job_id or "")
 
     def update(self, job: Job | None, hosts: tuple[str, ...], now: float, warn_seconds: float) -> None:
-        """Publish what is new since the last time."""
+        """Publish the job's changes since the last call."""
         self._misses = 0 if job else self._misses + 1
         if self.srun is not None and not self.srun.runs:
             is_job_over = job is not None and job.state not in words.RUNNING | words.QUEUED
@@ -70,7 +70,7 @@ class SlurmJob(Allocation):
         elif job.state in words.QUEUED:
             self._queued(job)
         elif job.state == "COMPLETING":
-            pass  # what it was before is known, and what comes after it will be
+            pass  # the state before it is published already, and the state after it will be
         elif job.state in words.RUNNING:
             self._runs(job, hosts, now, warn_seconds)
         else:
@@ -105,7 +105,7 @@ class SlurmJob(Allocation):
     def _end(self, state: str) -> None:
         self.files.read()
         self.publish_node_events()
-        if state == "FAILED" and self.files.num_ended == self.num_nodes:  # an agent's code is that of the job
+        if state == "FAILED" and self.files.num_ended == self.num_nodes:  # an agent's exit code failed the job
             state = "COMPLETED"
         why = words.ended(state)
         if self.is_cancelled:

@@ -37,7 +37,7 @@ CONFIRM_POLL_SECONDS = 0.2
 SCRIPT_NAME = "job.sh"
 OWN_FOLDER = ".jupyter_dist"
 
-# One task on each node. What srun inherits from sbatch differs between versions, so it is named here.
+# One task on each node. Versions differ in the options that srun inherits from sbatch, so they are given here.
 JOB_SCRIPT = """\
 #!/bin/sh
 exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
@@ -65,7 +65,7 @@ class SlurmLauncher(Launcher):
         super().__init__(**kwargs)
         self._hosts: dict[str, tuple[str, ...]] = {}
 
-    # -- what can be had --------------------------------------------------------------------------------------
+    # -- partitions and options -------------------------------------------------------------------------------
 
     async def probe(self) -> Availability:
         """Ask sinfo for the partitions."""
@@ -133,7 +133,7 @@ class SlurmLauncher(Launcher):
         return job
 
     async def look(self, allocations: Collection[Allocation]) -> None:
-        """Ask squeue once for all of them."""
+        """Ask squeue once for all jobs."""
         try:
             jobs = await self.queue()
         except ToolError as err:
@@ -147,7 +147,7 @@ class SlurmLauncher(Launcher):
             allocation.update(found, hosts, time.time(), self.warn_seconds)
 
     async def queue(self) -> dict[str, Job]:
-        """Return this user's jobs by id, also those that ended a short time ago. Raises ToolError."""
+        """Return this user's jobs by id, also recently ended ones. Raises ToolError."""
         said = await self._tool("squeue", "-h", "-t", "all", "-u", str(os.getuid()), "-o", QUEUE_FORMAT)
         if said.code != 0:
             raise ToolError(said.problem)
@@ -204,11 +204,11 @@ class SlurmLauncher(Launcher):
             raise launcher_failed(f"The nodes cannot be started: {err}") from err
 
     async def _scancel(self, job: SlurmJob) -> bool:
-        """Tell Slurm to end a job or a step; return whether it has understood."""
+        """Call scancel for a job or a step; return whether it succeeded."""
         which = [job.job_id] if job.job_id else [f"--name={job.name}", f"--user={os.getuid()}"]
         if job.srun is not None:
             which = await self._steps(job)
-            if not which:  # not yet, or not any more: srun tells
+            if not which:  # the step has not begun, or has ended: srun shows which
                 job.srun.signal(signal.SIGTERM)
                 return not job.srun.runs
         return (await self._tool("scancel", *which)).code == 0
@@ -267,9 +267,9 @@ class SlurmLauncher(Launcher):
 
 
 def _check_place(folder: Path) -> None:
-    """Raise JupyterDistError `launcher_failed` if others could put another script in the place of the job's.
+    """Raise JupyterDistError `launcher_failed` if other users could replace the script of the job.
 
-    The job waits, possibly for hours, and then runs as this user what it finds there.
+    The job waits, possibly for hours, and then runs the script as this user.
     """
     own = Path.home() / OWN_FOLDER
     if folder.parent == own and own.is_dir() and not own.is_symlink():
@@ -285,7 +285,7 @@ def _check_place(folder: Path) -> None:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what Slurm has set for the job that the server itself runs in."""
+    """Return the environment without the variables that Slurm sets for the job that the server itself runs in."""
     found = {name: value for name, value in env.items() if not name.startswith("SLURM_")}
     if config := os.environ.get("SLURM_CONF"):
         found["SLURM_CONF"] = config

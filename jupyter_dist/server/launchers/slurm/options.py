@@ -1,4 +1,4 @@
-"""What users can ask Slurm for, and the arguments of sbatch and srun that ask for it."""
+"""The options of Slurm, and the arguments of sbatch and srun for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from jupyter_dist.server.launchers.options import Option, matches
 
-# We set these, or they would change what is started; getopt also takes each of their beginnings.
+# We set these options, or they would change the command; getopt also accepts unambiguous beginnings of each.
 OURS = frozenset(
     """
     array bcast chdir clusters command-file error export export-file get-user-env help input job-name jobid

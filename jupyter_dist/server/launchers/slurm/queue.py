@@ -1,4 +1,4 @@
-"""What squeue and sinfo print, and what it means. Pure."""
+"""Reads the output of squeue and sinfo. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# The reason comes last, because only it may contain the separator.
+# The reason is last, because only this field may contain the separator.
 QUEUE_FORMAT = "%i|%T|%e|%S|%D|%N|%j|%r"
 INFO_FORMAT = "%P|%a|%D|%T|%G|%c|%m|%l"
 TIME_ENV = {"SLURM_TIME_FORMAT": "%s"}  # seconds since 1970, whatever the time zone
@@ -43,7 +43,7 @@ class Partition:
 
 
 def parse_queue(text: str) -> dict[str, Job]:
-    """Return the jobs by id; lines that are not as asked for are left out."""
+    """Return the jobs by id, without lines of another format."""
     jobs = (_job(line.split("|", 7)) for line in text.splitlines() if line.count("|") >= 7)
     return {job.job_id: job for job in jobs}
 
@@ -60,7 +60,7 @@ def parse_info(text: str) -> list[Partition]:
 
 
 def describe(partitions: Iterable[Partition]) -> str:
-    """Return what is free, as a sentence for each partition."""
+    """Return the free nodes, as a sentence for each partition."""
     return " ".join(_described(partition) for partition in partitions)
 
 

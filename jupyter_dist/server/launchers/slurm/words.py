@@ -1,4 +1,4 @@
-"""What Slurm's states and reasons mean, in words."""
+"""Sentences for the states and reasons of Slurm."""
 
 from __future__ import annotations
 
