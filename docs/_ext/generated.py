@@ -19,7 +19,7 @@ from sphinx.util.nodes import make_refnode
 
 from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
-from jupyter_dist.cli.commands.machine.mcp import Mcp
+from jupyter_dist.cli.commands.machine.mcp import McpCommand
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.extension import OURS
 from jupyter_dist.protocol import machine, models, requests
@@ -86,7 +86,7 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
 
 def traits() -> Lines:
     """Settings of the server extension and of the command line."""
-    for cls in (DistApp, Command, Mcp):
+    for cls in (DistApp, Command, McpCommand):
         own = [trait for name, trait in cls.class_own_traits(config=True).items()]
         yield from table(
             ("trait", "type", "default", "meaning"),

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.agent.group.cells.execution import Execution
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
@@ -61,7 +61,7 @@ class Agent:
     """Owns one group directory, from the first connection to the last process."""
 
     def __init__(self, directory: Path, make_handlers: Callable[[Agent], dict[str, RequestHandler]]) -> None:
-        self.group: Group | None = None
+        self.group: AgentGroup | None = None
         self.lease_seconds = UNCLAIMED_LEASE_SECONDS
         self._directory = directory
         self._environment: models.GroupEnvironment = {}
@@ -75,7 +75,7 @@ class Agent:
         self._starts: GroupStarts | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
-        self._progress: dict[str, Execution] = {}  # executions on many ranks, of which some have ended their part
+        self._progress: dict[str, AgentExecution] = {}  # executions on many ranks, of which some have ended their part
         # Samples are not read while no server is connected.
         self._link = ServerLink(directory / "agent.sock", make_handlers(self), on_left=lambda: self.watch(0))
 
@@ -97,7 +97,7 @@ class Agent:
 
     # -- for requests -------------------------------------------------------------------------------
 
-    def need_group(self) -> Group:
+    def need_group(self) -> AgentGroup:
         """Return the group. Raises JupyterDistError while this agent is only warm."""
         if self.group is None:
             raise bad_request("This agent has no group yet.")
@@ -116,7 +116,7 @@ class Agent:
         check_open_files(spec.world_size)
         free_port()
         try:
-            self.group = Group(
+            self.group = AgentGroup(
                 spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed
             )
             self.group.comms.on_news = self._comms_changed
@@ -138,7 +138,7 @@ class Agent:
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
-    def _open_to_nodes(self, spec: GroupSpec, group: Group) -> Nodes:
+    def _open_to_nodes(self, spec: GroupSpec, group: AgentGroup) -> Nodes:
         from jupyter_dist.agent.nodes.head import Nodes  # noqa: PLC0415 - one machine needs none of it
 
         return Nodes(spec, self._directory, self._process_exited, group)
@@ -224,7 +224,7 @@ class Agent:
         for execution in progress.values():
             self._tell_execution(execution)
 
-    def _execution_changed(self, execution: Execution) -> None:
+    def _execution_changed(self, execution: AgentExecution) -> None:
         # Queued cells are part of the group's status, and no rank reports them. Whoever waits for the end of a cell may
         # look at its group next: the idle ranks are told before it.
         if execution.is_final:
@@ -241,17 +241,17 @@ class Agent:
             self._tell_execution(execution)
 
     @staticmethod
-    def _is_progress(execution: Execution) -> bool:
+    def _is_progress(execution: AgentExecution) -> bool:
         """Whether one of many ranks has ended its part: told together with others."""
         return execution.state == "running" and 0 < execution.num_running < len(execution.spec.ranks) > MANY_RANKS
 
-    def _tell_execution(self, execution: Execution) -> None:
+    def _tell_execution(self, execution: AgentExecution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731
         # Queued and running can be sent at any time.
         after = self._after_output(execution) if execution.is_final else AT_ANY_TIME
         self._link.push(execution.id, "execution", make, after=after, at_once=execution.is_final)
 
-    def _after_output(self, ended: Execution) -> After:
+    def _after_output(self, ended: AgentExecution) -> After:
         """Return when an end is sent: after the cell's output, unless that is behind a flood and can be read later."""
         journal = self.need_group().journal
         num_bytes = 0 if ended.begin_seq is None else journal.take_output_bytes(ended.id)  # nothing, if it never began
@@ -290,7 +290,7 @@ class Agent:
             if not self._link.is_connected and idle_seconds > self.lease_seconds:
                 self.stop()
 
-    async def _keep_folder(self, group: Group) -> None:
+    async def _keep_folder(self, group: AgentGroup) -> None:
         """Make the folder again if it was removed, as by a cleaner of old files: no server would find the group."""
         try:
             os.stat(self._directory / "agent.sock")

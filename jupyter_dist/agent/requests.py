@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.agent.group.cells.dispatch import dead_error
-from jupyter_dist.agent.group.cells.execution import Execution
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
@@ -126,7 +126,7 @@ class Requests:
     async def _execute(self, header: Header, payload: bytes) -> Answer:
         group = self._agent.need_group()
         group.check_takes_cells()
-        execution = Execution(ExecutionSpec.from_dict(header["execution"]), payload)
+        execution = AgentExecution(ExecutionSpec.from_dict(header["execution"]), payload)
         return answer(execution=group.dispatcher.submit(execution).model())
 
     async def _extend(self, header: Header, _: bytes) -> Answer:
@@ -263,7 +263,7 @@ class Requests:
         return answer()
 
 
-def _send_comm(group: Group, number: int, kind: str, payload: bytes) -> bool:
+def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> bool:
     """Pass a message of a page to a widget's code; return whether it waits for the end of a cell.
 
     Raises:
@@ -287,14 +287,14 @@ def _send_comm(group: Group, number: int, kind: str, payload: bytes) -> bool:
     return rank.execution_id is not None
 
 
-async def _code_of(group: Group, execution: Execution) -> bytes:
+async def _code_of(group: AgentGroup, execution: AgentExecution) -> bytes:
     """Return the code, of one that began from its `begin` record; empty if that part of the journal was dropped."""
     if execution.code is not None or execution.begin_seq is None:
         return execution.code or b""
     return await asyncio.to_thread(_begun_code, group.journal.directory, execution)
 
 
-def _begun_code(directory: Path, execution: Execution) -> bytes:
+def _begun_code(directory: Path, execution: AgentExecution) -> bytes:
     assert execution.begin_seq is not None
     records = execution_records(directory, execution.id, execution.begin_seq, execution.begin_seq)
     return next((record.payload for record in records), b"")

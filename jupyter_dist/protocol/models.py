@@ -40,7 +40,7 @@ class ErrorAnswer(TypedDict):
 # -- groups and ranks -----------------------------------------------------------------------------------
 
 
-class Accelerator(TypedDict):
+class AcceleratorModel(TypedDict):
     """An accelerator that an environment's torch was built for."""
 
     name: Annotated[str, Field("The name in start requests and devices.")]
@@ -59,7 +59,7 @@ class EnvironmentModel(TypedDict):
     python_version: str | None
     torch_version: str | None
     ipython_version: str | None
-    accelerators: list[Accelerator]
+    accelerators: list[AcceleratorModel]
     problem: Annotated[str | None, Field("Null, or a sentence on why no group can be started in it.")]
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.agent.group.cells.execution import Execution
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
@@ -26,10 +26,10 @@ class Ranks:
 
     def __init__(self, folder: Path) -> None:
         spec = GroupSpec("g-1", "g", WORLD_SIZE, "cpu", "gloo", str(folder))
-        self.group = Group(spec, folder, lambda: None, lambda: None, lambda _: None)
+        self.group = AgentGroup(spec, folder, lambda: None, lambda: None, lambda _: None)
         self.group.prepare()
         self._join()
-        self.sent: list[Execution] = []
+        self.sent: list[AgentExecution] = []
         self.began: list[str] = []
 
     def _join(self) -> None:
@@ -37,7 +37,7 @@ class Ranks:
             rank.set_state("idle")
         self.group.formed()
 
-    def unfinished(self) -> list[Execution]:
+    def unfinished(self) -> list[AgentExecution]:
         return [execution for execution in self.sent if not execution.is_final]
 
     def busy(self):
@@ -55,7 +55,7 @@ class Ranks:
             after=after,
         )
         try:
-            self.sent.append(self.group.dispatcher.submit(Execution(spec, b"1")))
+            self.sent.append(self.group.dispatcher.submit(AgentExecution(spec, b"1")))
         except JupyterDistError as err:
             assert err.code == "rank_dead"  # noqa: PT017
 
@@ -81,7 +81,7 @@ class Ranks:
             self.group.renew_dead(self.group.stores.new())
             self._join()
 
-    def _running(self) -> list[Execution]:
+    def _running(self) -> list[AgentExecution]:
         return self.group.dispatcher.queue.in_state("running")
 
     # -- what must be so --------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ class Ranks:
                 assert later.queued_at >= one.ended_at, f"{later.id} has run behind {one.id}"
 
 
-def _same_notebook(one: Execution, later: Execution) -> bool:
+def _same_notebook(one: AgentExecution, later: AgentExecution) -> bool:
     return one.spec.notebook == later.spec.notebook
 
 
-def _cancelled(one: Execution) -> bool:
+def _cancelled(one: AgentExecution) -> bool:
     return one.error is not None and one.error.code == "cancelled"
 
 

@@ -7,7 +7,7 @@ import signal
 from contextlib import closing
 
 from jupyter_dist.agent.agent import Agent
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
@@ -21,7 +21,7 @@ SURVIVOR_DIED = Ending(None, signal.SIGTERM)
 class Starter:
     """Starts no process. The rank is idle, and at once a survivor dies, before anything else of the agent runs."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: AgentGroup) -> None:
         self._group = group
 
     async def prepare(self, _): ...
@@ -42,7 +42,7 @@ async def test_a_survivor_that_dies_when_a_replacement_is_ready_costs_no_healthy
 
     monkeypatch.setattr(ProcessHandle, "kill", kill)
     agent = Agent(tmp_path, handlers_of)
-    group = agent.group = Group(
+    group = agent.group = AgentGroup(
         GroupSpec("g-1", "g", 2, "cpu", "gloo", str(tmp_path)),
         tmp_path,
         lambda: None,

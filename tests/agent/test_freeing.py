@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jupyter_dist.agent.group.cells.execution import Execution
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.watch.freeing import AGAIN_SECONDS, Freeing
 from jupyter_dist.protocol.specs import ExecutionSpec
 
@@ -49,7 +49,7 @@ class Group:
 
 
 def running(name, ranks):
-    execution = Execution(ExecutionSpec(execution_id=name, ranks=ranks), b"dist.all_reduce(x)")
+    execution = AgentExecution(ExecutionSpec(execution_id=name, ranks=ranks), b"dist.all_reduce(x)")
     execution.start(1)
     return execution
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.agent.group.cells.execution import Execution
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.process_group import ProcessGroup, Revived
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -62,7 +62,7 @@ def test_the_docs_draw_the_same_table(life):
 
 
 def test_an_execution_never_leaves_its_end():
-    execution = Execution(ExecutionSpec(execution_id="e", ranks=[0]), b"")
+    execution = AgentExecution(ExecutionSpec(execution_id="e", ranks=[0]), b"")
     execution.finish("aborted", JupyterDistError("cancelled", "Cancelled."))
     for step in (lambda: execution.start(1), lambda: execution.finish("lost")):
         with pytest.raises(IllegalTransitionError):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_dist.agent.group.cells.execution import Execution
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.agent.watch import hangs
 from jupyter_dist.agent.watch.look import finite, look_at
@@ -62,7 +62,7 @@ def group_of(ranks_of_cells, queued=()):
     queue = ExecutionQueue()
     for number, ranks in enumerate([*ranks_of_cells, *queued], start=1):
         spec = ExecutionSpec(execution_id=f"e-{number}", ranks=tuple.__new__(CountedRanks, ranks))
-        execution = Execution(spec, b"")
+        execution = AgentExecution(spec, b"")
         if number <= len(ranks_of_cells):
             execution.start(number)
             execution.finish()

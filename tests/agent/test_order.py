@@ -10,8 +10,8 @@ import pytest
 from waits import until
 
 from jupyter_dist.agent.agent import MANY_RANKS, MAX_OVERTAKEN_BYTES, OVERTAKE_SECONDS, Agent
-from jupyter_dist.agent.group.cells.execution import Execution
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.requests import handlers_of
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
@@ -46,7 +46,7 @@ def agent_of(folder, world_size):
     """An agent whose ranks are idle, and have no processes."""
     agent = Agent(folder, handlers_of)
     spec = GroupSpec("g-1", "g", world_size, "cpu", "gloo", str(folder))
-    agent.group = Group(spec, folder, lambda: None, agent._group_changed, agent._execution_changed)
+    agent.group = AgentGroup(spec, folder, lambda: None, agent._group_changed, agent._execution_changed)
     agent.group.prepare()
     for rank in agent.group.ranks:
         rank.set_state("idle")
@@ -56,7 +56,7 @@ def agent_of(folder, world_size):
 
 def submit(agent, execution_id):
     spec = ExecutionSpec(execution_id=execution_id, ranks=list(range(agent.group.spec.world_size)))
-    return agent.group.dispatcher.submit(Execution(spec, b"1"))
+    return agent.group.dispatcher.submit(AgentExecution(spec, b"1"))
 
 
 def latest_at(agent, execution_id):

@@ -1,13 +1,13 @@
 import pytest
 
-from jupyter_dist.agent.group.cells.execution import Execution
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec
 
 
 def cell(name, ranks, notebook="a.ipynb"):
-    return Execution(ExecutionSpec(execution_id=name, ranks=list(ranks), notebook=notebook), b"")
+    return AgentExecution(ExecutionSpec(execution_id=name, ranks=list(ranks), notebook=notebook), b"")
 
 
 def names(executions):
@@ -43,7 +43,7 @@ def test_order_holds_on_every_shared_rank(queue):
 def test_a_failure_aborts_what_waits_in_the_same_notebook_only(queue):
     add(queue, cell("a", [0]), cell("b", [0]), cell("c", [0], notebook="other.ipynb"), cell("d", [0]))
     after = ExecutionSpec(execution_id="e", ranks=[1], notebook="other.ipynb", after="b")
-    add(queue, Execution(after, b""))
+    add(queue, AgentExecution(after, b""))
     queue.get("a").start(1)
     queue.get("a").finish("lost")
     stopped = []
@@ -56,7 +56,7 @@ def test_a_failure_aborts_what_waits_in_the_same_notebook_only(queue):
 
 def test_only_a_failed_cell_that_is_named_keeps_a_new_one_from_running(queue):
     add(queue, cell("a", [0]))
-    named = Execution(ExecutionSpec(execution_id="b", ranks=[0], notebook="a.ipynb", after="a"), b"")
+    named = AgentExecution(ExecutionSpec(execution_id="b", ranks=[0], notebook="a.ipynb", after="a"), b"")
     assert queue.forbids(named) is None
     queue.get("a").start(1)
     queue.get("a").finish("lost")
@@ -120,7 +120,7 @@ def test_what_must_come_after_a_cell_waits_for_all_of_it(queue):
     spec = ExecutionSpec(execution_id="b", ranks=[0], notebook="other.ipynb", after="a")
     queue.get("a").start(5)
     queue.get("a").ranks_ended([0], "ok", [0.1])
-    add(queue, Execution(spec, b""))
+    add(queue, AgentExecution(spec, b""))
     assert names(queue.startable()) == ""
     assert names(queue.name_waits()) == "b"
     assert queue.get("b").model()["waits_for"] == "Waits for rank 0: cell [5] of a.ipynb"

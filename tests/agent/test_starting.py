@@ -10,7 +10,7 @@ import socket
 import pytest
 from waits import PATIENCE, until_async
 
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes import ending
 from jupyter_dist.agent.processes.death import Ending
@@ -55,7 +55,7 @@ class Channels:
 @contextlib.asynccontextmanager
 async def a_group(tmp_path, channels):
     spec = GroupSpec(group_id="g-1", name="g", world_size=2, accelerator="cpu", backend="gloo", cwd=str(tmp_path))
-    group = Group(spec, tmp_path, lambda: None, lambda: None, lambda _: None)
+    group = AgentGroup(spec, tmp_path, lambda: None, lambda: None, lambda _: None)
     group.prepare()
     with channels.held:
         try:
@@ -88,7 +88,7 @@ class EndsAtOnce(Channels):
 
     def __init__(self) -> None:
         super().__init__()
-        self.group: Group
+        self.group: AgentGroup
 
     async def start(self, spec, fds):
         handle = await super().start(spec, fds)

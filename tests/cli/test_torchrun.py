@@ -10,7 +10,7 @@ import pytest
 from waits import PATIENCE
 
 from jupyter_dist.cli import torchrun
-from jupyter_dist.cli.commands.cells import Run
+from jupyter_dist.cli.commands.cells import RunCommand
 from jupyter_dist.client import JupyterDistError
 
 PRINT_ENVIRONMENT = "import json, os\nprint('\\n' + json.dumps(dict(os.environ)), flush=True)\n"
@@ -93,7 +93,7 @@ def test_what_makes_no_sense_for_a_group_is_refused_with_a_sentence():
         (["--redirects", "0:1,2"], "--redirects cannot be '0:1,2'."),
         (["--local-ranks-filter", "all"], "--local-ranks-filter cannot be 'all'."),
     ):
-        chosen = Run().parser().parse_args([*options, "x.py"])
+        chosen = RunCommand().parser().parse_args([*options, "x.py"])
         with pytest.raises(JupyterDistError, match=re.escape(sentence)):
             used(chosen)
 

@@ -26,7 +26,7 @@ from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
 from .cells.dispatch import Dispatcher
-from .cells.execution import Execution
+from .cells.execution import AgentExecution
 from .comms import Comms
 from .conditions import conditions
 from .process_group import ProcessGroup, Todo
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 STARTS_AT_ONCE = 16
 
 
-class Group:
+class AgentGroup:
     """The ranks of one GroupSpec, and the cells that go to them."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Group:
         directory: Path,
         on_records: Callable[[], None],
         on_group: Callable[[], None],
-        on_execution: Callable[[Execution], None],
+        on_execution: Callable[[AgentExecution], None],
     ) -> None:
         self.spec = spec
         self.journal = JournalWriter(

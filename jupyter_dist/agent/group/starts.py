@@ -15,7 +15,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.tasks import start_task
 
-from .group import Group
+from .group import AgentGroup
 from .rejoin import rejoin_with
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class GroupStarts:
     """
 
     def __init__(
-        self, group: Group, starter: RankStarter, on_first_start_failed: Callable[[JupyterDistError], None]
+        self, group: AgentGroup, starter: RankStarter, on_first_start_failed: Callable[[JupyterDistError], None]
     ) -> None:
         self.starter = starter
         self.work: asyncio.Task[None] | None = None  # the start, restart or replacement under way, or the last one

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from jupyter_dist.agent.group.cells.execution import Execution
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 
@@ -32,19 +32,19 @@ class Interruptible(Protocol):
         """Return how long ago its cell was interrupted; 0 if it was not."""
 
 
-def cannot_end(execution: Execution) -> bool:
+def cannot_end(execution: AgentExecution) -> bool:
     """Whether its ranks wait for what never comes."""
     return execution.verdict is not None and execution.verdict["kind"] == "cannot_end"
 
 
-def was_interrupted(execution: Execution, ranks: Iterable[Interruptible]) -> bool:
+def was_interrupted(execution: AgentExecution, ranks: Iterable[Interruptible]) -> bool:
     """Whether some rank of a running execution was interrupted, and may have ended its part by it."""
     ended = any(status == "interrupted" for status, _ in execution.statuses.values())
     running = set(execution.running_ranks)
     return ended or any(rank.rank in running and rank.interrupted_seconds > 0 for rank in ranks)
 
 
-def must_free(execution: Execution, asked: Collection[Interruptible]) -> bool:
+def must_free(execution: AgentExecution, asked: Collection[Interruptible]) -> bool:
     """Whether an interrupt of these ranks ends the collectives of an execution; call it before they are interrupted."""
     running = set(execution.running_ranks)
     of_it = [rank for rank in asked if rank.rank in running]
@@ -54,7 +54,7 @@ def must_free(execution: Execution, asked: Collection[Interruptible]) -> bool:
 class Freeing:
     """Interrupts ranks of a group, and ends their collectives on devices when that is right."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: AgentGroup) -> None:
         self._group = group
         self._has_devices = ACCELERATORS[group.spec.accelerator].has_devices
 
@@ -67,17 +67,17 @@ class Freeing:
                 rank.interrupt()
         self._free(freed)
 
-    def judged(self, execution: Execution) -> None:
+    def judged(self, execution: AgentExecution) -> None:
         """Handle a new verdict: an interrupt that left others waiting, as one of some ranks does, ends that."""
         if self._has_devices and cannot_end(execution) and was_interrupted(execution, self._group.ranks):
             self._free([execution])
 
-    def _free(self, executions: Iterable[Execution]) -> None:
+    def _free(self, executions: Iterable[AgentExecution]) -> None:
         for execution in executions:
             running = set(execution.running_ranks)
             for rank in self._group.ranks:
                 if rank.rank in running and rank.execution_id == execution.id:
                     rank.interrupt(frees=True)
 
-    def _running(self) -> list[Execution]:
+    def _running(self) -> list[AgentExecution]:
         return self._group.dispatcher.queue.in_state("running")

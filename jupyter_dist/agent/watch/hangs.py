@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jupyter_dist.agent.group.cells.execution import Execution
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.ranks import RankSet, expand_ranks
 from jupyter_dist.transport.tasks import start_task
@@ -35,7 +35,7 @@ CONFIRM_SECONDS = 0.7
 class HangWatch:
     """Watches the cells of a group, from `changed` on, while any runs."""
 
-    def __init__(self, group: Group, on_change: Callable[[Execution], None]) -> None:
+    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None]) -> None:
         self._group = group
         self._on_change = on_change
         self.freeing = Freeing(group)
@@ -45,7 +45,7 @@ class HangWatch:
         self._stillness = Stillness()
         self.last_look: tuple[float, Facts] | None = None  # when it was, and what it saw
 
-    def changed(self, execution: Execution) -> None:
+    def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
         if execution.state == "running":
             # A rank that has ended its part late may be the last that could help.
@@ -115,11 +115,11 @@ class HangWatch:
                 self._on_change(execution)
                 self.freeing.judged(execution)
 
-    def _running(self) -> list[Execution]:
+    def _running(self) -> list[AgentExecution]:
         return self._group.dispatcher.queue.in_state("running")
 
 
-def _could_join(execution: Execution, verdict: models.Verdict) -> str | None:
+def _could_join(execution: AgentExecution, verdict: models.Verdict) -> str | None:
     """Return the ranks that are waited for if the cell was sent to none of them: run there, too, it may end."""
     needed = RankSet(rank for part in verdict["needed"] for rank in expand_ranks(part["ranks"]))
     is_missing = (verdict["kind"], verdict["reason"]) == ("cannot_end", "missing") and execution.spec.call is None

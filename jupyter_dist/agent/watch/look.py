@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -42,14 +42,14 @@ def finite(value: object) -> float | None:
     return cast("float", value) if is_number else None
 
 
-async def look_at(group: Group) -> Facts:
+async def look_at(group: AgentGroup) -> Facts:
     """Return what each rank does now; `unknown` for one that does not answer."""
     asked = await _ask_all(group)
     cells = _cells(group, asked)
     return {rank.rank: _fact(cells, rank, answer) for rank, answer in asked}
 
 
-async def stacks_of(group: Group) -> list[models.RankStack]:
+async def stacks_of(group: AgentGroup) -> list[models.RankStack]:
     """Return the Python stacks of all ranks' main threads; ranks with equal ones share an entry."""
     found: dict[str, tuple[models.RankStack, list[int]]] = {}
     asked = await _ask_all(group)
@@ -60,7 +60,7 @@ async def stacks_of(group: Group) -> list[models.RankStack]:
     return [{**stack, "ranks": format_ranks(ranks)} for stack, ranks in found.values()]
 
 
-async def _ask_all(group: Group) -> list[tuple[RankProcess, Asked]]:
+async def _ask_all(group: AgentGroup) -> list[tuple[RankProcess, Asked]]:
     ranks = list(group.ranks)
     return list(zip(ranks, await asyncio.gather(*map(_ask, ranks)), strict=True))
 
@@ -106,7 +106,7 @@ class _Cells(NamedTuple):
     queued: frozenset[int]  # ranks for which a cell is queued that waits for no cell that hangs
 
 
-def _cells(group: Group, asked: Iterable[tuple[RankProcess, Asked]]) -> _Cells:
+def _cells(group: AgentGroup, asked: Iterable[tuple[RankProcess, Asked]]) -> _Cells:
     idle = {rank.rank for rank, (execution_id, _) in asked if execution_id is None}
     queue = group.dispatcher.queue
     queued = frozenset[int]().union(*(execution.spec.ranks for execution in queue.startable()))

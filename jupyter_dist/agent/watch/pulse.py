@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Awaitable
 
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -40,7 +40,7 @@ _COMPILER_FILES = (
 class Pulse:
     """Pings the ranks of a group, from `start` until `stop`."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: AgentGroup) -> None:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._checks: set[asyncio.Task[None]] = set()

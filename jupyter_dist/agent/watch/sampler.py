@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.protocol.accelerators import ACCELERATORS
@@ -37,7 +37,7 @@ class Sampler:
     """
 
     def __init__(
-        self, group: Group, on_sample: Callable[[machine.MemorySample], None], last_look: Callable[[], Look | None]
+        self, group: AgentGroup, on_sample: Callable[[machine.MemorySample], None], last_look: Callable[[], Look | None]
     ) -> None:
         self._group = group
         self._on_sample = on_sample

@@ -16,7 +16,7 @@ from .cells import CellCommand, add_cell_arguments
 ENDS = ("unknown_group", "server_gone")
 
 
-class Attach(CellCommand):
+class AttachCommand(CellCommand):
     """A prompt that runs cells on a group's ranks. Ctrl-C interrupts the ranks, Ctrl-D detaches."""
 
     needs_groups = True

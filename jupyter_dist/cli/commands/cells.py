@@ -69,7 +69,7 @@ def ask_terminal(question: InputPromptInfo) -> str | None:
     return ask_user(InputPromptInfo({**question.model, "prompt": for_terminal(question.prompt)}))
 
 
-class Exec(CellCommand):
+class ExecCommand(CellCommand):
     """Run code on a group's ranks and print its output."""
 
     needs_groups = True
@@ -86,7 +86,7 @@ class Exec(CellCommand):
         return self.run_cell(self.client.attach(self.options.group), code)
 
 
-class Run(CellCommand):
+class RunCommand(CellCommand):
     """Run a script on a new group, like torchrun, or on a running one."""
 
     starts_group = True

@@ -24,7 +24,7 @@ def start_fields(options: argparse.Namespace) -> dict[str, Any]:
     return fields | {name: value for name, value in given.items() if value}
 
 
-class Start(Command):
+class StartCommand(Command):
     """Start a group."""
 
     starts_group = True
@@ -47,7 +47,7 @@ class Start(Command):
         return 0
 
 
-class List(Command):
+class ListCommand(Command):
     """List all groups, and what ends each of them."""
 
     needs_groups = True
@@ -70,7 +70,7 @@ class List(Command):
         return 0
 
 
-class Status(Command):
+class StatusCommand(Command):
     """Show a group's ranks: state, process, device, memory."""
 
     needs_groups = True
@@ -87,7 +87,7 @@ class Status(Command):
         return 0
 
 
-class SamplesOf(Command):
+class SamplesCommand(Command):
     """Show the memory and processor of each rank in the last hour, as far as a page followed them; with --json all."""
 
     needs_groups = True
@@ -104,7 +104,7 @@ class SamplesOf(Command):
         return 0
 
 
-class Stop(Command):
+class StopCommand(Command):
     """End a group and all of its processes."""
 
     needs_groups = True

@@ -14,8 +14,8 @@ MAX_KEPT = 50  # executions; the displays of older ones stay as they are in this
 Show = Callable[[Result], None]
 
 
-class Execution(Protocol):
-    """What is asked after its end."""
+class Peekable(Protocol):
+    """An execution whose result can be read after its end."""
 
     def peek(self) -> Result:
         """Return the result so far."""
@@ -25,9 +25,9 @@ class Changing:
     """The executions of a kernel whose displays may be updated."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Execution, Show, list[ViewItem]]] = {}
+        self._kept: dict[str, tuple[Peekable, Show, list[ViewItem]]] = {}
 
-    def keep(self, execution: Execution, result: Result, show: Show) -> None:
+    def keep(self, execution: Peekable, result: Result, show: Show) -> None:
         """Remember an execution that has ended, if it has such displays."""
         if any(map(_may_change, result.folded)):
             self._kept[result.id] = execution, show, result.folded

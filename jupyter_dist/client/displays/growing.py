@@ -25,18 +25,18 @@ class Entry(NamedTuple):
     is_line: bool
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """How far a rank's output is printed: so many lines, and so many other entries after the last of them."""
 
     lines: int = 0
     others: int = 0
 
-    def after(self, entry: Entry) -> Place:
+    def after(self, entry: Entry) -> Position:
         """Return the place after that entry."""
-        return Place(self.lines + 1) if entry.is_line else Place(self.lines, self.others + 1)
+        return Position(self.lines + 1) if entry.is_line else Position(self.lines, self.others + 1)
 
 
-START = Place()
+START = Position()
 
 
 class RankText(NamedTuple):
@@ -52,7 +52,7 @@ class Printed:
     """What was printed of a rank."""
 
     first: Sequence[Entry] = ()
-    place: Place = START
+    place: Position = START
     other: str = ""  # the last entry that is not a line
 
 
@@ -115,7 +115,7 @@ def unprinted(before: Printed, found: RankText) -> tuple[list[str], Printed]:
     return [entry.text for entry in new], Printed(first, place, other)
 
 
-def _sliding(found: RankText, had: Place, other: str) -> tuple[list[Entry], Place]:
+def _sliding(found: RankText, had: Position, other: str) -> tuple[list[Entry], Position]:
     """Return which of the last entries are new to one who had the output up to a place, and the place after them."""
     if found.elided is None:
         return [], had
@@ -124,7 +124,7 @@ def _sliding(found: RankText, had: Place, other: str) -> tuple[list[Entry], Plac
     if lines > had.lines:
         new.append(Entry(f"... {lines - had.lines} more lines in the log of the rank\n", True))
     is_next = lines == had.lines
-    place = had if is_next else Place(lines)
+    place = had if is_next else Position(lines)
     for entry in found.last[_num_printed(found.last, other) if is_next and had.others else 0 :]:
         place = place.after(entry)
         if place > had:

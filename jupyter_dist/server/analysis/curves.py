@@ -10,7 +10,7 @@ from jupyter_dist.numbers.curves import Curve, csv_lines, curves_of_lines
 from jupyter_dist.protocol import curves as models
 from jupyter_dist.protocol.operations.of_execution import MAX_CURVE_NUMBERS
 from jupyter_dist.server.folding.printed import printed_lines
-from jupyter_dist.server.mirror.history import Printed
+from jupyter_dist.server.mirror.history import PrintedRecords
 
 # A few seconds of reading, in a thread.
 MAX_BYTES = 8 << 20
@@ -19,7 +19,7 @@ LINES_PER_CHUNK = 2000
 CurvesByName = dict[str, dict[int, Curve]]  # then by rank
 
 
-def find_curves(printed: Printed) -> CurvesByName:
+def find_curves(printed: PrintedRecords) -> CurvesByName:
     """Return the curves in printed lines. Takes seconds: call it in a thread."""
     # The last records begin with other lines than the first ones end with.
     parts = (printed.first, printed.last)

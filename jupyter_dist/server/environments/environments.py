@@ -56,7 +56,7 @@ class Environment:
         return cast("models.EnvironmentModel", {**fields, "accelerators": _accelerators(self.accelerators)})
 
 
-def _accelerators(built: Mapping[str, str]) -> list[models.Accelerator]:
+def _accelerators(built: Mapping[str, str]) -> list[models.AcceleratorModel]:
     """Return an environment's `accelerators` (docs/api.md), of the versions that its torch was built for."""
     return [
         {"name": row.name, "label": row.label, "version": built[row.name], "backends": list(row.backends)}

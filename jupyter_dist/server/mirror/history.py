@@ -33,7 +33,7 @@ MAX_HISTORY_CHARS = 4 << 20
 T = TypeVar("T")
 
 
-class Printed(NamedTuple):
+class PrintedRecords(NamedTuple):
     """The first records of an execution and, of a huge one, the last, with the number of bytes left out between."""
 
     first: list[Record]
@@ -74,11 +74,11 @@ class History:
                 self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
         return records
 
-    async def printed(self, execution_id: str, max_bytes: int) -> Printed:
-        """Return the records of an execution; see Printed."""
+    async def printed(self, execution_id: str, max_bytes: int) -> PrintedRecords:
+        """Return the records of an execution; see PrintedRecords."""
         span = self._executions.span(execution_id)
         if span is None:
-            return Printed([], [], 0)
+            return PrintedRecords([], [], 0)
         return await self._read(partial(self._records, span, max_bytes))
 
     async def runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
@@ -168,10 +168,10 @@ class History:
             message = f"The group's output cannot be read from its files: {err.strerror or err}."
             raise JupyterDistError("internal", message, f"Look at the disk of {self._journal}.") from err
 
-    def _records(self, span: Span, max_bytes: int) -> Printed:
+    def _records(self, span: Span, max_bytes: int) -> PrintedRecords:
         ends: Ends = first_and_last(self._journal, span, max_bytes, self._check)
         found = list(FrameDecoder().feed(ends.data))
-        return Printed(found[: ends.num_first], found[ends.num_first :], ends.skipped_bytes)
+        return PrintedRecords(found[: ends.num_first], found[ends.num_first :], ends.skipped_bytes)
 
     def _add_codes(self, spans: list[Span], codes: Codes) -> None:
         """Add the code of executions, where it is still stored. Raises JupyterDistError `too_large`."""

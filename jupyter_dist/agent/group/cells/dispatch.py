@@ -20,7 +20,7 @@ from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .asking import not_asking
-from .execution import Execution
+from .execution import AgentExecution
 from .order import ExecutionQueue
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Dispatcher:
     """Runs queued cells on the ranks it is given."""
 
     def __init__(
-        self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[Execution], None]
+        self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[AgentExecution], None]
     ) -> None:
         self.queue = ExecutionQueue()
         self._definitions = Definitions()
@@ -51,7 +51,7 @@ class Dispatcher:
         """Take over ranks of the same generation, some of them new."""
         self._ranks = {rank.rank: rank for rank in ranks}
 
-    def submit(self, execution: Execution) -> Execution:
+    def submit(self, execution: AgentExecution) -> AgentExecution:
         """Queue a cell, and start it at once if nothing is queued before it.
 
         Raises:
@@ -78,11 +78,11 @@ class Dispatcher:
         self.pump()
         return execution
 
-    def _note_definitions(self, execution: Execution) -> None:
+    def _note_definitions(self, execution: AgentExecution) -> None:
         if execution.spec.call is None:
             self._definitions.note((execution.code or b"").decode("utf-8", "replace"), execution.spec.ranks)
 
-    def _check_need(self, execution: Execution) -> None:
+    def _check_need(self, execution: AgentExecution) -> None:
         """Note, or refuse if its client asks first, that a cell for some ranks calls what all must call."""
         spec = execution.spec
         if spec.call is not None or spec.silent or not 0 < len(spec.ranks) < len(self._ranks):
@@ -118,7 +118,7 @@ class Dispatcher:
             for execution in self.queue.startable():
                 again |= not self._begin_if_reachable(execution)
 
-    def _begin_if_reachable(self, execution: Execution) -> bool:
+    def _begin_if_reachable(self, execution: AgentExecution) -> bool:
         """Start a cell, or hold it until its ranks can be reached; return False if it has ended instead."""
         if execution.state != "queued":
             return True  # it was behind one that could not begin
@@ -128,11 +128,11 @@ class Dispatcher:
         execution.warning = self._held.pop(execution.id, execution.warning)
         return self._begin(execution)
 
-    def _unreachable(self, execution: Execution) -> str | None:
+    def _unreachable(self, execution: AgentExecution) -> str | None:
         """Return why a rank of the cell cannot be reached now; None if all can."""
         return next((reason for rank in execution.spec.ranks if (reason := self._ranks[rank].unreachable)), None)
 
-    def _hold(self, execution: Execution, reason: str) -> None:
+    def _hold(self, execution: AgentExecution, reason: str) -> None:
         """Keep a cell queued until the link is back, or its ranks are known to be dead, and say so."""
         if execution.id not in self._held:
             self._held[execution.id] = execution.warning
@@ -173,7 +173,7 @@ class Dispatcher:
             execution.asking.drop(rank.rank)
         self._on_change(execution)
 
-    def answer(self, execution: Execution, ranks: list[int] | None, seq: int | None, payload: bytes) -> list[int]:
+    def answer(self, execution: AgentExecution, ranks: list[int] | None, seq: int | None, payload: bytes) -> list[int]:
         """Give the answer to the ranks that ask; return which those were.
 
         Raises:
@@ -200,12 +200,12 @@ class Dispatcher:
         self.abort(self.queue.in_state("queued"), "aborted", error)
         self.abort(self.queue.in_state("running"), "lost", error)
 
-    def abort(self, executions: list[Execution], state: ExecutionState, error: JupyterDistError) -> None:
+    def abort(self, executions: list[AgentExecution], state: ExecutionState, error: JupyterDistError) -> None:
         """End executions that cannot continue, with the reason."""
         for execution in executions:
             self._finish(execution, state, error)
 
-    def cancel(self, execution: Execution) -> list[RankProcess]:
+    def cancel(self, execution: AgentExecution) -> list[RankProcess]:
         """Abort a queued execution; return the ranks to interrupt for a running one."""
         if execution.state == "queued":
             self.abort([execution], "aborted", JupyterDistError("cancelled", "Cancelled before it ran."))
@@ -213,7 +213,7 @@ class Dispatcher:
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
 
-    def extend(self, execution: Execution, ranks: list[int], code: bytes) -> None:
+    def extend(self, execution: AgentExecution, ranks: list[int], code: bytes) -> None:
         """Run a running cell on more ranks, too: those that it waits for. Ranks that have it already are skipped.
 
         Raises:
@@ -230,7 +230,7 @@ class Dispatcher:
         except Exception as err:  # the running cell must not wait for ranks that do not have it
             self._not_sent(execution, err)
 
-    def _check_may_extend(self, execution: Execution, ranks: RankSet) -> None:
+    def _check_may_extend(self, execution: AgentExecution, ranks: RankSet) -> None:
         if execution.state != "running":
             message = f"The cell does not run: its state is '{execution.state}'."
             raise JupyterDistError("group_not_ready", message, "Run it again on all ranks.")
@@ -244,7 +244,7 @@ class Dispatcher:
             why = f"Not idle: {busy}." if busy else "The process group has to be re-created first."
             raise JupyterDistError("group_not_ready", why, "Interrupt the cell, and run it again on all ranks.")
 
-    def _record_begin(self, execution: Execution, ranks: RankSet, code: bytes, **marks: bool) -> int:
+    def _record_begin(self, execution: AgentExecution, ranks: RankSet, code: bytes, **marks: bool) -> int:
         spec = execution.spec
         return self._journal.append(
             "begin",
@@ -258,7 +258,7 @@ class Dispatcher:
             **marks,
         )
 
-    def _begin(self, execution: Execution) -> bool:
+    def _begin(self, execution: AgentExecution) -> bool:
         """Start a cell; return False if that failed and it has ended."""
         try:
             self._start(execution)
@@ -266,7 +266,7 @@ class Dispatcher:
             self._not_sent(execution, err)
         return not execution.is_final
 
-    def _start(self, execution: Execution) -> None:
+    def _start(self, execution: AgentExecution) -> None:
         spec = execution.spec
         if not spec.silent:
             self._execution_count += 1
@@ -279,7 +279,7 @@ class Dispatcher:
             execution.code = None
         self._send(execution, spec.ranks, code)
 
-    def _not_sent(self, execution: Execution, why: Exception) -> None:
+    def _not_sent(self, execution: AgentExecution, why: Exception) -> None:
         """End a cell, or its part on those ranks that did not get it; the other ranks run it to its end."""
         log.error("Cannot start the cell %s", execution.id, exc_info=why)
         reason = (why.strerror if isinstance(why, OSError) else None) or f"{why!r:.200}"
@@ -298,10 +298,10 @@ class Dispatcher:
                 self._end_forgotten(execution)
                 self.pump()
 
-    def _forgotten(self, execution: Execution) -> RankSet:
+    def _forgotten(self, execution: AgentExecution) -> RankSet:
         return RankSet(rank for rank in execution.running_ranks if self._ranks[rank].execution_id != execution.id)
 
-    def _end_forgotten(self, execution: Execution) -> None:
+    def _end_forgotten(self, execution: AgentExecution) -> None:
         """End its parts on ranks that do not have it, and itself if those are all."""
         forgotten = self._forgotten(execution)
         if execution.state == "queued" or execution.ranks_ended(forgotten, "lost", [None] * len(forgotten)):
@@ -309,7 +309,7 @@ class Dispatcher:
         else:
             self._on_change(execution)
 
-    def _send(self, execution: Execution, ranks: RankSet, code: bytes) -> None:
+    def _send(self, execution: AgentExecution, ranks: RankSet, code: bytes) -> None:
         spec = execution.spec
         options = {"silent": spec.silent, "empty_cache": spec.empty_cache, "allow_stdin": spec.allow_stdin}
         count = execution.execution_count
@@ -321,7 +321,7 @@ class Dispatcher:
         self._on_change(execution)
 
     def _ranks_ended(
-        self, execution: Execution, ranks: Sequence[int], status: Any, seconds: Sequence[float | None]
+        self, execution: AgentExecution, ranks: Sequence[int], status: Any, seconds: Sequence[float | None]
     ) -> None:
         if execution.ranks_ended(ranks, status, seconds):
             self._end(execution, None, None)
@@ -329,31 +329,31 @@ class Dispatcher:
             self._on_change(execution)
         self.pump()  # the ranks are free for cells of other notebooks
 
-    def _end(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
+    def _end(self, execution: AgentExecution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         """End a cell and, unless it ended well, those queued behind it; the caller pumps."""
         self._finish(execution, state, error)
         for stopped, before in self.queue.stopped_by(execution):
             self.abort([stopped], "aborted", _not_run_error(before))
 
-    def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
+    def _finish(self, execution: AgentExecution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)
         self._held.pop(execution.id, None)
         ranks = str(execution.spec.ranks)
         execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
         self._on_change(execution)
 
-    def _dead_ranks(self, execution: Execution) -> list[RankProcess]:
+    def _dead_ranks(self, execution: AgentExecution) -> list[RankProcess]:
         ranks = (self._ranks[rank] for rank in execution.spec.ranks if rank in self._ranks)
         return [rank for rank in ranks if rank.state == "dead"]
 
 
-def _check_same(known: Execution, again: Execution) -> None:
+def _check_same(known: AgentExecution, again: AgentExecution) -> None:
     if known.fingerprint != again.fingerprint:
         message = "This idempotency key was used for another cell."
         raise JupyterDistError("key_reused", message, "Choose a new key for every cell.")
 
 
-def _not_run_error(before: Execution) -> JupyterDistError:
+def _not_run_error(before: AgentExecution) -> JupyterDistError:
     cell = f"cell [{before.execution_count}]" if before.execution_count else "the cell"
     return JupyterDistError("aborted", f"Not run: {cell} before it ended with '{before.state}'.")
 

@@ -30,7 +30,7 @@ MAX_LINE = 200
 Status = tuple[RankStatus, "float | None"]  # and the seconds
 
 
-class Execution:
+class AgentExecution:
     """One cell that is queued, running or done on a set of ranks. Thousands are kept: they are small."""
 
     __slots__ = (
@@ -178,7 +178,7 @@ class Execution:
         self._statuses = None
 
     def model(self) -> dict[str, Any]:
-        """Return the Execution of docs/api.md; the server adds `group`."""
+        """Return the ExecutionModel of docs/api.md; the server adds `group`."""
         return {
             "id": self.id,
             "ranks": str(self.spec.ranks),

@@ -14,20 +14,20 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import ExecutionState
 
-from .execution import Execution
+from .execution import AgentExecution
 
 
-def is_of_same_notebook(one: Execution, other: Execution) -> bool:
+def is_of_same_notebook(one: AgentExecution, other: AgentExecution) -> bool:
     """Whether both were submitted for the same notebook."""
     return None is not one.spec.notebook == other.spec.notebook
 
 
-def follows(later: Execution, earlier: Execution) -> bool:
+def follows(later: AgentExecution, earlier: AgentExecution) -> bool:
     """Whether a later execution depends on the outcome of an earlier one."""
     return later.spec.after == earlier.id or is_of_same_notebook(later, earlier)
 
 
-def kept_ranks(earlier: Execution, later: Execution) -> RankSet:
+def kept_ranks(earlier: AgentExecution, later: AgentExecution) -> RankSet:
     """Return the ranks that an earlier execution keeps from a later one."""
     if earlier.state != "running" or follows(later, earlier):
         return earlier.spec.ranks
@@ -40,19 +40,19 @@ class ExecutionQueue:
     MAX_KEPT = 2000
 
     def __init__(self) -> None:
-        self._executions: dict[str, Execution] = {}  # oldest first
-        self._unfinished: dict[str, Execution] = {}  # not final at the last check
+        self._executions: dict[str, AgentExecution] = {}  # oldest first
+        self._unfinished: dict[str, AgentExecution] = {}  # not final at the last check
 
-    def __iter__(self) -> Iterator[Execution]:
+    def __iter__(self) -> Iterator[AgentExecution]:
         return iter(list(self._executions.values()))
 
-    def after(self, execution_id: str | None) -> list[Execution]:
+    def after(self, execution_id: str | None) -> list[AgentExecution]:
         """Return the executions queued after the given one; all, if that one is no longer kept."""
         ids = list(self._executions)
         start = ids.index(execution_id) + 1 if execution_id in self._executions else 0
         return [self._executions[later] for later in ids[start:]]
 
-    def add(self, execution: Execution) -> None:
+    def add(self, execution: AgentExecution) -> None:
         """Queue an execution. Ended ones are dropped beyond MAX_KEPT, the oldest first; their journal is kept."""
         self._drop_finished()
         self._executions[execution.id] = self._unfinished[execution.id] = execution
@@ -61,7 +61,7 @@ class ExecutionQueue:
         for old_id in list(islice(finished, surplus)):
             del self._executions[old_id]
 
-    def get(self, execution_id: str) -> Execution:
+    def get(self, execution_id: str) -> AgentExecution:
         """Return an execution. Raises JupyterDistError `unknown_execution`."""
         if execution_id not in self._executions:
             raise JupyterDistError(
@@ -71,16 +71,16 @@ class ExecutionQueue:
             )
         return self._executions[execution_id]
 
-    def find(self, execution_id: str | None) -> Execution | None:
+    def find(self, execution_id: str | None) -> AgentExecution | None:
         """Return an execution, or None."""
         return self._executions.get(execution_id or "")
 
-    def in_state(self, *states: ExecutionState) -> list[Execution]:
+    def in_state(self, *states: ExecutionState) -> list[AgentExecution]:
         """Return the executions in one of these (non-final) states, oldest first."""
         self._drop_finished()
         return [execution for execution in self._unfinished.values() if execution.state in states]
 
-    def startable(self) -> list[Execution]:
+    def startable(self) -> list[AgentExecution]:
         """Return the queued executions that share no rank with an earlier one."""
         running = self.in_state("running")
         claimed: set[int] = set()  # by queued executions
@@ -93,12 +93,12 @@ class ExecutionQueue:
             claimed.update(ranks)
         return found
 
-    def name_waits(self, is_held: bool = False) -> list[Execution]:
+    def name_waits(self, is_held: bool = False) -> list[AgentExecution]:
         """Note the cell, running or queued, for which the first queued execution of each notebook waits.
 
         Returns the executions for which that changed. `is_held`: the process group is re-created when no cell runs.
         """
-        running, before = self.in_state("running"), list[Execution]()
+        running, before = self.in_state("running"), list[AgentExecution]()
         seen: set[str | None] = set()
         changed = []
         for execution in self.in_state("queued"):
@@ -112,7 +112,7 @@ class ExecutionQueue:
                 changed.append(execution)
         return changed
 
-    def forbids(self, execution: Execution) -> Execution | None:
+    def forbids(self, execution: AgentExecution) -> AgentExecution | None:
         """Return the ended execution whose failure keeps a new one from running; None if there is none.
 
         Only one that is named as `after`: a cell that is submitted after a failure was seen is meant to run.
@@ -120,7 +120,7 @@ class ExecutionQueue:
         before = self.find(execution.spec.after)
         return before if before is not None and before.is_final and before.stops_others else None
 
-    def stopped_by(self, failed: Execution) -> Iterator[tuple[Execution, Execution]]:
+    def stopped_by(self, failed: AgentExecution) -> Iterator[tuple[AgentExecution, AgentExecution]]:
         """Yield each queued execution that must not run, with the one before it; the caller ends it before the next."""
         ended = [failed]
         for before in ended:  # grows during the loop
@@ -136,7 +136,7 @@ class ExecutionQueue:
             del self._unfinished[ended]
 
 
-def _wait_of(execution: Execution, earlier_ones: list[Execution]) -> str | None:
+def _wait_of(execution: AgentExecution, earlier_ones: list[AgentExecution]) -> str | None:
     """Return a sentence about the first of these that keeps it waiting; None if none does."""
     for earlier in earlier_ones:
         if not kept_ranks(earlier, execution).isdisjoint(execution.spec.ranks):
@@ -147,7 +147,7 @@ def _wait_of(execution: Execution, earlier_ones: list[Execution]) -> str | None:
     return None
 
 
-def _held_by(running: list[Execution]) -> str:
+def _held_by(running: list[AgentExecution]) -> str:
     """Return a sentence about what must end before the process group can be re-created."""
     busy = "; ".join(f"{_name(one, is_same=False)} on {_ranks(one.running_ranks)}" for one in running[:3])
     return f"Waits until the process group is re-created, when this has ended: {busy}"
@@ -157,7 +157,7 @@ def _ranks(ranks: RankSet) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {ranks}"
 
 
-def _name(execution: Execution, is_same: bool) -> str:
+def _name(execution: AgentExecution, is_same: bool) -> str:
     """Return how users call an execution of the same, or of another notebook."""
     kind = "a request" if execution.spec.silent else "a queued cell"
     cell = f"cell [{execution.execution_count}]" if execution.execution_count and not execution.spec.silent else kind

@@ -11,7 +11,7 @@ from jupyter_dist.cli.command import Command
 SHELLS = ("bash", "zsh", "fish")
 
 
-class Completion(Command):
+class CompletionCommand(Command):
     """Print a script for shell completion. For bash, add to ~/.bashrc: eval "$(jupyter dist completion bash)"."""
 
     needs_client = False

@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-class Doctor(Command):
+class DoctorCommand(Command):
     """Check the server, Python environments, devices, network, shared memory and limits."""
 
     needs_client = False

@@ -9,7 +9,7 @@ import sys
 from jupyter_dist.cli.command import Command
 
 
-class Join(Command):
+class JoinCommand(Command):
     """Be a node of a group over several machines, until the group ends. It dials the head, and never listens."""
 
     needs_client = False

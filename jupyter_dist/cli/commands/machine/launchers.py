@@ -9,7 +9,7 @@ from jupyter_dist.cli.command import Command
 from jupyter_dist.protocol import machine
 
 
-class Launchers(Command):
+class LaunchersCommand(Command):
     """List what can start the nodes of a group: what is free, or why it cannot be used here, and its options."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ LEAST_CHARS, MOST_CHARS = 1000, 1_000_000
 LEAST_TOKEN = 16
 
 
-class Mcp(Command):
+class McpCommand(Command):
     """Serve groups over the Model Context Protocol, on stdin and stdout; with --http on a port of this machine only."""
 
     needs_client = False

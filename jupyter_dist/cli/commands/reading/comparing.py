@@ -9,7 +9,7 @@ from jupyter_dist.cli.command import Command, add_group_argument, add_ranks_argu
 _STATUSES = {"equal": 0, "differs": 1, "not_compared": 3}
 
 
-class Memory(Command):
+class MemoryCommand(Command):
     """Show what holds the memory of ranks: variables, results and the last traceback, the largest first."""
 
     needs_groups = True
@@ -26,7 +26,7 @@ class Memory(Command):
         return 0
 
 
-class Compare(Command):
+class CompareCommand(Command):
     """Show what of a variable differs between ranks, and by how much.
 
     The exit status is 0 if everything is equal, 1 if something differs, and 3 if nothing that was compared differs,

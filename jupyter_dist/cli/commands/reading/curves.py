@@ -8,7 +8,7 @@ import sys
 from jupyter_dist.cli.command import Command, add_group_argument
 
 
-class Curves(Command):
+class CurvesCommand(Command):
     """Show the curves of a cell, such as the loss of a training loop: one line each, or every number as CSV."""
 
     needs_groups = True

@@ -14,7 +14,7 @@ from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 
-class Drift(Command):
+class DriftCommand(Command):
     """Show which version of which cell ran on which ranks since the last restart; * marks what is offered."""
 
     needs_groups = True
@@ -30,7 +30,7 @@ class Drift(Command):
         return 0
 
 
-class CatchUp(Command):
+class CatchUpCommand(Command):
     """Run on replaced ranks the cells that they have missed, after asking; stops at the first that fails.
 
     A cell that needs all ranks is not run, nor are those that use what it sets: they are listed, and the status is 1.

@@ -13,7 +13,7 @@ from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client import JupyterDistError
 
 
-class Export(Command):
+class ExportCommand(Command):
     """Write the cells that ran on ranks as a script for torchrun, each in its last version, in the order they ran."""
 
     needs_groups = True

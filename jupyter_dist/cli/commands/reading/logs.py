@@ -13,7 +13,7 @@ from jupyter_dist.client.bundles.bundle import output_text
 from jupyter_dist.protocol.models import LogRecord
 
 
-class Logs(Command):
+class LogsCommand(Command):
     """Show the output of a rank; with --json one record of docs/api.md (LogRecord) per line."""
 
     needs_groups = True
