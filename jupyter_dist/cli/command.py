@@ -25,7 +25,7 @@ class Command(JupyterApp):
     name = "jupyter-dist"
     needs_client = True
     starts_group = False
-    needs_groups = False  # it does nothing where there is no group, so no server is started for it then
+    needs_groups = False  # the command does nothing without a group, so no server is started for it
 
     url = Unicode(help="URL of the Jupyter server; empty: your running one, else a new one for this command.").tag(
         config=True
@@ -40,7 +40,7 @@ class Command(JupyterApp):
         return word_of(type(self))
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments of the command."""
+        """Add the arguments of the command to the parser."""
 
     def act(self) -> int:
         """Run the command; return the exit status."""
@@ -113,9 +113,9 @@ class Command(JupyterApp):
 def add_group_argument(
     parser: argparse.ArgumentParser, *, positional: bool = True, text: str = "name or id (the only one that lives)"
 ) -> None:
-    """Add the option for the group; `positional`: it can also be the first argument, because no other one is needed."""
+    """Add the option for the group; `positional`: it can also be the first argument, because no other is required."""
     if positional:
-        # Where it is not given, it must not replace the value of the option.
+        # A missing argument must not replace the value of the option.
         parser.add_argument("group", nargs="?", default=argparse.SUPPRESS, help=text)
     parser.add_argument("-g", "--group", help=argparse.SUPPRESS if positional else text)
 

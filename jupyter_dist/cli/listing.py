@@ -1,7 +1,7 @@
-"""The commands of `jupyter dist`: this list has each with its class and its line in the help.
+"""The commands of `jupyter dist`: the list of commands, each with its class and its line in the help.
 
-A command that only asks for an operation of the API has no class of its own: the table of operations names it
-(`Operation.command`), and commands/operation.py makes it.
+A command for exactly one operation of the API has no class here: the table of operations names the command
+(`Operation.command`), and commands/operation.py makes its class.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ PACKAGE = "jupyter_dist.cli.commands"
 
 @dataclass(frozen=True)
 class Listed:
-    """A command: its module and class in commands/, imported when it is run, and what it does."""
+    """A command: its module and class in commands/, imported when the command is run, and its line in the help."""
 
     place: str
     text: str
 
     @property
     def path(self) -> str:
-        """Return where to import its class from."""
+        """Return the path of the command's class."""
         return f"{PACKAGE}.{self.place}"
 
     def load(self) -> Any:
-        """Return its class, a subclass of Command."""
+        """Return the class of the command, a subclass of Command."""
         module, _, name = self.path.rpartition(".")
         return getattr(importlib.import_module(module), name)
 

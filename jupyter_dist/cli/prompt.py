@@ -17,7 +17,7 @@ from jupyter_dist.system.terminal import for_terminal
 CONTINUATION = "... "
 INDENT = " " * 4
 
-# From a cell and the cursor position: completions, and where they start.
+# From a cell and the cursor position to the completions, and the position at which they start.
 Ask = Callable[[str, int], tuple[list[str], int]]
 # The cells that the up arrow shows first, oldest first.
 Recall = Callable[[], list[str]]
@@ -78,7 +78,7 @@ def _session(prompt: str, ask: Ask, recall: Recall) -> Any:
             return (Completion(match, start - document.cursor_position) for match in matches)
 
     class GroupHistory(FileHistory):
-        """The group's cells, and before them what was typed at this prompt on any group. Newest first."""
+        """The group's cells, and before them the cells typed at this prompt on any group. Newest first."""
 
         def load_history_strings(self) -> Iterator[str]:
             cells = recall()

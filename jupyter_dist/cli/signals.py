@@ -1,4 +1,4 @@
-"""Signals that end a command: it ends what it started first."""
+"""The signals on which a command ends, after the group that it started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STATUS_BASE = 128  # of a shell, for a command that a signal has ended
 
 
 class EndedBySignal(SystemExit):
-    """Raised in the main thread, wherever it is."""
+    """Raised in the main thread, at any line."""
 
 
 @contextmanager

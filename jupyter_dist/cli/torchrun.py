@@ -1,4 +1,4 @@
-"""torchrun's options for `jupyter dist run`: what they mean for a group, and which have no meaning here."""
+"""torchrun's options for `jupyter dist run`: their meaning for a group, and the options without a meaning here."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def add_torchrun_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Name on stderr what has no effect. Raises JupyterDistError for what cannot be done."""
+    """Print the options without effect on stderr. Raises JupyterDistError for options that cannot be followed."""
     for name, (_, hint) in REFUSED.items():
         if _value(options, name) is not None:
             raise bad_request(f"There is no --{name} here.", hint)
@@ -100,7 +100,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def start_fields(options: argparse.Namespace, client: Client) -> dict[str, Any]:
-    """Return what the options say about the group to start."""
+    """Return the fields of the group to start that the options set."""
     env = {"TORCHELASTIC_MAX_RESTARTS": str(options.max_restarts), "ROLE_NAME": options.role}
     if options.rdzv_id:
         env["TORCHELASTIC_RUN_ID"] = options.rdzv_id
@@ -126,7 +126,7 @@ def _shape(nproc: str | None, client: Client) -> dict[str, Any]:
 
 
 class RankLogs:
-    """Which output goes to files, and which is shown."""
+    """The output that goes to files, and the output that is shown."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._tee, self._redirects = _bits("tee", options.tee), _bits("redirects", options.redirects)
@@ -198,7 +198,7 @@ def _attempts(records: list[LogRecord], note: str) -> list[list[LogRecord]]:
 
 
 def _text(record: LogRecord, name: str) -> str:
-    """Return what a record adds to the file of that stream."""
+    """Return the text that a record adds to the file of a stream."""
     if record["kind"] == "stream":
         return str(record["text"]) if record["name"] == name else ""
     if record["kind"] == "output" and stream_of(record["output"]) == name:
@@ -210,7 +210,7 @@ def _text(record: LogRecord, name: str) -> str:
 
 
 def _bits(option: str, text: str) -> dict[int | None, int]:
-    """Parse `3`, or `0:1,1:2`: bits by rank, of all ranks under None. Nothing for 0."""
+    """Parse `3`, or `0:1,1:2`: bits by rank, with the bits of all ranks under None. Empty for 0."""
     found: dict[int | None, int] = {}
     for part in text.split(","):
         rank, colon, bits = part.rpartition(":")

@@ -22,7 +22,7 @@ class AttachCommand(CellCommand):
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The group and its ranks."""
+        """Add the group and its ranks."""
         add_group_argument(parser)
         add_cell_arguments(parser)
 
@@ -45,7 +45,7 @@ class AttachCommand(CellCommand):
         try:
             self.run_cell(group, cell)
         except KeyboardInterrupt:
-            pass  # the ranks have stopped, and reported it
+            pass  # the ranks have stopped, and reported the interrupt
         except JupyterDistError as err:
             print(err, file=sys.stderr)
             return err.code not in ENDS
@@ -62,7 +62,7 @@ def completions(group: Group, rank: int, code: str, position: int) -> tuple[list
 
 
 def recalled(group: Group) -> list[str]:
-    """Return the code of the cells that ran on the group, oldest first; none if its server does not tell."""
+    """Return the code of the cells that ran on the group, oldest first; none if its server does not answer."""
     try:
         return [cell.code for cell in group.history()]
     except JupyterDistError:

@@ -31,7 +31,7 @@ from jupyter_dist.system.terminal import for_terminal
 
 from .groups import start_fields
 
-# How long the other ranks may go on after the script has failed on one: they often fail as well, and say why.
+# How long the other ranks may run after the script has failed on one: they often fail as well, and print why.
 OTHERS_SECONDS = 3.0
 
 
@@ -42,7 +42,7 @@ def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class CellCommand(Command):
-    """Runs one cell and exits with its outcome."""
+    """Runs a cell, and exits with its outcome."""
 
     def run_cell(self, group: Group, code: str, **fields: Any) -> int:
         """Stream the output of the ranks; return 0 if all succeeded."""
@@ -54,7 +54,7 @@ class CellCommand(Command):
         return 0 if result.ok else 1
 
     def display(self, group: Group) -> Callable[[Result], None]:
-        """Return what shows the output while it grows."""
+        """Return the display that shows the output while it grows."""
         if self.options.json:
             return lambda _: None
         return (RankDisplay if self.options.per_rank else TextDisplay)(sys.stdout, self.hidden)
@@ -75,7 +75,7 @@ class ExecCommand(CellCommand):
     needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The group, the ranks, the code."""
+        """Add the group, the ranks and the code."""
         add_group_argument(parser, positional=False)
         add_cell_arguments(parser)
         parser.add_argument("code", help="Python code, or any other cell content; - reads it from stdin")
@@ -92,7 +92,7 @@ class RunCommand(CellCommand):
     starts_group = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The script with its arguments, and the group."""
+        """Add the script with its arguments, and the group."""
         add_group_argument(parser, positional=False, text="run on this group instead, and keep it")
         add_cell_arguments(parser)
         add_start_arguments(parser)
@@ -101,7 +101,7 @@ class RunCommand(CellCommand):
         parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's own arguments; after -- all of them")
 
     def parse_command_line(self, argv: Any = None) -> None:
-        """Like in torchrun, arguments after the script belong to the script, except for those that select the ranks."""
+        """Parse like torchrun: arguments after the script belong to it, except the options that select ranks."""
         words = list(sys.argv[1:] if argv is None else argv)
         end = words.index("--") if "--" in words else len(words)
         super().parse_command_line(words[:end])
@@ -121,7 +121,7 @@ class RunCommand(CellCommand):
             return self._run(self.client.attach(options.group))
         fields = start_fields(options) | torchrun.start_fields(options, self.client)
         with ending_on_signals():
-            # If this process is killed, or ended before it knows the group, the group ends without being asked.
+            # If this process is killed, or ends before the start has been answered, the group ends by itself.
             group = self.client.start(f"run-{os.getpid()}", grace_seconds=0, **fields)
             try:
                 return self._run(group)
@@ -129,11 +129,11 @@ class RunCommand(CellCommand):
                 group.shutdown()
 
     def display(self, group: Group) -> Callable[[Result], None]:
-        """As for all cells; a script that fails on one rank is stopped on the others."""
+        """Return the display of all cells, which also stops a script on the other ranks when it has failed on one."""
         return StopOthers(group, super().display(group))
 
     def hidden(self, rank: int) -> frozenset[str]:
-        """Return the streams that go to files only, or are filtered."""
+        """Return the streams of a rank that go to files only, or are filtered."""
         return self._logs.hidden(rank)
 
     def _run(self, group: Group) -> int:
@@ -194,7 +194,7 @@ class StopOthers:
             self._timer.cancel()
 
     def _stop(self) -> None:
-        with contextlib.suppress(JupyterDistError):  # it has ended
+        with contextlib.suppress(JupyterDistError):  # the execution has ended
             self._group.interrupt()
 
 

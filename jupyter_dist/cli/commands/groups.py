@@ -30,7 +30,7 @@ class StartCommand(Command):
     starts_group = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the name and the options of the group."""
+        """Add the name of the group, and its options."""
         parser.add_argument("name", nargs="?")
         add_start_arguments(parser)
 
@@ -57,7 +57,7 @@ class ListCommand(Command):
         return self._tell(self.client.groups())
 
     def without_groups(self, error: JupyterDistError) -> int:
-        """Print that no group is running."""
+        """Print the message that no group is running."""
         return self._tell([])
 
     def _tell(self, groups: list[Group]) -> int:
@@ -119,7 +119,7 @@ class StopCommand(Command):
         return self._end(self.client.groups() if self.options.all else [self.client.attach(self.options.group)])
 
     def without_groups(self, error: JupyterDistError) -> int:
-        """End all of none, if all were named."""
+        """End no group, if all groups were to end."""
         return self._end([]) if self.options.all else super().without_groups(error)
 
     def _end(self, groups: list[Group]) -> int:

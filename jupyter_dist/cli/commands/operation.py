@@ -1,6 +1,6 @@
-"""Makes the commands that only ask for an operation of the API, from the table: its arguments, and its answer.
+"""Makes commands from the table of operations, each for one operation of the API: its arguments, and its answer.
 
-`--json` prints the answer. As text it is printed by the function in TEXTS, or as the fields of the answer.
+`--json` prints the answer as JSON. Otherwise the function in TEXTS prints it, or it is printed field by field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "numbe
 
 
 class OperationCommand(Command):
-    """Base of these commands."""
+    """Base of the commands that are made from the table."""
 
     operation: ClassVar[Operation]
 

@@ -1,4 +1,4 @@
-"""The text of answers: what a group is doing, results, variables, all within a limit."""
+"""The text of answers: the state of a group, results, variables, all within a limit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def group_line(group: models.GroupModel) -> str:
 
 
 def verdict(group: models.GroupModel, executions: Iterable[models.ExecutionModel]) -> str:
-    """Return what the ranks are doing and what they wait for."""
+    """Return lines about the cells of the ranks, and what each waits for."""
     return "\n".join([group_line(group), *_problems(group), *_ranks(group), *_cells(executions)])
 
 
@@ -97,7 +97,7 @@ def result_text(result: Result) -> str:
 
 
 def variables_text(result: Result) -> str:
-    """Return a line for each variable, once for ranks that have the same; the result is that of objects/names.py."""
+    """Return a line for each variable, once for ranks with an equal one; the result comes from objects/names.py."""
     same: dict[str, list[int]] = {}
     for rank, of_rank in result.items():
         same.setdefault(_variables(of_rank.text), []).append(rank)

@@ -29,7 +29,7 @@ Connect = Callable[[], Awaitable[AsyncClient]]
 
 
 class Tools:
-    """The tools on one Jupyter server, which is connected to when first needed, and again after it is gone."""
+    """The tools on one Jupyter server. They connect to it when first needed, and to a new one after it has ended."""
 
     def __init__(self, connect: Connect, *, read_only: bool, max_chars: int) -> None:
         self._connect = connect
@@ -96,7 +96,7 @@ class Tools:
 
 
 class TokenGate:
-    """An ASGI app that lets requests with the token through to another one."""
+    """An ASGI app that passes requests with the token on to another app."""
 
     def __init__(self, app: Any, token: str) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The tools: what each takes, and what it answers: text within a limit, or a JupyterDistError."""
+"""The tools: their arguments, and their answers: text within a limit, or a JupyterDistError."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .answers import bounded, group_line, log_text, page, result_text, variables
 
 MAX_WAIT_SECONDS = 300
 DEFAULT_WAIT_SECONDS = 60
-ANSWER_SECONDS = 150.0  # for a tool to answer, besides the time that its caller asked it to wait
+ANSWER_SECONDS = 150.0  # for a tool to answer, besides the time that its caller lets it wait
 IDLE_SECONDS = 5.0
 MAX_NAMES = 200
 
@@ -134,14 +134,14 @@ async def _result(execution: AsyncExecution, arguments: Arguments, max_chars: in
 
 
 def _part(text: str, arguments: Arguments, max_chars: int, rest: str) -> str:
-    """Return the part of a text that was asked for; `rest` says how to get the next one."""
+    """Return the requested part of a text; `rest` describes how to get the next one."""
     if "offset" in arguments:
         return page(text, max_chars, arguments["offset"], rest)
     return bounded(text, max_chars, rest)
 
 
 async def say_verdict(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
-    """Return what a group is doing."""
+    """Return the state of a group and of its cells."""
     group = await client.attach(arguments.get("group"))
     executions = await client.api.ask("GET", "groups", group.id, "executions")
     text = verdict(group.model, executions["executions"])
@@ -189,7 +189,7 @@ async def memory(client: AsyncClient, arguments: Arguments, max_chars: int) -> s
 
 
 async def logs(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
-    """Return the last records of a rank's log, or those before a record."""
+    """Return the last records of a rank's log, or the records before a given one."""
     group = await client.attach(arguments.get("group"))
     rank = arguments.get("rank", 0)
     params = {"tail_bytes": max_chars, "before": arguments.get("before")}

@@ -50,7 +50,7 @@ class GroupNodes:
         return " ".join([*why, status.why] if isinstance(status, Ended) else why)
 
     async def release(self) -> list[str]:
-        """Have the engine end the job, and remove its files; return what it has not confirmed, as sentences."""
+        """Have the engine end the job, and remove its files; return unconfirmed steps, as sentences."""
         try:
             await self._allocation.cancel(CANCEL_SECONDS)
         except JupyterDistError as err:

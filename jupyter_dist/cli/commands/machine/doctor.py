@@ -1,4 +1,4 @@
-"""`doctor`: checks this machine, and says how to fix problems."""
+"""`doctor`: checks this machine, and prints how to fix problems."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def environment_findings(answer: EnvironmentsModel) -> Iterator[Finding]:
             torch, ipython, python = (found["torch_version"], found["ipython_version"], found["python_version"])
             what = f"torch {torch}, IPython {ipython}, Python {python}"
             yield Finding("environment", True, f"{where}: {what}")
-        else:  # a problem only if there is no other
+        else:  # a problem only if there is no other environment
             yield Finding("environment", bool(usable), f"{where}: {found['problem']}")
 
 
 def devices_finding(answer: Devices, environments: EnvironmentsModel) -> Finding:
-    """Return the finding about devices and a torch that can use them."""
+    """Return the finding about devices, and about a torch that can use them."""
     devices = answer["devices"]
     if not devices:
         problems = " ".join(answer["problems"])

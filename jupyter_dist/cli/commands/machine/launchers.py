@@ -10,7 +10,7 @@ from jupyter_dist.protocol import machine
 
 
 class LaunchersCommand(Command):
-    """List what can start the nodes of a group: what is free, or why it cannot be used here, and its options."""
+    """List the launchers, which start the nodes of a group: free resources, or why one cannot be used, and options."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the launcher."""

@@ -1,1 +1,1 @@
-"""Commands that show the cells, the output, the curves and the variables of ranks."""
+"""The commands for reading a group: its cells, output, curves and variables."""

@@ -10,7 +10,7 @@ _STATUSES = {"equal": 0, "differs": 1, "not_compared": 3}
 
 
 class MemoryCommand(Command):
-    """Show what holds the memory of ranks: variables, results and the last traceback, the largest first."""
+    """Show the holders of the memory of ranks: variables, results and the last traceback, the largest first."""
 
     needs_groups = True
 
@@ -27,7 +27,7 @@ class MemoryCommand(Command):
 
 
 class CompareCommand(Command):
-    """Show what of a variable differs between ranks, and by how much.
+    """Show how a variable differs between ranks, and by how much.
 
     The exit status is 0 if everything is equal, 1 if something differs, and 3 if nothing that was compared differs,
     but some was not compared.

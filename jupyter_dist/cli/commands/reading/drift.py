@@ -33,7 +33,7 @@ class DriftCommand(Command):
 class CatchUpCommand(Command):
     """Run on replaced ranks the cells that they have missed, after asking; stops at the first that fails.
 
-    A cell that needs all ranks is not run, nor are those that use what it sets: they are listed, and the status is 1.
+    A cell that needs all ranks is not run, nor are cells that use its names: they are listed, and the status is 1.
     """
 
     needs_groups = True
