@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from IPython.core.inputtransformer2 import TransformerManager
 
 from jupyter_dist.kernel.execution.cells import CellRunner, complain
+from jupyter_dist.kernel.execution.host import KernelHost
 from jupyter_dist.kernel.execution.lines import KernelMagics
-from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.protocol import models
 from jupyter_dist.system.limits import within
 from jupyter_dist.version import __version__
@@ -48,9 +48,9 @@ class RanksKernel:
 
     def __init__(self, connection_file: str) -> None:
         self._wire = KernelSockets(connection_file)
-        self._session = KernelSession(connection_file)
-        self._magics = KernelMagics(self._session)
-        self._knowing = Knowing(self._session, self._magics)
+        self._host = KernelHost(connection_file)
+        self._magics = KernelMagics(self._host.session)
+        self._knowing = Knowing(self._host, self._magics)
         self._usage = Usage()
         self._waiting: deque[Request] = deque()
         self._has_work = asyncio.Event()
@@ -161,7 +161,7 @@ class RanksKernel:
             tell(self._begin, request, code, silent, count)
 
         self._is_begun = False
-        cell = self._cell = CellRunner(self._session, self._magics, emit, ask)
+        cell = self._cell = CellRunner(self._host, self._magics, emit, ask)
         fields = {**_fields(request), **({"notebook": path} if path else {})}
         ranks = _chosen_ranks(request)
         run = in_thread(lambda: cell.run(code, fields, ranks=ranks, page=page, counted=counted))
@@ -235,8 +235,8 @@ class RanksKernel:
 
     def _end(self, restart: bool) -> None:
         if restart:
-            self._session.restart()
-        self._session.end(restart=restart)
+            self._host.restart()
+        self._host.end(restart=restart)
 
     async def _watch_parent(self) -> None:
         """End when the program that started this process ends, such as a Jupyter server that was killed."""
@@ -250,7 +250,7 @@ class RanksKernel:
         return await in_thread(self._use)
 
     def _use(self) -> dict[str, Any]:
-        group = self._session.group_if_any()
+        group = self._host.group_if_any()
         return self._usage.reply([] if group is None else local_pids(group.status().model))
 
     # -- everything else ----------------------------------------------------------------------------

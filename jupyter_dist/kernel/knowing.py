@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 from typing import Any
 
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.kernel.execution.host import KernelHost
 from jupyter_dist.kernel.execution.lines import KernelMagics
-from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.magics.completion import CellTarget, first_rank, place_of
 
 PREFIX = "distributed"  # AutoMode's: where cells run that do not choose
@@ -22,8 +22,8 @@ _TYPES = "_jupyter_types_experimental"
 class Knowing:
     """Answered by the first rank that the cell runs on; never waits for a running cell, never starts a group."""
 
-    def __init__(self, session: KernelSession, magics: KernelMagics) -> None:
-        self._session = session
+    def __init__(self, host: KernelHost, magics: KernelMagics) -> None:
+        self._host = host
         self._magics = magics
         self._history: list[tuple[int, int, str]] = []
 
@@ -92,7 +92,7 @@ class Knowing:
 
     def _cells(self) -> list[tuple[int, int, str]]:
         """Return the group's cells; without a group, or without an answer from its server, this process's cells."""
-        group = self._session.group_if_any()
+        group = self._host.group_if_any()
         try:
             cells = group.history(MAX_HISTORY) if group is not None else []
         except JupyterDistError:
@@ -102,7 +102,7 @@ class Knowing:
     def _asked(self, code: str, cursor_pos: int) -> tuple[Group, CellTarget, int] | None:
         """Return the rank to ask, and what the cursor is in; None if there is no group, or no code at the cursor."""
         place = place_of(code.split("\n"), code[:cursor_pos].split("\n"), PREFIX) or CellTarget("all", code, cursor_pos)
-        group = self._session.group_if_any()
+        group = self._host.group_if_any()
         return None if group is None else (group, place, first_rank(place.ranks, group.world_size, group.num_nodes))
 
     def _magic_names(self, line: str) -> list[str]:

@@ -10,7 +10,7 @@ from .automode import AutoMode
 from .base import RankMagics
 from .completion import RankNames
 from .distmagics import DistMagics
-from .session import Session
+from .session import IPythonHost, Session
 
 # Vocabularies beside `%dist_...` and `%%rank`: Ddip's, nbdistributed's timeline, and vocabularies of other packages.
 ENTRY_POINTS = "jupyter_dist.magics"
@@ -23,7 +23,7 @@ def vocabularies() -> dict[str, type[RankMagics]]:
 
 def load(shell: Any) -> None:
     """Called by `%load_ext jupyter_dist`."""
-    session = Session(shell)
+    session = Session(IPythonHost(shell))
     auto = AutoMode()
     names = RankNames(session, auto)
     added = vocabularies().values()

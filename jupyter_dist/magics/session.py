@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.bundles.bundle import rank_label
@@ -44,11 +44,77 @@ class App(NamedTuple):
     when_imported: bool = False  # not at once, but after a cell that imports the framework
 
 
-class Session:
-    """A connection that is made on first use, and again after its server is gone."""
+Show = bool | Callable[[Result], None]  # the output of a cell: shown, not shown, or passed to a function
+
+
+class SessionHost(Protocol):
+    """The kernel that a session belongs to: IPython with our magics loaded, or the kernel *Ranks*."""
+
+    @property
+    def notebook(self) -> str | None:
+        """Return the path of the kernel's notebook, if it is known."""
+
+    @property
+    def wanted(self) -> str | None:
+        """Return the name of the group on which cells run, if the kernel's environment has one."""
+
+    def find(self, living: dict[str, Group], name: str | None) -> Group | None:
+        """Return the group on which cells run, of all running groups; `name` is the wanted one's, or the last one's."""
+
+    def kept(self) -> Group | None:
+        """Return the group that a start without a name attaches to if it fits; None: the notebook's."""
+
+    def attached(self, group: Group) -> None:
+        """Handle that the user has attached to a group, or started it."""
+
+    def submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any], show: Show) -> Execution:
+        """Submit a cell, and return its execution."""
+
+    def show(self, execution: Execution, show: Show, changing: Changing) -> Result:
+        """Show the output of a cell until the cell ends, and return its result."""
+
+
+class IPythonHost:
+    """A kernel of IPython with our magics: cells run on this notebook's group, and IPython shows their output."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
+
+    @property
+    def notebook(self) -> str | None:
+        """Return the path of the kernel's notebook, if it is known."""
+        return notebook_path(self._shell)
+
+    @property
+    def wanted(self) -> str | None:
+        """Return None: a notebook's group is found by the notebook's name."""
+        return None
+
+    def find(self, living: dict[str, Group], name: str | None) -> Group | None:
+        """Return the group with that name; without a name, this notebook's."""
+        return named(living, name, self.notebook)
+
+    def kept(self) -> Group | None:
+        """Return None: a start without a name attaches to the notebook's group."""
+        return None
+
+    def attached(self, group: Group) -> None:
+        """Do nothing: magics print what they have done."""
+
+    def submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any], show: Show) -> Execution:
+        """Submit a cell of this notebook."""
+        return group.begin(code, ranks, notebook=self.notebook, stop_on_error=False, **fields)
+
+    def show(self, execution: Execution, show: Show, changing: Changing) -> Result:
+        """Show the output of a cell in the running cell of IPython until it ends."""
+        return show_in_ipython(execution, show, changing)
+
+
+class Session:
+    """A connection that is made on first use, and again after its server is gone."""
+
+    def __init__(self, host: SessionHost) -> None:
+        self._host = host
         self._client: Client | None = None
         self._group: Group | None = None
         self.app: App | None = None  # the app on the ranks
@@ -92,14 +158,22 @@ class Session:
 
         A running group must match `fields`; `num_ranks` is the default for a start without fields.
         """
+        kept = None if name else self._host.kept()
+        if kept is not None and self.is_same(kept, fields):
+            name = kept.name
+        group, started = self._attach_or_start(name, fields, num_ranks)
+        self._host.attached(group)
+        return group, started
+
+    def _attach_or_start(self, name: str | None, fields: dict[str, Any], num_ranks: int | None) -> tuple[Group, bool]:
         living = self._living()
-        group = self._named(living, name)
+        group = named(living, name, self._host.notebook)
         if group is not None:
             self._check_same(group, fields)
             self._group = group
             self._own(group)
             return group, False
-        wanted = name or next(name for name in self._names() if name not in living)
+        wanted = name or next(name for name in group_names(self._host.notebook) if name not in living)
         defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
         if num_ranks is not None and not fields.keys() & {"devices", "launcher", "num_nodes", "ranks_per_node"}:
             defaults["num_ranks"] = num_ranks
@@ -109,9 +183,7 @@ class Session:
             self._group.ready(show=print)
         return self._group, True
 
-    def run(
-        self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
-    ) -> Result:
+    def run(self, code: str, ranks: str = "all", *, show: Show = True, **fields: Any) -> Result:
         """Run a cell and stream its output; `fields` of RunRequest (docs/reference/http.md).
 
         Raises:
@@ -120,21 +192,12 @@ class Session:
         # One request in the usual case: the answer reports problems of the group.
         group = self._group or self.group()
         try:
-            execution = self._submit(group, code, ranks, fields)
+            execution = self._host.submit(group, code, ranks, fields, show)
         except JupyterDistError as err:
             if err.code not in ("server_gone", "unknown_group"):
                 raise
-            execution = self._submit(self.group(), code, ranks, fields)
-        display = show_live() if show is True else show
-        try:
-            result = execution.wait(display)
-        except KeyboardInterrupt:
-            raise _interrupted(execution.peek()) from None
-        if display:
-            self.changing.update()
-            if in_notebook():
-                self.changing.keep(execution, result, display)
-        return result.raise_for_error()
+            execution = self._host.submit(self.group(), code, ranks, fields, show)
+        return self._host.show(execution, show, self.changing).raise_for_error()
 
     def forget(self) -> None:
         """Drop the group after it was shut down."""
@@ -146,16 +209,13 @@ class Session:
             self._client.close()
         self._client = self._group = None
 
-    def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
-        return group.begin(code, ranks, notebook=notebook_path(self._shell), stop_on_error=False, **fields)
-
     def _living(self) -> dict[str, Group]:
         groups = self.client.groups()
         return {group.name: group for group in groups if group.model["state"] not in GONE_GROUP_STATES}
 
     def _found(self, name: str | None = None) -> Group:
-        living = self._living()
-        self._group = self._named(living, name)
+        living, name = self._living(), name or self._host.wanted
+        self._group = self._host.find(living, name)
         if self._group is not None:
             self._own(self._group)
             return self._group
@@ -163,13 +223,6 @@ class Session:
         message = f"Group '{name}' is gone." if name else "This notebook has no group."
         hint = f"Start one: %dist_init -n 2; or attach to one: %dist_init --name NAME.{others}"
         raise JupyterDistError("unknown_group", message, hint)
-
-    def _named(self, living: dict[str, Group], name: str | None) -> Group | None:
-        """Return the group with that name; without one, this notebook's."""
-        if name:
-            return living.get(name)
-        found = (living[own] for own in self._names() if own in living)
-        return next((group for group in found if self._is_mine(group)), None)
 
     def _grace_seconds(self) -> float | None:
         """Return how long a new group outlives this kernel; None: it does not end with it.
@@ -185,17 +238,6 @@ class Session:
         if group.model.get("ends_with"):
             seconds = grace_setting()
             group.own(MAX_GRACE_SECONDS if seconds is None else seconds)
-
-    def _names(self) -> list[str]:
-        """Return two names for this notebook's group; the second if a notebook in another folder has the first."""
-        path = notebook_path(self._shell)
-        if path is None:
-            return [f"kernel-{os.getpid()}"]
-        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(path).stem).strip("-._")[:MAX_NAME] or "notebook"
-        return [stem, f"{stem}-{hashlib.sha256(path.encode()).hexdigest()[:6]}"]
-
-    def _is_mine(self, group: Group) -> bool:
-        return bool(group.model["cwd"] == os.path.realpath(os.getcwd()))
 
     def is_same(self, group: Group, fields: dict[str, Any]) -> bool:
         """Whether a start with these fields would give a group such as this running one."""
@@ -219,6 +261,36 @@ class Session:
             message = f"Group '{group.name}' is already running {what.format(**has)}."
             hint = f"Omit {option} to attach to it, or shut it down first: %dist_shutdown."
             raise JupyterDistError("name_taken", message, hint)
+
+
+def named(living: dict[str, Group], name: str | None, notebook: str | None) -> Group | None:
+    """Return the group with that name; without a name, this notebook's."""
+    if name:
+        return living.get(name)
+    found = (living[own] for own in group_names(notebook) if own in living)
+    return next((group for group in found if group.model["cwd"] == os.path.realpath(os.getcwd())), None)
+
+
+def group_names(notebook: str | None) -> list[str]:
+    """Return two names for this notebook's group; the second if a notebook in another folder has the first."""
+    if notebook is None:
+        return [f"kernel-{os.getpid()}"]
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(notebook).stem).strip("-._")[:MAX_NAME] or "notebook"
+    return [stem, f"{stem}-{hashlib.sha256(notebook.encode()).hexdigest()[:6]}"]
+
+
+def show_in_ipython(execution: Execution, show: Show, changing: Changing) -> Result:
+    """Show the output of a cell by IPython's displays until it ends. Raises CellInterrupted after Ctrl-C."""
+    display = show_live() if show is True else show
+    try:
+        result = execution.wait(display)
+    except KeyboardInterrupt:
+        raise _interrupted(execution.peek()) from None
+    if display:
+        changing.update()
+        if in_notebook():
+            changing.keep(execution, result, display)
+    return result
 
 
 def _interrupted(result: Result) -> CellInterrupted:

@@ -9,8 +9,8 @@ from waits import PATIENCE, until
 
 from jupyter_dist.client import Group
 from jupyter_dist.kernel.execution.cells import CellRunner
+from jupyter_dist.kernel.execution.host import KernelHost
 from jupyter_dist.kernel.execution.lines import KernelMagics
-from jupyter_dist.kernel.execution.session import KernelSession
 from jupyter_dist.magics.automode import AutoMode
 
 STUBBORN = """
@@ -112,14 +112,14 @@ def test_an_interrupt_ends_what_a_magic_waits_for(kernel, group, page):
 def test_a_restart_waits_for_no_cell_that_has_begun_since_the_group_said_that_it_is_idle(
     group, tmp_path, monkeypatch, capsys
 ):
-    session = KernelSession(str(tmp_path / "kernel.json"))
-    status, earlier = Group.status, [session.group().status()]
+    host = KernelHost(str(tmp_path / "kernel.json"))
+    status, earlier = Group.status, [host.session.group().status()]
     assert earlier[0].ranks[0].state == "idle"
     held = group.begin("import time; time.sleep(1000)")
     until(lambda: held.id in group.status().running)
     # What the server says just after a cell has begun: the agent tells it some milliseconds later.
     monkeypatch.setattr(Group, "status", lambda self: earlier.pop() if earlier else status(self))
-    KernelMagics(session).call("dist_restart", "")
+    KernelMagics(host.session).call("dist_restart", "")
     assert not earlier
     assert capsys.readouterr().out == "Group 'shared': 2 new ranks.\n"
     assert held.result(PATIENCE).state == "lost"
@@ -128,8 +128,8 @@ def test_a_restart_waits_for_no_cell_that_has_begun_since_the_group_said_that_it
 
 def test_a_cell_that_is_interrupted_runs_no_more_of_its_magics(tmp_path):
     said = []
-    session = KernelSession(str(tmp_path / "kernel.json"))
-    cell = CellRunner(session, KernelMagics(session), lambda kind, content: said.append((kind, content)), print)
+    host = KernelHost(str(tmp_path / "kernel.json"))
+    cell = CellRunner(host, KernelMagics(host.session), lambda kind, content: said.append((kind, content)), print)
     cell.interrupt()
     with ThreadPoolExecutor(1) as threads:  # a cell has a thread of its own
         run = partial(cell.run, ranks="all", page=None, counted=print)

@@ -15,9 +15,9 @@ from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
 from jupyter_dist.magics.failures import DistError
 from jupyter_dist.protocol.ranks import RankSet
 
+from .host import CELL, KernelHost
 from .lines import KernelMagics, parts
 from .outputs import PRINTED, PlainOutputs, StreamFile, error_content
-from .session import CELL, KernelSession
 
 # The options of an execute_request: `allow_stdin`, `silent`, `store_history`; from a page, also its notebook and cell.
 Fields = dict[str, Any]
@@ -33,10 +33,8 @@ class CellRunner:
     the objects that the other uses.
     """
 
-    def __init__(
-        self, session: KernelSession, magics: KernelMagics, emit: Emit, ask: Callable[[str, bool], None]
-    ) -> None:
-        self._session = session
+    def __init__(self, host: KernelHost, magics: KernelMagics, emit: Emit, ask: Callable[[str, bool], None]) -> None:
+        self._host = host
         self._magics = magics
         self.emit = emit
         self._ask = ask
@@ -81,8 +79,8 @@ class CellRunner:
             return {}
         code = f'__import__("json").dumps(__import__("IPython").get_ipython().user_expressions({expressions!r}))'
         try:
-            found = json.loads(self._session.group().pull(code, self._first_rank, timeout_seconds=EXPRESSIONS_SECONDS))
-            return dict(found)
+            group = self._host.session.group()
+            return dict(json.loads(group.pull(code, self._first_rank, timeout_seconds=EXPRESSIONS_SECONDS)))
         except (JupyterDistError, ValueError, TypeError) as err:  # also an answer that a cell has made unreadable
             return {
                 name: {"status": "error", **_content(err, [f"{type(err).__name__}: {err}"])} for name in expressions
@@ -110,14 +108,14 @@ class CellRunner:
             self._magics.call(name, line)
         if found.cell is None and not found.is_for_ranks:
             return
-        _, sentence = self._session.ready()
+        _, sentence = self._host.ready()
         if sentence:
             self.emit("stream", {"name": "stdout", "text": sentence})
         self._check_interrupted("it")
         if found.cell is not None:
             self._magics.call(found.cell[0], found.cell[1], found.code)
         else:
-            self._session.run(found.code, self._ranks)
+            self._host.session.run(found.code, self._ranks)
 
     def _check_interrupted(self, what: str) -> None:
         if self._is_interrupted:

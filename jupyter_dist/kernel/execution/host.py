@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Protocol
 
 from jupyter_core.paths import jupyter_runtime_dir
@@ -17,7 +15,8 @@ from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_dist.client import Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
-from jupyter_dist.magics.session import Session
+from jupyter_dist.client.displays.changing import Changing
+from jupyter_dist.magics.session import Session, Show, named, show_in_ipython
 from jupyter_dist.system.files.private import make_folder
 
 from .outputs import PlainOutputs
@@ -41,15 +40,16 @@ class RunningCell(Protocol):
         """Show an execution until it ends."""
 
 
-# One per thread that runs a cell.
+# One per thread that runs a cell. The magics, and with them the session and this host, are the kernel's, not a cell's:
+# the thread of a cell that was given up may still run a magic beside the next cell, and only a thread knows its cell.
 CELL: ContextVar[RunningCell | None] = ContextVar("CELL", default=None)
 
 
-class KernelSession(Session):
-    """A Session that starts a group if there is none, and whose cells are shown by the kernel."""
+class KernelHost:
+    """The host of the session of a kernel *Ranks*: starts a group if there is none, and shows cells by the kernel."""
 
     def __init__(self, connection_file: str) -> None:
-        super().__init__(SimpleNamespace(user_ns={}))
+        self.session = Session(self)
         self._memory = RestartFile(connection_file)
         self._told: str | None = None  # the group whose name was shown
 
@@ -57,11 +57,11 @@ class KernelSession(Session):
         """Return the group, which is started if there is none, and a sentence if it is new to the user."""
         sentence = ""
         try:
-            group = self.group()
+            group = self.session.group()
         except JupyterDistError as err:
             if err.code != "unknown_group":
                 raise
-            group, started = self.init(os.environ.get(GROUP_VARIABLE) or None, {}, wanted_ranks())
+            group, started = self.session.init(self.wanted, {}, wanted_ranks())
             if started:
                 self._told, sentence = group.id, _started(group)
         self.remember()
@@ -69,8 +69,9 @@ class KernelSession(Session):
 
     def remember(self) -> None:
         """Note the group for the kernel's next process, and that the user knows it."""
-        if self._group is not None and self._group.id != self._memory.group:
-            self._memory.write(self._group.id)
+        group = self.session.known
+        if group is not None and group.id != self._memory.group:
+            self._memory.write(group.id)
 
     def _sentence(self, group: Group) -> str:
         """Return the message that the first cell shows about a group that already exists."""
@@ -80,15 +81,24 @@ class KernelSession(Session):
         self._told = group.id
         return told or f"Cells run on group '{group.name}' ({group.world_size} ranks), which keeps its variables.\n"
 
-    def init(self, name: str | None, fields: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
-        """Attach or start as Session.init; without a name, keep the group that cells would run on, if it fits."""
-        current = None if name else self.group_if_any()
-        if current is not None and self.is_same(current, fields):
-            name = current.name
-        group, started = super().init(name, fields, num_ranks)
-        self._told = group.id  # by the magic
+    @property
+    def notebook(self) -> str | None:
+        """Return the path of the kernel's notebook, if it is known."""
+        return os.environ.get("JPY_SESSION_NAME") or None
+
+    @property
+    def wanted(self) -> str | None:
+        """Return the name or the id in GROUP_VARIABLE."""
+        return os.environ.get(GROUP_VARIABLE) or None
+
+    def kept(self) -> Group | None:
+        """Return the group that cells would run on: a start without a name keeps it, if it fits."""
+        return self.group_if_any()
+
+    def attached(self, group: Group) -> None:
+        """Remember the group; the magic has shown its name."""
+        self._told = group.id
         self.remember()
-        return group, started
 
     def restart(self) -> None:
         """Have the ranks restarted, without waiting for the new ones; the kernel's next process reports the restart."""
@@ -105,58 +115,41 @@ class KernelSession(Session):
         if not restart:
             self._memory.forget()
         with contextlib.suppress(JupyterDistError):
-            self.close()
+            self.session.close()
 
-    def run(
-        self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
-    ) -> Result:
-        """Run a cell; the kernel shows its output unless `show` is False or a function."""
+    def submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any], show: Show) -> Execution:
+        """Submit code for the running cell, which can interrupt it; shown code has the fields of the cell's request."""
         cell = CELL.get()
-        if show is not True or cell is None:
-            return super().run(code, ranks, show=show, **fields)
-        fields = {**cell.fields, **fields}
-        group = self._group or self.group()
-        try:
-            execution = self._submit(group, code, ranks, fields)
-        except JupyterDistError as err:
-            if err.code not in ("server_gone", "unknown_group"):
-                raise
-            execution = self._submit(self.group(), code, ranks, fields)
-        result = cell.follow(execution)
-        self.changing.update()
-        if cell.show is not None:
-            self.changing.keep(execution, result, partial(_show_again, cell.show))
-        return result.raise_for_error()
-
-    def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
-        fields = dict(fields)
-        allow_stdin = fields.pop("allow_stdin", False)
-        if "notebook" in fields:
-            execution = group.begin(code, ranks, stop_on_error=False, ask=allow_stdin, **fields)
-        else:
-            execution = super()._submit(group, code, ranks, {**fields, "ask": allow_stdin})
-        if (cell := CELL.get()) is not None:
+        fields = {**cell.fields, **fields} if show is True and cell is not None else dict(fields)
+        fields = {"notebook": self.notebook, "ask": fields.pop("allow_stdin", False), **fields}
+        execution = group.begin(code, ranks, stop_on_error=False, **fields)
+        if cell is not None:
             cell.begun(execution)
         return execution
+
+    def show(self, execution: Execution, show: Show, changing: Changing) -> Result:
+        """Show a cell by the kernel, unless `show` is False or a function, and return its result."""
+        cell = CELL.get()
+        if show is not True or cell is None:
+            return show_in_ipython(execution, show, changing)
+        result = cell.follow(execution)
+        changing.update()
+        if cell.show is not None:
+            changing.keep(execution, result, partial(_show_again, cell.show))
+        return result
 
     def group_if_any(self) -> Group | None:
         """Return the group that was last used, or that a cell would use; None if one would have to be started."""
         with contextlib.suppress(JupyterDistError):
-            return self._group or self._found()
+            return self.session.known or self.session.group()
         return None
 
-    def _found(self, name: str | None = None) -> Group:
-        """Find the group: the variable's, the kernel's last one, the notebook's, or the only one without an owner."""
-        living = self._living()
+    def find(self, living: dict[str, Group], name: str | None) -> Group | None:
+        """Return the group: the variable's, the kernel's last one, the notebook's, or the only one without an owner."""
         by_id = {group.id: group for group in living.values()}
-        wanted = name or os.environ.get(GROUP_VARIABLE)
-        found = living.get(wanted or "") or by_id.get(wanted or "")
-        if found is None and not os.environ.get(GROUP_VARIABLE):
-            found = by_id.get(self._memory.group) or self._named(living, None) or _only(living)
-        if found is None:
-            return super()._found(wanted)
-        self._group = found
-        self._own(found)
+        found = living.get(name or "") or by_id.get(name or "")
+        if found is None and not self.wanted:
+            found = by_id.get(self._memory.group) or named(living, None, self.notebook) or _only(living)
         return found
 
 
