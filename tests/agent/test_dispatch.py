@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.death import Ending
+from jupyter_dist.agent.processes.records import receive
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 
@@ -64,7 +65,7 @@ class Ranks:
             rank = busy[index % len(busy)]
             state = "broken" if is_broken else "ok"
             reply = {"t": "reply", "execution_id": rank.execution_id, "status": status, "seconds": 0.1}
-            rank.receive({**reply, "process_group": state, "collective_seq": index}, b"")
+            receive(rank, {**reply, "process_group": state, "collective_seq": index}, b"")
 
     async def die(self, index) -> None:
         if living := self.group.living():

@@ -12,6 +12,7 @@ from waits import until
 from jupyter_dist.agent.agent import MANY_RANKS, MAX_OVERTAKEN_BYTES, OVERTAKE_SECONDS, Agent
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.processes.records import receive
 from jupyter_dist.agent.requests import handlers_of
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
@@ -71,7 +72,7 @@ async def test_an_end_waits_only_so_long_however_many_ranks_have_ended_their_par
         execution = submit(agent, "e-1")
         for rank in agent.group.ranks:
             assert execution.state == "running"
-            rank.receive({"t": "reply", "execution_id": "e-1", "status": "ok", "seconds": 0.1}, b"")
+            receive(rank, {"t": "reply", "execution_id": "e-1", "status": "ok", "seconds": 0.1}, b"")
         assert execution.state == "ok"
         assert latest_at(agent, "e-1") < math.inf
 

@@ -13,7 +13,7 @@ from jupyter_dist.agent.nodes.outgoing import MAX_BYTES, OutgoingRecords
 from jupyter_dist.agent.nodes.remote import RemoteNode, RemoteProcess
 from jupyter_dist.agent.nodes.stores import LinkStores
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.records import RankRecord, from_message, from_node, handle_or_lose
+from jupyter_dist.agent.processes.records import RankRecord, from_message, from_node, handle_or_lose, receive
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.wide import MAX_PART_BYTES, each_rank
 from jupyter_dist.journal.writer import JournalWriter
@@ -211,7 +211,7 @@ def test_a_record_of_ranks_is_kept_for_each(tmp_path):
 
 def test_output_on_file_descriptors_is_that_of_the_last_cell_of_each_rank(tmp_path):
     ranks = Ranks(tmp_path)
-    ranks.all[1].receive({**REPLY, "seconds": 0.0}, b"")
+    receive(ranks.all[1], {**REPLY, "seconds": 0.0}, b"")
     ranks.all[1].begin("later", b"")
     handle_or_lose(ranks.all, RankRecord("stream", {"name": "stdout"}, [b"0", b"1", b"2", b"3"]))
     ranks.journal.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import end_ranks
 from jupyter_dist.agent.processes.failedstart import died_early, too_late
@@ -198,12 +199,12 @@ class AgentGroup:
         if not header["kind"].startswith("comm_"):
             self.dispatcher.rank_sent(rank, header, content)
         elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):
-            rank.write(sentence)
+            records.write(rank, sentence)
 
     def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
         """Keep a part of the trace of a profiled cell."""
         if rank.execution_id and (sentence := self._traces.add(rank.execution_id, rank.rank, part, is_first)):
-            rank.write(sentence)
+            records.write(rank, sentence)
 
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""

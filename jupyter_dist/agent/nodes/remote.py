@@ -97,7 +97,7 @@ class RemoteProcess:
     def _decode(self, rank: RankProcess, data: bytes) -> None:
         try:
             for header, payload in self._decoder.feed(data):
-                rank.receive(header, payload)
+                records.receive(rank, header, payload)
         except Exception:  # whatever another machine sends, only this rank is affected
             log.exception("Rank %d sent an invalid message", rank.rank)
             rank.lost_channel()

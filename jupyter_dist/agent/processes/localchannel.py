@@ -8,6 +8,7 @@ import socket
 
 from jupyter_dist.transport.stream import FrameStream
 
+from . import records
 from .pipes import RankPipes, has_data
 from .rank_process import RankProcess
 from .starting.process import RankDescriptors
@@ -80,7 +81,7 @@ class LocalChannel:
                 header, payload = await stream.recv()
                 # Output of C code from before this frame must precede it in the journal (docs/messaging.md).
                 self._pipes.drain()
-                rank.receive(header, payload)
+                records.receive(rank, header, payload)
         except (EOFError, OSError):
             pass
         except Exception:  # the outermost level of the reading task: the group must learn that the rank failed
@@ -89,4 +90,4 @@ class LocalChannel:
 
     def _on_text(self, name: str, data: bytes) -> None:
         if self._rank is not None:
-            self._rank.receive_text(name, data)
+            records.receive_text(self._rank, name, data)

@@ -17,9 +17,7 @@ from jupyter_dist.protocol.states import RANK_LIFE, STARTING_RANK_STATES, RankSt
 from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 
-from . import records
 from .death import Ending, LastWords, describe_companions, exit_model
-from .records import RankRecord
 from .starting.process import ProcessHandle
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ log = logging.getLogger(__name__)
 class RankChannel(Protocol):
     """The connection to one rank's process: to one of this machine (localchannel.py), or of a node (nodes/remote.py).
 
-    It passes on messages (`RankProcess.receive`) and output (`receive_text`) in the order in which the rank wrote them.
+    It passes on messages (`records.receive`) and output (`records.receive_text`) in the order of the rank's writes.
     """
 
     def listen(self, rank: RankProcess) -> None:
@@ -216,10 +214,6 @@ class RankProcess:
         """Interrupt the code of a widget, which runs while no cell does."""
         self.send({"t": "interrupt", "execution_id": CALLBACK_ID})
 
-    def write(self, text: str) -> None:
-        """Add a line of jupyter_dist's own to the output of the rank's last cell."""
-        self.receive_text("stderr", f"jupyter_dist: {text}\n".encode())
-
     @property
     def interrupted_seconds(self) -> float:
         """Return the seconds since the cell was interrupted; 0 if it was not."""
@@ -294,15 +288,8 @@ class RankProcess:
     # -- receiving ------------------------------------------------------------------------------------
 
     def receive(self, header: Header, payload: bytes) -> None:
-        """Handle a message of the rank. Raises any exception if it is invalid; the channel is lost then."""
-        if not records.is_record(header):
-            self._handlers[header["t"]](header, payload)
-        elif (record := records.from_message(header, payload)) is not None:
-            records.handle([self], record)
-
-    def receive_text(self, name: str, data: bytes) -> None:
-        """Handle output on the file descriptors 1 and 2 of the process: `stdout` or `stderr`."""
-        records.handle([self], RankRecord("stream", {"name": name}, [data]))
+        """Handle a message of the rank that becomes no record (for records.receive). Raises if it is invalid."""
+        self._handlers[header["t"]](header, payload)
 
     @property
     def is_mute(self) -> bool:

@@ -16,10 +16,10 @@ from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.transport.frames import Header
 
+from .rank_process import RankProcess
+
 if TYPE_CHECKING:
     from jupyter_dist.protocol.memory import CellMemory
-
-    from .rank_process import RankProcess
 
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
 PROCESS_GROUPS = ("ok", "broken", "none", "lost")
@@ -98,6 +98,24 @@ def execute(ranks: Iterable[RankProcess], execution_id: str, frame: bytes) -> No
         rank.begin(execution_id, frame)
     if rank is not None:
         rank.listener.ranks_changed()
+
+
+def receive(rank: RankProcess, header: Header, payload: bytes) -> None:
+    """Handle a message of a rank. Raises any exception if it is invalid; the channel is lost then."""
+    if not is_record(header):
+        rank.receive(header, payload)
+    elif (record := from_message(header, payload)) is not None:
+        handle([rank], record)
+
+
+def receive_text(rank: RankProcess, name: str, data: bytes) -> None:
+    """Handle output on the file descriptors 1 and 2 of a rank's process: `stdout` or `stderr`."""
+    handle([rank], RankRecord("stream", {"name": name}, [data]))
+
+
+def write(rank: RankProcess, text: str) -> None:
+    """Add a line of jupyter_dist's own to the output of the rank's last cell."""
+    receive_text(rank, "stderr", f"jupyter_dist: {text}\n".encode())
 
 
 def handle(ranks: Sequence[RankProcess], record: RankRecord) -> None:
