@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.folding.snapshots import Item, Snapshot
 from jupyter_dist.server.folding.views import View
 
@@ -73,7 +73,7 @@ def of_rank(snapshot: Snapshot, rank: int) -> list[tuple[str, str]]:
     """What the view says that a rank said: (kind, text), same streams joined."""
     said: list[tuple[str, str]] = []
     for item in snapshot.items:
-        if rank not in expand_ranks(item.ranks):
+        if rank not in RankSet.from_text(item.ranks):
             continue
         if said and said[-1][0] == item.kind and item.kind in ("stdout", "stderr"):
             said[-1] = (item.kind, said[-1][1] + item.text)

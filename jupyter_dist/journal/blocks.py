@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header
 
 from .records.wide import ranks_of
@@ -29,7 +29,7 @@ class Block(NamedTuple):
     start: int  # offset in the segment
     end: int
     first_seq: int  # 0: unknown, these are the records after the last block that is indexed
-    ranks: frozenset[int] | None  # None: any
+    ranks: RankSet | None  # None: any
 
     def may_concern(self, rank: int) -> bool:
         """Whether a record in it may belong in the log of this rank."""
@@ -75,7 +75,7 @@ class BlockWriter:
                 os.close(fd)
 
     def _write(self) -> None:
-        ranks = "*" if self._ranks is None else format_ranks(sorted(self._ranks)) or "-"
+        ranks = "*" if self._ranks is None else str(RankSet(self._ranks)) or "-"
         line = _line(f"{self._start} {self._end} {self._first_seq} {ranks}")
         try:
             if self._fd >= 0 and os.write(self._fd, line) < len(line):
@@ -113,7 +113,7 @@ def _parse(line: bytes) -> Block | None:
         start, end, first_seq, ranks = text.split(" ")
         if line != _line(text):
             return None
-        known = None if ranks == "*" else frozenset(expand_ranks(ranks) if ranks != "-" else ())
+        known = None if ranks == "*" else RankSet.from_text(ranks if ranks != "-" else "")
         return Block(int(start), int(end), int(first_seq), known)
     except ValueError:
         return None

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, encode_frame
 
@@ -233,13 +233,13 @@ class _Leavers:
         if header.get("execution_id") == self._execution_id:
             # A later `begin` adds ranks. Without one, all of them are known at the end.
             if kind == "begin" or (kind == "end" and self._busy is None and header.get("ranks") is not None):
-                ranks = expand_ranks(header["ranks"])
+                ranks = RankSet.from_text(header["ranks"])
                 self._busy = {*(self._busy or ()), *ranks}
                 self._waiting.update(ranks)
         elif self._busy and kind == "rank_end":
             self._busy.difference_update(ranks_of(header) or ())
         elif kind == "begin":
-            self._waiting.difference_update(expand_ranks(header["ranks"]))
+            self._waiting.difference_update(RankSet.from_text(header["ranks"]))
 
     def are_gone(self, num_bytes: int) -> bool:
         """Whether there are no more records of the execution, after so many more bytes."""

@@ -12,7 +12,7 @@ from jupyter_dist.client import Group, JupyterDistError, RankError, TimedOutErro
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
-from jupyter_dist.protocol.ranks import existing_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet, existing_ranks
 
 from .automode import AutoMode
 from .failures import DistError
@@ -89,7 +89,7 @@ class RankMagics(Magics):
     def replace(self) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
         group = self.session.group()
-        dead = format_ranks(rank.rank for rank in group.status().ranks if rank.state == "dead")
+        dead = str(RankSet(rank.rank for rank in group.status().ranks if rank.state == "dead"))
         group.replace()
         print(f"Group '{group.name}': {rank_label(dead)} replaced; the other ranks keep their variables.")
         self.use_app_again(dead)

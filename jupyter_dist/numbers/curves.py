@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from jupyter_dist.protocol.models import ViewItem
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .tokens import COLOR, Token, tokenize
 
@@ -126,7 +126,7 @@ def _lines(items: Iterable[ViewItem]) -> Iterator[tuple[tuple[int, ...], str]]:
     """Yield the complete lines of streams."""
     for item in items:
         if "output" in item and item["output"]["output_type"] == "stream":
-            ranks = expand_ranks(item["ranks"])
+            ranks = RankSet.from_text(item["ranks"])
             for line in "".join(item["output"]["text"]).split("\n")[:-1]:
                 yield ranks, line
 

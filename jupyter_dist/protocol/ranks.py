@@ -28,6 +28,9 @@ _SLICE = re.compile(rf"({_NUMBER})?:({_NUMBER})?(?::({_NUMBER})?)?\Z")
 class RankSet(tuple[int, ...]):
     """An immutable set of ranks: sorted, each once. In JSON it is a list, and `str` is its canonical expression.
 
+    Two places have a form of their own, for speed: the page's log is folded with bit masks (server/folding), and the
+    journal's loop over records passes on plain tuples (journal/records/wide.py).
+
     >>> ranks = RankSet([3, 0, 1, 2, 7])
     >>> str(ranks), 2 in ranks, str(ranks - [7]), str(RankSet.from_text("0-3") | [5])
     ('0-3,7', True, '0-3', '0-3,5')
@@ -41,8 +44,12 @@ class RankSet(tuple[int, ...]):
 
     @classmethod
     def from_text(cls, canonical: str, world_size: int = MAX_RANKS) -> RankSet:
-        """Return the set with this canonical expression. Raises ValueError, as `expand_ranks` does."""
-        return expand_ranks(canonical, world_size)
+        """Return the set with this canonical expression, as `str` writes it.
+
+        Raises:
+            ValueError: it is not canonical, or names a rank beyond `world_size` (from a damaged file).
+        """
+        return _expanded(canonical, world_size)
 
     def __str__(self) -> str:
         """Return the canonical expression: ranges as `a-b`. Empty for no ranks."""
@@ -123,18 +130,8 @@ def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
     return (",".join(kept), ",".join(missing)) if missing else (expression, "")
 
 
-def format_ranks(ranks: Iterable[int]) -> str:
-    """Return the canonical expression of a set of ranks: sorted, each once, ranges as `a-b`. Empty for none."""
-    return str(RankSet(ranks))
-
-
-@lru_cache(maxsize=64)  # the same few sets come with every record
-def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> RankSet:
-    """Return the ranks of a canonical expression, as `format_ranks` writes it.
-
-    Raises:
-        ValueError: it is not canonical, or names a rank beyond `world_size` (from a damaged file).
-    """
+@lru_cache(maxsize=1024)  # the same few sets come with every record, and each node of a group has one
+def _expanded(canonical: str, world_size: int) -> RankSet:
     if len(canonical) > MAX_CANONICAL_LENGTH or not _CANONICAL.match(canonical):
         raise ValueError("not a set of ranks")
     ranks: list[int] = []

@@ -11,7 +11,7 @@ from records import counted
 from waits import PATIENCE, read_until, running, until
 
 from jupyter_dist.cli.commands.reading.logs import record_text
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
@@ -19,7 +19,7 @@ MAIN = "from jupyter_dist.cli.main import main; main()"
 
 def said_by(rank, text):
     blocks = re.findall(r"\[ranks? (\S+)\]\n((?:[^\[].*\n)*)", text)
-    return "".join(lines for ranks, lines in blocks if rank in expand_ranks(ranks))
+    return "".join(lines for ranks, lines in blocks if rank in RankSet.from_text(ranks))
 
 
 def test_without_a_command_they_are_named(dist):

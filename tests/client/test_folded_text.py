@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_dist.client.bundles.blocks import Blocks
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
-RANKS = st.sets(st.integers(0, 4), min_size=1).map(format_ranks)
+RANKS = st.sets(st.integers(0, 4), min_size=1).map(RankSet).map(str)
 LINES = st.lists(st.sampled_from(["a", "b", "  c", ")", "", "d:"]), min_size=1, max_size=3)
 
 
@@ -19,6 +19,6 @@ def test_every_rank_keeps_its_lines_in_order(items):
         (blocks.add_text if is_text else blocks.add_output)(ranks, "\n".join(lines))
     found = list(blocks.close())
     for rank in range(5):
-        printed = [line for ranks, lines, _ in items if rank in expand_ranks(ranks) for line in lines]
-        assert [line for ranks, lines in found if rank in expand_ranks(ranks) for line in lines] == printed
+        printed = [line for ranks, lines, _ in items if rank in RankSet.from_text(ranks) for line in lines]
+        assert [line for ranks, lines in found if rank in RankSet.from_text(ranks) for line in lines] == printed
     assert all(one[0] != other[0] for one, other in itertools.pairwise(found))

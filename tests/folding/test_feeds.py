@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import Record, of_rank
 
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.folding.feeding.feeds import Feeds
 from jupyter_dist.server.folding.fold import Fold
 from jupyter_dist.server.folding.views import View
@@ -43,7 +43,7 @@ def records(steps: list[Any], is_wide: bool) -> list[Record]:
     for ranks, (kind, payload, fields) in steps:
         sets = [ranks] if is_wide else [{rank} for rank in sorted(ranks)]
         for some in sets:
-            whose = {"ranks": format_ranks(some)} if len(some) > 1 else {"rank": min(some)}
+            whose = {"ranks": str(RankSet(some))} if len(some) > 1 else {"rank": min(some)}
             header = {"seq": len(found) + 1, "at": 0.0, "kind": kind, "execution_id": "e", **fields, **whose}
             found.append((header, payload))
     return found

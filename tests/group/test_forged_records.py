@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jupyter_dist.journal.records.record import record_prefix, scan
 from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.journal.writer import segment_path
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.folding.content import DamagedContentError, read_content
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.mirror.mirror import GroupMirror
@@ -109,7 +109,7 @@ def check_all_that_pages_are_given(group: GroupMirror) -> None:
     for known in list(group._views._views.values()):
         for item in known.snapshot().to_list():
             json.dumps(item, allow_nan=False)
-            assert set(expand_ranks(item["ranks"])) <= set(range(WORLD_SIZE))
+            assert set(RankSet.from_text(item["ranks"])) <= set(range(WORLD_SIZE))
     json.dumps(group.executions.listed(), allow_nan=False)
 
 

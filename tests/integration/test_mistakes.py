@@ -8,7 +8,7 @@ from waits import until
 
 from jupyter_dist.numbers.tokens import tokenize
 from jupyter_dist.protocol.profiles import PROFILE_MIME
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 NOTEBOOK = json.loads((Path(__file__).parents[2] / "examples" / "mistakes.ipynb").read_text())
 CELLS = {cell["id"]: cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"}
@@ -112,7 +112,7 @@ def data_and_orders(server):
     assert {ranks for ranks, _ in lines(run(server, "own-data"))} == {"0", "1"}
     said = lines(run(server, "same-order"))
     for rank in RANKS:
-        mine = [line for ranks, line in said if format_ranks([rank]) in (ranks, "0-1") or ranks == "0-1"]
+        mine = [line for ranks, line in said if str(RankSet([rank])) in (ranks, "0-1") or ranks == "0-1"]
         first = {line.rpartition("sample ")[2] for line in mine[:3]}
         told = {line.rpartition("sample ")[2].split()[0] for line in mine[3:]}
         assert len(first) == 1, mine

@@ -6,7 +6,7 @@ import pytest
 from waits import until
 
 from jupyter_dist.protocol.profiles import PROFILE_MIME
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 SLOW = """%%profile
 import time
@@ -48,7 +48,7 @@ def test_a_straggler_is_named_and_the_trace_has_a_lane_for_each_rank(group_serve
     profile, ranks, data = profile_in(view)
     assert sorted(text_of(view).splitlines()) == ["done 0", "done 1"]  # and nothing of the profiler's own
     assert ranks == "0-1"
-    assert 1 in expand_ranks(profile["stragglers"])
+    assert 1 in RankSet.from_text(profile["stragglers"])
     fast, slow = profile["ranks"]
     assert fast["waits_for"][0]["rank"] == 1
     assert fast["waiting"] > 1
@@ -91,7 +91,7 @@ def test_an_error_and_a_subset_are_profiled_too(group_server):
 def test_an_interrupted_cell_says_whom_it_waited_for(group_server):
     code = "%%profile\nimport time\nprint('begun', flush=True)\nif rank == 1: time.sleep(1000)\ndist.barrier()"
     execution = group_server.submit("g", code)
-    until(lambda: expand_ranks(ranks_that_said(group_server.view("g", execution, wait=0), "begun")) == (0, 1))
+    until(lambda: RankSet.from_text(ranks_that_said(group_server.view("g", execution, wait=0), "begun")) == (0, 1))
     group_server.ask("POST", "groups/g/interrupt", {"ranks": "all"})
     view = group_server.view("g", execution)
     assert view["execution"]["state"] == "interrupted"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet, expand_ranks, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rank_expressions.json").read_text())
 
@@ -18,7 +18,7 @@ def test_shared_vectors(vector):
     if vector["error"] is None:
         ranks = parse_ranks(vector["expr"], vector["world_size"], vector.get("num_nodes", 1))
         assert list(ranks) == vector["ranks"]
-        assert format_ranks(ranks) == vector["canonical"]
+        assert str(RankSet(ranks)) == vector["canonical"]
     else:
         with pytest.raises(JupyterDistError) as raised:
             parse_ranks(vector["expr"], vector["world_size"], vector.get("num_nodes", 1))
@@ -49,8 +49,8 @@ def test_near_misses_of_the_grammar(text, world_size):
 
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_canonical_form_comes_back(ranks):
-    canonical = format_ranks(ranks)
-    assert set(expand_ranks(canonical)) == ranks
+    canonical = str(RankSet(ranks))
+    assert set(RankSet.from_text(canonical)) == ranks
     assert set(parse_ranks(canonical, 201)) == ranks
 
 

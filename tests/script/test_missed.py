@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.server.script.missed import Processes, cells_of, with_code
 from jupyter_dist.server.script.replay import in_order
 
@@ -14,16 +14,16 @@ WORLD = 4
 def run(number, cell, code, ranks="all", *, at=None, notebook="n.ipynb", **statuses):
     """An execution of the API; `error="1"` says how it ended on some of its ranks."""
     chosen = set(parse_ranks(ranks, WORLD))
-    special = {rank: status for status, some in statuses.items() for rank in expand_ranks(some)}
+    special = {rank: status for status, some in statuses.items() for rank in RankSet.from_text(some)}
     by_status = {}
     for rank in sorted(chosen):
         by_status.setdefault(special.get(rank, "ok"), []).append(rank)
     worst = next((s for s in ("lost", "error", "interrupted", "running") if s in by_status), "ok")
     return {
         "id": f"e-{number}",
-        "ranks": format_ranks(chosen),
+        "ranks": str(RankSet(chosen)),
         "state": worst,
-        "statuses": [{"ranks": format_ranks(r), "status": s, "seconds": 1.0} for s, r in by_status.items()],
+        "statuses": [{"ranks": str(RankSet(r)), "status": s, "seconds": 1.0} for s, r in by_status.items()],
         "started_at": float(number if at is None else at),
         "execution_count": number,
         "notebook": notebook if cell else None,
@@ -250,19 +250,19 @@ replacements = st.dictionaries(st.integers(0, WORLD - 1), st.tuples(st.integers(
 def test_what_is_offered_was_missed_and_sending_it_leaves_nothing_to_offer(history, replaced):
     absences = {rank: [[start + 0.4, start + length + 0.5]] for rank, (start, length) in replaced.items()}
     runs = [
-        run(number, cell, code, format_ranks(ranks), **{} if status == "ok" else {status: format_ranks(ranks)})
+        run(number, cell, code, str(RankSet(ranks)), **{} if status == "ok" else {status: str(RankSet(ranks))})
         for number, (cell, code, ranks, status) in enumerate(history, start=1)
     ]
     processes = Processes(WORLD, frozenset(range(WORLD)), absences)
     cells = [with_code(cell, cell.model["line"]) for cell in cells_of(runs, processes)]
     now = 100
     for cell in cells:
-        missed = {rank for part in cell["missed"] for rank in expand_ranks(part["ranks"])}
-        offered = set(expand_ranks(cell["offered"]))
+        missed = {rank for part in cell["missed"] for rank in RankSet.from_text(part["ranks"])}
+        offered = set(RankSet.from_text(cell["offered"]))
         assert offered <= missed & set(absences)
-        ran = {rank for one in cell["runs"] for rank in expand_ranks(one["ranks"])}
+        ran = {rank for one in cell["runs"] for rank in RankSet.from_text(one["ranks"])}
         assert ran.isdisjoint(
-            rank for part in cell["missed"] if part["reason"] != "changed" for rank in expand_ranks(part["ranks"])
+            rank for part in cell["missed"] if part["reason"] != "changed" for rank in RankSet.from_text(part["ranks"])
         )
         if offered:
             now += 1

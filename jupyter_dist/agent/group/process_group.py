@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
 from jupyter_dist.transport.frames import Header
 
@@ -109,7 +109,7 @@ class ProcessGroup:
         self._enter("open")
         note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
         if lost:
-            who = f"Rank{'s' if len(lost) > 1 else ''} {format_ranks(lost)}"
+            who = f"Rank{'s' if len(lost) > 1 else ''} {RankSet(lost)}"
             note = f"{who} lost the device. Collectives fail until {'they are' if len(lost) > 1 else 'it is'} replaced."
         return Todo(tell, note if is_needed else None, pump=True)
 
@@ -149,7 +149,7 @@ class ProcessGroup:
         left = [member.rank for member in living if member.process_group == "none"]
         before, self._left = self._left, left
         if left and left != before:
-            who = f"Rank{'s' if len(left) > 1 else ''} {format_ranks(left)}"
+            who = f"Rank{'s' if len(left) > 1 else ''} {RankSet(left)}"
             if self._was_not_recreated:
                 hint = "Re-create it with 'reform', or restart the group"
                 return (f"{who}: the process group is gone, because it could not be re-created. {hint}.",)

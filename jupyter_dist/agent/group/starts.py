@@ -12,7 +12,7 @@ from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import start_task
 
 from .group import AgentGroup
@@ -166,7 +166,7 @@ class GroupStarts:
 
     async def _start_fresh(self, fresh: list[RankProcess]) -> str:
         """Start ranks in place of dead ones; return a sentence about the outcome. They are dead if the start failed."""
-        numbers = format_ranks(rank.rank for rank in fresh)
+        numbers = str(RankSet(rank.rank for rank in fresh))
         try:
             await self._group.start_ranks(self.starter, fresh)
         except Exception as err:  # also an internal error: the group must go on with the ranks that live

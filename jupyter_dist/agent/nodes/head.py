@@ -12,7 +12,7 @@ from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header, encode_frame
@@ -251,7 +251,7 @@ class Nodes:
             "node": node.node,
             "received": node.conversation.received,
             "cwd": self._spec.cwd,
-            "ranks": format_ranks(node.ranks),
+            "ranks": str(RankSet(node.ranks)),
         }
         self._socket.send(identity, encode_frame(welcome))
         if node.state == "unreachable":

@@ -20,7 +20,7 @@ from jupyter_dist.agent.processes.records import RankRecord
 from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import SETTLE_SECONDS, OnExit, ProcessHandle, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import NodeState
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, Header, pack, unpack
@@ -179,7 +179,7 @@ class RemoteNode:
             "host": self.host or None,
             "state": self.state,
             "message": self.message,
-            "ranks": format_ranks(self.ranks),
+            "ranks": str(RankSet(self.ranks)),
             "address": self.told.get("address"),
             "interface": self.told.get("interface"),
             "devices": self.told.get("devices") or [],

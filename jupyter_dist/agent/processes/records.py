@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.journal.records.wide import split, split_list
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.transport.frames import Header
 
@@ -140,7 +140,7 @@ def handle_or_lose(ranks: Sequence[RankProcess], record: RankRecord) -> None:
         if ranks:
             handle(ranks, record)
     except Exception:  # whatever a node sends, only these ranks are affected
-        log.exception("Ranks %s sent an invalid message", format_ranks(rank.rank for rank in ranks))
+        log.exception("Ranks %s sent an invalid message", RankSet(rank.rank for rank in ranks))
         for rank in ranks:
             rank.lost_channel()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.protocol.accelerators import ACCELERATORS
-from jupyter_dist.protocol.ranks import RankSet, expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import start_task
 
 from .freeing import Freeing
@@ -121,6 +121,6 @@ class HangWatch:
 
 def _could_join(execution: AgentExecution, verdict: models.Verdict) -> str | None:
     """Return the ranks that are waited for if the cell was sent to none of them: run there, too, it may end."""
-    needed = RankSet(rank for part in verdict["needed"] for rank in expand_ranks(part["ranks"]))
+    needed = RankSet(rank for part in verdict["needed"] for rank in RankSet.from_text(part["ranks"]))
     is_missing = (verdict["kind"], verdict["reason"]) == ("cannot_end", "missing") and execution.spec.call is None
     return str(needed) if is_missing and needed.isdisjoint(execution.spec.ranks) else None

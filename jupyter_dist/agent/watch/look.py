@@ -12,7 +12,7 @@ from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header
 
 from .verdicts.facts import IN_DEBUGGER, BegunCollective, Fact, Facts, State, WaitedCall
@@ -57,7 +57,7 @@ async def stacks_of(group: AgentGroup) -> list[models.RankStack]:
     for rank, answer in asked:
         stack = _stack(_fact(cells, rank, answer), answer)
         found.setdefault(json.dumps(stack), (stack, []))[1].append(rank.rank)
-    return [{**stack, "ranks": format_ranks(ranks)} for stack, ranks in found.values()]
+    return [{**stack, "ranks": str(RankSet(ranks))} for stack, ranks in found.values()]
 
 
 async def _ask_all(group: AgentGroup) -> list[tuple[RankProcess, Asked]]:

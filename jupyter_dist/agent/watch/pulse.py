@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.system.processes import read_process
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -117,7 +117,7 @@ class Pulse:
             self._waiting[rank.rank] = (place, time.monotonic())
         seconds = time.monotonic() - self._waiting[rank.rank][1]
         others = [other.rank for other in self._group.living() if other.state == "idle"]
-        meanwhile = f"; idle: {format_ranks(others)}" if others and does is not _COMPILES else ""
+        meanwhile = f"; idle: {RankSet(others)}" if others and does is not _COMPILES else ""
         waits = does + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
         rank.set_state("busy", self._with_interrupt(rank, f"{waits}{meanwhile}"))
 

@@ -13,7 +13,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import start_task
 
 from .look import finite
@@ -108,6 +108,6 @@ def seen_of(facts: Facts) -> list[machine.RanksSeen]:
         if fact.execution_id is not None:
             found.setdefault((fact.execution_id, fact.place, waits_in(fact)), []).append(fact.rank)
     return [
-        {"ranks": format_ranks(ranks), "execution_id": execution_id, "place": place, "call": call}
+        {"ranks": str(RankSet(ranks)), "execution_id": execution_id, "place": place, "call": call}
         for (execution_id, place, call), ranks in found.items()
     ]

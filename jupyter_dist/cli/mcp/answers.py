@@ -11,7 +11,7 @@ from jupyter_dist.client import Result
 from jupyter_dist.client.bundles.bundle import output_text, rank_label, without_ansi
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 NUM_EXECUTIONS = 10
 
@@ -63,7 +63,7 @@ def _ranks(group: models.GroupModel) -> Iterator[str]:
         text = ": ".join(filter(None, [f"{rank['state']} for {_since(rank['state_at'])}", what]))
         same.setdefault("; ".join(filter(None, [text, broken])), []).append(rank["rank"])
     for text, ranks in same.items():
-        yield f"{rank_label(format_ranks(ranks))}: {text}"
+        yield f"{rank_label(str(RankSet(ranks)))}: {text}"
 
 
 def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def variables_text(result: Result) -> str:
     same: dict[str, list[int]] = {}
     for rank, of_rank in result.items():
         same.setdefault(_variables(of_rank.text), []).append(rank)
-    return "\n".join(f"[{rank_label(format_ranks(ranks))}]\n{text}" for text, ranks in same.items())
+    return "\n".join(f"[{rank_label(str(RankSet(ranks)))}]\n{text}" for text, ranks in same.items())
 
 
 def _variables(printed: str) -> str:

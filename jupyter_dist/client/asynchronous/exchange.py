@@ -17,7 +17,7 @@ from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, Segments, filled, parent_folders
 from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.ranks import RankSet, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 MEGABYTE = 1e6
 
@@ -83,7 +83,7 @@ async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
         place = folders[0] / "broadcast"
         place.symlink_to(segments[source].path)
         note = f"# broadcast of {name} from rank {source}"
-        await group.run_call({"do": "set", "files": {"all": str(place)}}, note, format_ranks(others), None)
+        await group.run_call({"do": "set", "files": {"all": str(place)}}, note, str(RankSet(others)), None)
     _give_back(group, segments.values())
 
 
@@ -123,7 +123,7 @@ async def _collect(
             (folders[0] / f"warm-{rank}").symlink_to(segment.path)
             offered[rank] = segment
     call: requests.RankCall = {"do": "get", "names": list(names), "folders": [str(folder) for folder in folders]}
-    await group.run_call(call, f"# pull of {', '.join(names)}", format_ranks(ranks), timeout_seconds)
+    await group.run_call(call, f"# pull of {', '.join(names)}", str(RankSet(ranks)), timeout_seconds)
     found = {}
     for rank in ranks:
         if rank in offered and offered[rank].is_written:

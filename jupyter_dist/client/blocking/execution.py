@@ -14,7 +14,7 @@ from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .asking import Ask
 from .wrapped import BlockingExecution
@@ -104,7 +104,7 @@ class Execution(BlockingExecution):
         except TimeoutError:
             running = [rank for rank, found in self.peek().items() if found.status == "running"]
         if running:  # otherwise it has just ended
-            who = f"Rank {running[0]} has" if len(running) == 1 else f"Ranks {format_ranks(running)} have"
+            who = f"Rank {running[0]} has" if len(running) == 1 else f"Ranks {RankSet(running)} have"
             kill = f"group.kill({running[0]}) kills a rank that cannot be interrupted; the others keep their variables."
             sys.stderr.write(f"{who} not stopped yet. Interrupt again to stop waiting. {kill}\n")
         return self.result()

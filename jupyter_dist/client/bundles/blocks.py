@@ -15,17 +15,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 _CONTINUES = re.compile(r"[\s)\]}]|\Z")
 _EXPECTS_MORE = re.compile(r"[:,(\[{]\s*\Z")
 
-Ranks = frozenset[int]
-
 
 @dataclass
 class _Block:
-    ranks: Ranks
+    ranks: RankSet
     lines: list[str]
     unit: int = 0  # where its last line starts that does not continue another
 
@@ -40,18 +38,18 @@ class Blocks:
 
     def __init__(self) -> None:
         self.done: list[tuple[str, list[str]]] = []
-        self._open: dict[Ranks, _Block] = {}  # of sets of ranks that have no rank in common
+        self._open: dict[RankSet, _Block] = {}  # of sets of ranks that have no rank in common
         self._of: dict[int, _Block] = {}  # the open block of each rank: there may be a thousand
 
     def add_text(self, ranks: str, text: str) -> None:
         """Add what ranks printed."""
-        members = frozenset(expand_ranks(ranks))
+        members = RankSet.from_text(ranks)
         for line in text.split("\n"):
             self._add(members, [line], self._continues(members, line))
 
     def add_output(self, ranks: str, text: str) -> None:
         """Add a display or an error: its lines are never parted."""
-        self._add(frozenset(expand_ranks(ranks)), text.split("\n"), False)
+        self._add(RankSet.from_text(ranks), text.split("\n"), False)
 
     def close(self) -> Iterator[tuple[str, list[str]]]:
         """Yield all blocks with their ranks; neighbours of the same ranks are one."""
@@ -67,7 +65,7 @@ class Blocks:
         if last is not None:
             yield last
 
-    def _add(self, ranks: Ranks, lines: list[str], continues: bool) -> None:
+    def _add(self, ranks: RankSet, lines: list[str], continues: bool) -> None:
         block = self._open.get(ranks)
         if block is None and not (continues and self._continue(ranks, lines)):
             if self._touched(ranks):
@@ -76,44 +74,44 @@ class Blocks:
         if block is not None:
             block.add(lines, continues)
 
-    def _continues(self, ranks: Ranks, line: str) -> bool:
+    def _continues(self, ranks: RankSet, line: str) -> bool:
         """Whether a line belongs to the one before it."""
         if _CONTINUES.match(line):
             return True
         touched = self._touched(ranks)
         return bool(touched) and all(_EXPECTS_MORE.search(block.lines[-1]) for block in touched)
 
-    def _touched(self, ranks: Ranks) -> list[_Block]:
+    def _touched(self, ranks: RankSet) -> list[_Block]:
         block = self._open.get(ranks)
         if block is not None:
             return [block]
         return list({found.ranks: found for rank in ranks if (found := self._of.get(rank)) is not None}.values())
 
-    def _begin(self, ranks: Ranks, lines: list[str]) -> _Block:
+    def _begin(self, ranks: RankSet, lines: list[str]) -> _Block:
         block = self._open[ranks] = _Block(ranks, lines)
         self._of.update(dict.fromkeys(ranks, block))
         return block
 
-    def _continue(self, ranks: Ranks, lines: list[str]) -> bool:
+    def _continue(self, ranks: RankSet, lines: list[str]) -> bool:
         """Continue what the ranks are at in other blocks; return whether that is possible."""
         touched = self._touched(ranks)
-        if len(touched) == 1 and ranks < touched[0].ranks:
+        if len(touched) == 1 and len(ranks) < len(touched[0].ranks) and not ranks - touched[0].ranks:
             self._split(touched[0], ranks)
             touched = [self._open[ranks]]
-        if not touched or frozenset().union(*(block.ranks for block in touched)) != ranks:
+        if not touched or RankSet(rank for block in touched for rank in block.ranks) != ranks:
             return False
         for block in touched:
             block.add(lines, True)
         return True
 
-    def _split(self, block: _Block, ranks: Ranks) -> None:
+    def _split(self, block: _Block, ranks: RankSet) -> None:
         """Part the last unit of a block: some of its ranks go on differently."""
         if block.unit:
-            self.done.append((format_ranks(block.ranks), block.lines[: block.unit]))
+            self.done.append((str(block.ranks), block.lines[: block.unit]))
         del self._open[block.ranks]
         for part in sorted((ranks, block.ranks - ranks), key=min):
             self._begin(part, block.lines[block.unit :])
 
     def _flush(self) -> None:
-        self.done += [(format_ranks(block.ranks), block.lines) for block in self._open.values()]
+        self.done += [(str(block.ranks), block.lines) for block in self._open.values()]
         self._open, self._of = {}, {}

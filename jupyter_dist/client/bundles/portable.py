@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.models import PART_MIME, RANKS_MIME, Output, RanksBundle, SavedItem
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .bundle import MAX_FALLBACK_CHARS, MAX_FALLBACK_LINES, bounded, bounded_blocks, end_text, mime_bundle, rank_label
 
@@ -96,8 +96,8 @@ def _divide(items: Iterable[SavedItem]) -> tuple[list[_Section], dict[int, int]]
             continue
         at = section_of[id(item)] = known.setdefault(key, last)
         if at != last:
-            ranks = {*expand_ranks(sections[at].ranks), *expand_ranks(item["ranks"])}
-            sections[at].ranks = format_ranks(ranks)
+            ranks = {*RankSet.from_text(sections[at].ranks), *RankSet.from_text(item["ranks"])}
+            sections[at].ranks = str(RankSet(ranks))
             continue
         sections[last].output, sections[last].ranks = item["output"], item["ranks"]
         sections.append(_Section())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jupyter_dist.client.bundles.bundle import Item, item_text
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.models import Output
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 STREAMS = frozenset({"stdout", "stderr"})  # displays count as stdout, errors as stderr
 
@@ -150,7 +150,7 @@ def _texts(result: Result, hidden: Hidden) -> dict[int, RankText]:
     """Return the entries of each rank; ranks with the same items have the same object."""
     items: dict[int, list[int]] = {}
     for number, item in enumerate(result.folded):
-        for rank in expand_ranks(item["ranks"]):
+        for rank in RankSet.from_text(item["ranks"]):
             items.setdefault(rank, []).append(number)
     parts = [_part(item) for item in result.folded]
     shared: dict[tuple[frozenset[str], tuple[int, ...]], RankText] = {}

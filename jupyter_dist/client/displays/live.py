@@ -11,7 +11,7 @@ from typing import TextIO
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.system.terminal import filtered
 
 from .growing import Growing, Hidden, nothing
@@ -116,7 +116,7 @@ class TextDisplay:
         """Print equal output once, up to where ranks differ; then each set of ranks separately."""
         same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
         if same:
-            self._write(format_ranks(new), "".join(next(iter(new.values()))[:same]))
+            self._write(str(RankSet(new)), "".join(next(iter(new.values()))[:same]))
         parted: dict[str, dict[int, list[str]]] = {}
         for rank, lines in new.items():
             if len(lines) > same:

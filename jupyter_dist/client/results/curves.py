@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.numbers.curves import Curve
 from jupyter_dist.protocol import curves as models
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highest")
 
@@ -48,7 +48,7 @@ def _row(name: str, by_rank: dict[int, Curve]) -> tuple[str, ...]:
     numbers = str(max((len(curve.values) for curve in full), default=0))
     shown = [f"{value:.4g}" for value in (*ends, min(finite, default=math.nan), max(finite, default=math.nan))]
     places = f"{min(steps)}-{max(steps)}" if steps else ""
-    return name, rank_label(format_ranks(by_rank)), numbers, places, *shown
+    return name, rank_label(str(RankSet(by_rank))), numbers, places, *shown
 
 
 def _mean(values: list[float]) -> float:

@@ -9,7 +9,7 @@ from jupyter_dist.client.answers.infos import DriftCellInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .result import RankError, Result
 
@@ -141,7 +141,7 @@ def _where(cell: models.DriftCell) -> str:
 
 
 def _ranks(ranks: list[str]) -> str:
-    return rank_label(format_ranks(rank for part in ranks for rank in expand_ranks(part))) if ranks else "no rank"
+    return rank_label(str(RankSet(rank for part in ranks for rank in RankSet.from_text(part)))) if ranks else "no rank"
 
 
 def _notes(model: models.DriftModel) -> Iterator[str]:

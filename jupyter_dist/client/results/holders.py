@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jupyter_dist.client.answers.infos import HeldMemoryInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.memory import CellMemory, HeldMemory, MemoryHolder
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 MAX_LINES = 20
 
@@ -67,7 +67,7 @@ def _alike(models: Sequence[HeldMemory]) -> list[list[HeldMemory]]:
 
 def _lines(same: Sequence[HeldMemory]) -> Iterator[str]:
     first = same[0]
-    ranks = rank_label(format_ranks(one["rank"] for one in same))
+    ranks = rank_label(str(RankSet(one["rank"] for one in same)))
     holders = first["holders"][:MAX_LINES]
     each = " on each" if len(same) > 1 else ""
     yield f"[{ranks}] {format_bytes(first['bytes'])} held{each}; {_counters(same)}"

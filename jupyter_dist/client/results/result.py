@@ -14,7 +14,7 @@ from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import ExecutionModel, GroupModel, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.profiles import PROFILE_MIME
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 
@@ -96,7 +96,7 @@ class Result:
     @property
     def ranks(self) -> tuple[int, ...]:
         """Return the ranks that it ran on."""
-        return expand_ranks(self.execution["ranks"])
+        return RankSet.from_text(self.execution["ranks"])
 
     @property
     def values(self) -> dict[int, str | None]:
@@ -139,7 +139,7 @@ class Result:
         """Return the result of one rank."""
         if rank not in self.ranks:
             raise KeyError(f"This cell ran on {rank_label(self.execution['ranks'])}, not on rank {rank}.")
-        items = [item for item in self.folded if rank in expand_ranks(item["ranks"])]
+        items = [item for item in self.folded if rank in RankSet.from_text(item["ranks"])]
         outputs = _joined(item["output"] for item in items if "output" in item)
         status, seconds = self._status(rank)
         text = "".join(map(item_text, items))
@@ -191,7 +191,7 @@ class Result:
 
     def _status(self, rank: int) -> tuple[str, float | None]:
         for status in self.execution["statuses"]:
-            if rank in expand_ranks(status["ranks"]):
+            if rank in RankSet.from_text(status["ranks"]):
                 return status["status"], status["seconds"]
         return self.state, None
 
@@ -199,7 +199,7 @@ class Result:
         same: dict[str, list[int]] = {}
         for rank, error in self.errors.items():
             same.setdefault(str(error), []).append(rank)
-        parts = [f"{rank_label(format_ranks(ranks))}: {text}" for text, ranks in same.items()]
+        parts = [f"{rank_label(str(RankSet(ranks)))}: {text}" for text, ranks in same.items()]
         if self.execution["error"]:
             parts.append(str(JupyterDistError.from_dict(self.execution["error"])))
         return "; ".join(parts) or f"The cell was {self.state} on {rank_label(self.execution['ranks'])}."
@@ -226,7 +226,7 @@ def _tracebacks(errors: dict[int, CellError]) -> list[str]:
     same: dict[str, list[int]] = {}
     for rank, error in errors.items():
         same.setdefault("\n".join(error.traceback), []).append(rank)
-    return [line for text, ranks in same.items() for line in (f"[{rank_label(format_ranks(ranks))}]", text)]
+    return [line for text, ranks in same.items() for line in (f"[{rank_label(str(RankSet(ranks)))}]", text)]
 
 
 def _value(outputs: list[Output]) -> str | None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_dist.protocol.ranks import MAX_RANKS, expand_ranks
+from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import Header
 
@@ -67,7 +67,7 @@ def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
 
 def _has_as_many(header: Header) -> bool:
     """Whether the lists of a wide record have an entry for each of its ranks."""
-    number = len(expand_ranks(header["ranks"]))
+    number = len(RankSet.from_text(header["ranks"]))
     return "rank" not in header and all(len(header[name]) == number for name in _LISTS if header.get(name) is not None)
 
 
@@ -86,7 +86,7 @@ def is_time(value: Any) -> bool:
 
 def _is_rank_set(value: Any, world_size: int) -> bool:
     try:
-        return isinstance(value, str) and bool(expand_ranks(value, world_size))
+        return isinstance(value, str) and bool(RankSet.from_text(value, world_size))
     except ValueError:
         return False
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 from typing import Any
 
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .sound import is_sound, is_time, is_wide
@@ -26,7 +26,7 @@ def ranks_of(header: Header) -> tuple[int, ...] | None:
     if header["kind"] == "end":  # the rank's own rank_end records it
         return ()
     if header["kind"] == "begin" or is_wide(header):
-        return expand_ranks(header["ranks"])
+        return RankSet.from_text(header["ranks"])
     rank = header.get("rank")
     return None if rank is None else (rank,)
 
@@ -36,7 +36,7 @@ def each_rank(header: Header, payload: bytes) -> Iterator[SingleRecord]:
     if not is_wide(header):
         yield header, payload
         return
-    ranks = expand_ranks(header["ranks"])
+    ranks = RankSet.from_text(header["ranks"])
     yield from _narrow(header, payload, ranks, range(len(ranks)))
 
 
@@ -45,7 +45,7 @@ def each_payload(header: Header, payload: bytes) -> Iterator[tuple[tuple[int, ..
     if not is_wide(header):
         yield (header["rank"],), payload
         return
-    ranks, sizes = expand_ranks(header["ranks"]), header.get("sizes")
+    ranks, sizes = RankSet.from_text(header["ranks"]), header.get("sizes")
     if sizes is None:
         yield ranks, b"" if len(payload) > MAX_SHARED_BYTES else payload
         return
@@ -59,7 +59,7 @@ def of_rank(header: Header, payload: bytes, rank: int) -> SingleRecord:
     """Return the record of one rank of a wide record; any other record as it is."""
     if not is_wide(header):
         return header, payload
-    ranks = expand_ranks(header["ranks"])
+    ranks = RankSet.from_text(header["ranks"])
     return next(_narrow(header, payload, ranks, [ranks.index(rank)]))
 
 
@@ -86,7 +86,7 @@ def split(header: Header, payload: bytes) -> tuple[tuple[int, ...], list[bytes]]
         if type(header.get("rank")) is not int:
             raise ValueError("a record without ranks")
         return (header["rank"],), [payload]
-    ranks, sizes = expand_ranks(str(header["ranks"])), header.get("sizes")
+    ranks, sizes = RankSet.from_text(str(header["ranks"])), header.get("sizes")
     if not ranks:
         raise ValueError("a record without ranks")
     if sizes is None:
@@ -141,7 +141,7 @@ class _OpenRecord:
         if len(ranks) == 1:
             single = {name: values[0] for name, values in zip(self._names, own, strict=True)}
             return self._kind, self._first, {**self._fields, **single, "rank": ranks[0]}
-        fields = {**self._fields, "ranks": format_ranks(ranks)}
+        fields = {**self._fields, "ranks": str(RankSet(ranks))}
         fields.update(zip(self._names, map(list, own), strict=True))
         if payloads.count(self._first) == len(payloads):
             return self._kind, self._first, fields

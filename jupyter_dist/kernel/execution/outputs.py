@@ -15,7 +15,7 @@ from jupyter_dist.client.displays.live import TOGETHER_SECONDS, VerdictLine
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import METADATA_KEY, WIDGET_MIME, Output, ViewItem
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 
 class OutputLine(NamedTuple):
@@ -120,7 +120,7 @@ class PlainOutputs:
         """Send equal lines once, up to where ranks differ; then the lines of each set of ranks separately."""
         same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
         if same:
-            self._send_lines(result, format_ranks(new), next(iter(new.values()))[:same], items)
+            self._send_lines(result, str(RankSet(new)), next(iter(new.values()))[:same], items)
         parted: dict[OutputLine, dict[int, list[OutputLine]]] = {}
         for rank, lines in new.items():
             if len(lines) > same:
@@ -179,7 +179,7 @@ class LateDisplays:
     def __init__(self, result: Result, sent: dict[str, tuple[str, str]]) -> None:
         self._places = {}  # by display id: its ranks, and which of their displays it is
         for display_id, (key, ranks) in sent.items():
-            of_rank = _displays_of(result, expand_ranks(ranks)[0])
+            of_rank = _displays_of(result, RankSet.from_text(ranks)[0])
             place = next((place for place, item in enumerate(of_rank) if str(item["id"]) == key), None)
             if place is not None:
                 self._places[display_id] = ranks, place
@@ -197,17 +197,17 @@ class LateDisplays:
         """Return the current outputs in the place of this display, by ranks."""
         ranks, place = self._places[display_id]
         found: list[tuple[int, Output]] = []
-        for rank in expand_ranks(ranks):
+        for rank in RankSet.from_text(ranks):
             of_rank = _displays_of(result, rank)
             if place < len(of_rank):
                 found.append((rank, of_rank[place]["output"]))
         outputs = [output for number, (_, output) in enumerate(found) if output not in [o for _, o in found[:number]]]
-        return {format_ranks(rank for rank, output in found if output == each): each for each in outputs}
+        return {str(RankSet(rank for rank, output in found if output == each)): each for each in outputs}
 
 
 def _displays_of(result: Result, rank: int) -> list[ViewItem]:
     """Return a rank's items that are neither text nor an error."""
-    items = [item for item in result.folded if "output" in item and rank in expand_ranks(item["ranks"])]
+    items = [item for item in result.folded if "output" in item and rank in RankSet.from_text(item["ranks"])]
     return [item for item in items if item["output"]["output_type"] not in ("stream", "error")]
 
 
@@ -240,7 +240,7 @@ def _lines(result: Result, rank: int) -> Iterator[OutputLine]:
     """Yield a rank's lines and displays, up to the last line that is complete; all of them at the end."""
     kind, line = "stdout", ""
     for item in result.folded:
-        if rank not in expand_ranks(item["ranks"]):
+        if rank not in RankSet.from_text(item["ranks"]):
             continue
         if "elided" in item and not result.done:
             return  # what comes after it still changes

@@ -14,7 +14,7 @@ from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
 from jupyter_dist.magics.session import App
 from jupyter_dist.protocol.models import ViewItem
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 from .dipper import Dipper
 
@@ -227,11 +227,11 @@ def _fields_of(group: Group) -> dict[str, Any]:
 def _only(result: Result, ranks: set[int]) -> Result:
     items: list[ViewItem] = []
     for item in result.folded:
-        seen = [rank for rank in expand_ranks(item["ranks"]) if rank in ranks]
+        seen = [rank for rank in RankSet.from_text(item["ranks"]) if rank in ranks]
         if item.get("output", {}).get("output_type") == "error":
             items.append(item)
         elif seen:
-            items.append({**item, "ranks": format_ranks(seen)})
+            items.append({**item, "ranks": str(RankSet(seen))})
     return Result(result.group, result.execution, items)
 
 

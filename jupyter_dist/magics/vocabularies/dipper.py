@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from jupyter_dist.client import Group, Result
 from jupyter_dist.magics.session import App, Session
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 
 class DipCommands(Protocol):
@@ -118,7 +118,7 @@ class Dipper:
 
     def _ranks(self, gpus: Iterable[int]) -> str:
         places = self.ddp_group
-        return format_ranks(places.index(gpu) if gpu in places else gpu for gpu in gpus)
+        return str(RankSet(places.index(gpu) if gpu in places else gpu for gpu in gpus))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copy and IPython look for

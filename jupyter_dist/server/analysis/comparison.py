@@ -16,7 +16,7 @@ from typing import Any
 
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .differences import Ask, BusyError, ask_all
 
@@ -80,10 +80,10 @@ async def compare(ask: Ask, name: str, ranks: list[int]) -> models.ComparisonMod
     return {
         "name": name,
         "outcome": "differs" if found.differences or missing else "not_compared" if is_partial else "equal",
-        "ranks": format_ranks(known),
-        "missing": format_ranks(missing),
-        "busy": format_ranks(busy),
-        "silent": format_ranks(asked.silent),
+        "ranks": str(RankSet(known)),
+        "missing": str(RankSet(missing)),
+        "busy": str(RankSet(busy)),
+        "silent": str(RankSet(asked.silent)),
         "tensors": len(first) - len(found.late),
         "sharded": sum(bool(tensor.get("shard")) for tensor in first.values()),
         "values": max((one.num_values for one in known.values()), default=0),
@@ -163,7 +163,7 @@ class _Comparing:
             self.unlisted += 1
 
     def _not_compared(self, path: str, ranks: Iterable[int], why: str) -> None:
-        self.gaps.append({"path": path, "ranks": format_ranks(ranks), "why": why})
+        self.gaps.append({"path": path, "ranks": str(RankSet(ranks)), "why": why})
 
     @staticmethod
     def _lacks(one: Contents, path: str) -> bool:
@@ -177,8 +177,8 @@ class _Comparing:
         return {
             "path": path,
             "what": what,
-            "ranks": format_ranks(ranks),
-            "reference": format_ranks(reference),
+            "ranks": str(RankSet(ranks)),
+            "reference": str(RankSet(reference)),
             "shape": [],
             "dtype": "",
             "max_abs": None,

@@ -10,7 +10,7 @@ from typing import Any
 
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 _SILENT = ("rank_dead", "timed_out", "group_not_ready", "node_unreachable")
 
@@ -46,9 +46,9 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.VariablesModel:
     asked = await ask_all(of, ranks)
     listed = {rank: answer["variables"] for rank, answer in asked.answers.items()}
     return {
-        "ranks": format_ranks(listed),
-        "busy": format_ranks(asked.busy),
-        "silent": format_ranks(asked.silent),
+        "ranks": str(RankSet(listed)),
+        "busy": str(RankSet(asked.busy)),
+        "silent": str(RankSet(asked.silent)),
         "left_out": max((answer["left_out"] for answer in asked.answers.values()), default=0),
         "variables": fold_variables(listed),
         "memory": [one["memory"] | {"rank": rank} for rank, one in asked.answers.items()],
@@ -70,9 +70,9 @@ def _fold(name: str, listed: Mapping[int, Mapping[str, models.VariableOnRank]]) 
         else:
             missing.append(rank)
     rows: list[models.VariableRow] = [
-        {**listed[ranks[0]][name], "ranks": format_ranks(ranks)} for ranks in alike.values()
+        {**listed[ranks[0]][name], "ranks": str(RankSet(ranks))} for ranks in alike.values()
     ]
-    return {"name": name, "rows": rows, "missing": format_ranks(missing)}
+    return {"name": name, "rows": rows, "missing": str(RankSet(missing))}
 
 
 async def ask_all(ask: Callable[[int], Awaitable[Any]], ranks: list[int]) -> Answered:

@@ -15,7 +15,7 @@ from typing import Any
 
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.profiles import MAX_COLLECTIVES, PROFILE_MIME, UNKNOWN, Profile, RankProfile
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .content import DamagedContentError, is_deep
 
@@ -118,7 +118,7 @@ def compare(execution_id: str, summaries: Mapping[int, Summary], ranks: Iterable
         "execution_id": execution_id,
         "ranks": rows,
         "collectives": len(matched),
-        "stragglers": format_ranks(stragglers),
+        "stragglers": str(RankSet(stragglers)),
         "sentences": [*sentences, *_missing(told, ranks)],
     }
 
@@ -216,10 +216,10 @@ def _missing(told: Mapping[int, Summary], ranks: Iterable[int]) -> list[str]:
     long = [rank for rank, summary in told.items() if summary.num_collectives > MAX_COLLECTIVES]
     sentences = []
     if silent:
-        sentences.append(f"There is no profile of rank {format_ranks(silent)}.")
+        sentences.append(f"There is no profile of rank {RankSet(silent)}.")
     if cut:
         num_kept = min(told[rank].num_events - told[rank].num_cut for rank in cut)
-        sentences.append(f"The trace of rank {format_ranks(cut)} has its {num_kept} longest events only.")
+        sentences.append(f"The trace of rank {RankSet(cut)} has its {num_kept} longest events only.")
     if long:
         sentences.append(f"Only the first {MAX_COLLECTIVES} collectives of each rank were compared.")
     if any(found.group == UNKNOWN for summary in told.values() for found in summary.collectives):

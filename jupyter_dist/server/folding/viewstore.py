@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .views import View
 
@@ -45,7 +45,7 @@ class ViewStore:
         if view is None:
             if record["kind"] != "begin" or record.get("extends"):
                 return None  # not requested since it was dropped
-            view = self._views[execution_id] = View(execution_id, expand_ranks(record["ranks"]))
+            view = self._views[execution_id] = View(execution_id, RankSet.from_text(record["ranks"]))
             self._forget_open()
         view.feed(record, payload)
         if record["kind"] == "end":
@@ -55,7 +55,7 @@ class ViewStore:
     def expect(self, execution_id: str, ranks: str) -> None:
         """Create the view of an execution all of whose records are still to come: there is nothing to rebuild."""
         if execution_id not in self._views and execution_id not in self._building:
-            self._views[execution_id] = View(execution_id, expand_ranks(ranks))
+            self._views[execution_id] = View(execution_id, RankSet.from_text(ranks))
             self._forget_open()
 
     def open(self) -> list[str]:
@@ -88,7 +88,7 @@ class ViewStore:
         return view
 
     async def _build(self, execution_id: str, ranks: str, is_final: bool) -> View:
-        view = self._views.get(execution_id) or View(execution_id, expand_ranks(ranks))  # the view that pages show
+        view = self._views.get(execution_id) or View(execution_id, RankSet.from_text(ranks))  # the view that pages show
         self._waiting[execution_id] = []
         try:
             await _feed_all(view, await self._fetch(execution_id))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol import curves, differences, machine, models, road
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet, format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.server.analysis.comparison import compare
@@ -81,11 +81,11 @@ class GroupOperations:
         """Interrupt the cells that run on these ranks."""
         answer, _ = await self._mirror.ask("interrupt", ranks=self._chosen(ranks))
         found: models.Interrupted = {
-            "interrupted": format_ranks(answer["interrupted"]),
-            "idle": format_ranks(answer["idle"]),
+            "interrupted": str(RankSet(answer["interrupted"])),
+            "idle": str(RankSet(answer["idle"])),
         }
         if answer.get("unresponsive"):
-            found["unresponsive"] = format_ranks(answer["unresponsive"])
+            found["unresponsive"] = str(RankSet(answer["unresponsive"]))
         return found
 
     async def restart(self, key: str | None = None) -> models.GroupModel:
@@ -281,7 +281,7 @@ class GroupOperations:
         answer, _ = await self._mirror.ask("to_rank", payload, **fields)
         answered = list(answer["ranks"])
         left = [] if chosen is None else [rank for rank in chosen if rank not in answered]
-        return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
+        return {"answered": str(RankSet(answered)), "not_asking": str(RankSet(left))}
 
     async def extend(self, execution_id: str, ranks: str = "all") -> models.ExecutionModel:
         """Run a running cell, as it was submitted, on more ranks; ranks that already have the cell are skipped."""

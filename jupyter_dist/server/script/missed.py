@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol import differences as drift
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .runs import missing_names
 from .translate import is_empty, to_python
@@ -135,7 +135,7 @@ def ran_on(event: Event, rank: int, began: float) -> bool:
 
 
 def _event(run: models.ExecutionModel) -> Event:
-    statuses = {rank: part["status"] for part in run["statuses"] for rank in expand_ranks(part["ranks"])}
+    statuses = {rank: part["status"] for part in run["statuses"] for rank in RankSet.from_text(part["ranks"])}
     return Event(run, statuses, run.get("code_checksum", run["id"]), run["started_at"] or 0.0)
 
 
@@ -204,7 +204,7 @@ def _missed(
             by_reason.setdefault("replaced" if was_meant else "skipped", []).append(rank)
         elif last[rank].checksum != wanted.checksum:
             by_reason.setdefault("changed", []).append(rank)
-    return [{"ranks": format_ranks(by_reason[name]), "reason": name} for name in _REASONS if name in by_reason]  # type: ignore[typeddict-item]
+    return [{"ranks": str(RankSet(by_reason[name])), "reason": name} for name in _REASONS if name in by_reason]  # type: ignore[typeddict-item]
 
 
 def was_on_all(event: Event, processes: Processes) -> bool:
@@ -220,7 +220,7 @@ def _cell_runs(last: Mapping[int, Event], versions: Sequence[str]) -> Iterator[d
     for ranks in sorted(by_run.values()):
         event = last[ranks[0]]
         yield {
-            "ranks": format_ranks(ranks),
+            "ranks": str(RankSet(ranks)),
             "version": versions.index(event.checksum) + 1,
             "execution_id": event.run["id"],
             "execution_count": event.run["execution_count"],

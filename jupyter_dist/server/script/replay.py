@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from jupyter_dist.protocol import differences as drift
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .missed import CatchUpCell, Event, Processes, events_of, ordered, ran_on, was_on_all, with_code
 from .names import Names, names_of, with_bodies
@@ -36,14 +36,16 @@ def in_order(
         cell.model["execution_id"]: with_code(cell, codes.get(cell.model["execution_id"]) if cell.is_missed else None)
         for cell in cells
     }
-    ranks = sorted({rank for model in shown.values() for rank in expand_ranks(model["offered"])})
+    ranks = sorted({rank for model in shown.values() for rank in RankSet.from_text(model["offered"])})
     if not ranks or len(executions) > MAX_RUNS:
         return [shown[cell.model["execution_id"]] for cell in ordered(cells, codes)]
     events = events_of(executions)
     names = with_bodies(names_of(codes.get(event.run["id"], "")) for event in events)
     wanted: dict[int, set[int]] = {}  # by place of the run: for which ranks
     for rank in ranks:
-        targets = {cell.last for cell in cells if rank in expand_ranks(shown[cell.model["execution_id"]]["offered"])}
+        targets = {
+            cell.last for cell in cells if rank in RankSet.from_text(shown[cell.model["execution_id"]]["offered"])
+        }
         for place in _for_rank(rank, targets, events, names, processes):
             wanted.setdefault(place, set()).add(rank)
     placed = {cell.last: shown[cell.model["execution_id"]] for cell in cells}
@@ -100,7 +102,7 @@ def _earlier(owner: CatchUpCell, event: Event, ranks: Iterable[int], code: str) 
 
 def _again(model: drift.DriftCell, ranks: Iterable[int], code: str | None) -> drift.DriftCell:
     """Return a run as missed by ranks."""
-    offered = format_ranks(ranks)
+    offered = str(RankSet(ranks))
     return {**model, "missed": [{"ranks": offered, "reason": "replaced"}], "offered": offered, "code": code}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.folding.content import MAX_BYTES
 
 from .runs import RecordedRun, ScriptCell, chosen, of_notebook, since_restart
@@ -99,7 +99,7 @@ class _CellBlock:
     def __init__(self, cell: ScriptCell, world_size: int) -> None:
         self.run = cell.run
         self.plain = cell.plain
-        self._ranks = expand_ranks(cell.run.ranks, world_size)
+        self._ranks = RankSet.from_text(cell.run.ranks, world_size)
         self._is_for_all = len(self._ranks) == world_size
 
     def __str__(self) -> str:

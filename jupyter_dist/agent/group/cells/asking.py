@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models, road
@@ -59,7 +59,7 @@ class Asking:
         if not found:
             raise not_asking(wanted, "It has been answered already, or has gone on.")
         if ranks is None and len({(asked.prompt, asked.password) for asked in found.values()}) > 1:
-            asks = "; ".join(f"{format_ranks([rank])}: {asked.prompt[:60]!r}" for rank, asked in sorted(found.items()))
+            asks = "; ".join(f"{RankSet([rank])}: {asked.prompt[:60]!r}" for rank, asked in sorted(found.items()))
             raise bad_request("The ranks ask different things.", f"Say which ranks the answer is for: {asks:.500}.")
         for rank in found:
             del self._asked[rank]
@@ -72,7 +72,7 @@ class Asking:
             alike.setdefault((asked.prompt, asked.password), {})[rank] = asked
         return [
             {
-                "ranks": format_ranks(by_rank),
+                "ranks": str(RankSet(by_rank)),
                 "prompt": prompt,
                 "password": password,
                 "since": min(asked.since for asked in by_rank.values()),
@@ -84,6 +84,6 @@ class Asking:
 
 def not_asking(ranks: Sequence[int], why: str) -> JupyterDistError:
     """Return the error for an answer that comes too late, or for which no rank has asked."""
-    who = f"Rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}" if ranks else "No rank"
+    who = f"Rank{'s' if len(ranks) > 1 else ''} {RankSet(ranks)}" if ranks else "No rank"
     verb = "do not ask" if len(ranks) > 1 else "does not ask" if ranks else "asks"
     return JupyterDistError("not_asking", f"{who} {verb} for input.", why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import RankSet
 
 from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 
@@ -92,7 +92,7 @@ def _verdict(
 def _part(facts: list[Fact]) -> models.VerdictPart:
     first = facts[0]
     part: models.VerdictPart = {
-        "ranks": format_ranks(fact.rank for fact in facts),
+        "ranks": str(RankSet(fact.rank for fact in facts)),
         "state": first.state,
         "place": _with_error(first) or None,
         "call": waits_in(first),
@@ -235,7 +235,7 @@ def _in_words(seconds: float) -> str:
 
 
 def _ranks(facts: list[Fact]) -> str:
-    return f"Rank{'s' if len(facts) > 1 else ''} {format_ranks(fact.rank for fact in facts)}"
+    return f"Rank{'s' if len(facts) > 1 else ''} {RankSet(fact.rank for fact in facts)}"
 
 
 def _is(facts: list[Fact]) -> Any:
