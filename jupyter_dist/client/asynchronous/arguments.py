@@ -1,4 +1,4 @@
-"""Checks the names of keyword arguments, which Python does not: they are the fields of a request."""
+"""Checks the names of keyword arguments that are fields of a request, which Python does not check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes one request for an operation of the API."""
+"""Makes the request of an operation of the API."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 FIND_SECONDS = 60.0
-NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
+NO_SERVER = Server("http://127.0.0.1:0/")  # before a server has been found
 
 
 class AsyncClient(PlainAsyncClient):
-    """The groups of one Jupyter server; of the next one, when a server that was found by itself has ended."""
+    """The groups of one Jupyter server. If its URL was not given, the next server is used when it has ended."""
 
     def __init__(self, server: Server, *, follow: bool = False, start: bool = True, prepare: bool = True) -> None:
         self.api = Api(server, self._next_server if follow else None)
@@ -65,10 +65,10 @@ class AsyncClient(PlainAsyncClient):
         start: bool = True,
         prepare: bool = True,
     ) -> AsyncClient:
-        """The server at `url`, else this user's running one, else a private one, which is started if needed.
+        """Return a client of the server at `url`, else of this user's running server, else of a private one.
 
         Args:
-            url: a server; by default it is looked for.
+            url: a server; by default a running server is looked for.
             token: its token; by default from its file or the environment.
             private: whether to use a private server.
             start: whether to start a private server even if there is no group that it could find.
@@ -111,8 +111,8 @@ class AsyncClient(PlainAsyncClient):
     async def _next_server(self) -> Server:
         """Return a server that answers, after the last one was lost; start a private one if there is none."""
         if self._attended is None:
-            with contextlib.suppress(OSError):  # private_server says why
-                self._attended = attendance.join()  # before it is looked for, so that it does not end meanwhile
+            with contextlib.suppress(OSError):  # private_server raises the reason
+                self._attended = attendance.join()  # before the server is looked for, so that it does not end meanwhile
         deadline = time.monotonic() + FIND_SECONDS
         while (server := (found := await first_usable(running_servers())).server) is None:
             found.raise_for_silent(also_private=False)
@@ -160,7 +160,7 @@ class AsyncClient(PlainAsyncClient):
         """
         check_names(options, StartOptions, "name", "wait", "grace_seconds")
         body = {key: value for key, value in {"name": name, **options}.items() if value is not None}
-        if self.is_private:  # it was started by any program, in any folder
+        if self.is_private:  # the server may have been started by another program, in another folder
             body = {**body, **_own_defaults(body)}
         if grace_seconds is not None and self.server.is_local:
             body["owner"] = {**own_process(), "grace_seconds": grace_seconds}
@@ -193,7 +193,7 @@ class AsyncClient(PlainAsyncClient):
         return await call(self.api, name, *map(str, arguments), body=body, query=query)
 
     async def close(self) -> None:
-        """Close the connection; what waits for it raises `cancelled`. Idempotent.
+        """Close the connection; pending calls raise `cancelled`. Idempotent.
 
         Groups keep running; a private server ends soon, if no other client uses it.
         """
@@ -204,13 +204,13 @@ class AsyncClient(PlainAsyncClient):
 
 
 def no_group() -> JupyterDistError:
-    """Return the error for what needs a group when there is none."""
+    """Return the error for a call that needs a group when there is none."""
     hint = "Start one: Group.start(num_ranks=2), or jupyter dist start -n 2."
     return JupyterDistError("unknown_group", "No group is running.", hint)
 
 
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a start that a server takes from itself, as they are in this process."""
+    """Return the fields of a start whose defaults a server takes from its process, with the values of this process."""
     fields: dict[str, Any] = {"environ": own_environ()}
     if "cwd" in body or "notebook" not in body:
         fields["cwd"] = os.path.abspath(os.path.expanduser(body.get("cwd", ".")))

@@ -88,7 +88,7 @@ async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
 
 
 async def _hand_out(group: Exchanger, values: Mapping[int | None, Mapping[str, Any]], ranks: str) -> None:
-    """Set each rank's values, or those of None on all ranks."""
+    """Set each rank's values on that rank; the values under None are set on all ranks."""
     segments = []
     num_bytes = 0
     with exchange_folders() as folders:

@@ -36,8 +36,8 @@ class AsyncExecution:
     def __init__(self, group: AsyncGroup, model: models.ExecutionModel, feed: ExecutionFeed | None = None) -> None:
         self.group = group
         self.model = model
-        self._feed = feed  # if it is followed since it was submitted
-        self._known_notices = group.notices  # told by earlier cells, and still so
+        self._feed = feed  # if the cell is followed since its submission
+        self._known_notices = group.notices  # shown for earlier cells, and still true
 
     @property
     def id(self) -> str:
@@ -56,10 +56,10 @@ class AsyncExecution:
         return self.model["state"] in FINAL_EXECUTION_STATES or (await self.peek()).done
 
     async def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait until it ends and return the result.
+        """Wait until the cell ends and return the result.
 
         Raises:
-            TimedOutError: it is still running; wait again, or cancel it. It is a TimeoutError, too.
+            TimedOutError: the cell is still running; wait again, or cancel it. The error is a TimeoutError, too.
             JupyterDistError: `server_gone`, if the server does not answer; `cancelled`, if the client is closed.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -71,7 +71,7 @@ class AsyncExecution:
             if feed.ended:
                 return self._result_of(feed)
             if isinstance(feed.error, SilentServerError):
-                self._feed = None  # the next call asks again
+                self._feed = None  # the next call asks the server
                 raise feed.error
         while True:
             left = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
@@ -103,15 +103,15 @@ class AsyncExecution:
                     yield result
 
     async def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> InputAnsweredInfo:
-        """Answer what its ranks ask for (`Result.asking`). Submit the cell with `allow_stdin=True`, so that it may ask.
+        """Answer the question of ranks (`Result.asking`). Only a cell submitted with `allow_stdin=True` may ask.
 
         Args:
             text: A line; None is the end of input: the rank's code gets an EOFError.
             ranks: A rank expression; by default all ranks that ask, if they ask the same.
-            seq: That of the question: a question that comes later is not answered.
+            seq: The number of the question: a question that comes later is not answered.
 
         Raises:
-            JupyterDistError: `not_asking`, if it has been answered; `rank_dead`, ...
+            JupyterDistError: `not_asking`, if the question has been answered; `rank_dead`, ...
         """
         body = {"text": text, **({} if ranks is None else {"ranks": ranks}), **({} if seq is None else {"seq": seq})}
         path = ("groups", self.group.id, "executions", self.id, "input")
@@ -124,28 +124,28 @@ class AsyncExecution:
         return result
 
     def _new_notices(self, notices: list[str] | None) -> list[str]:
-        """Return those that no cell before this one has told."""
-        if notices is None:  # the answer to its submission, or a group on one machine
+        """Return the notices that were not shown for an earlier cell."""
+        if notices is None:  # the answer to the submission, or a group on one machine
             return []
         self._known_notices = [notice for notice in self._known_notices if notice in notices]
         self.group.notices = notices
         return [notice for notice in notices if notice not in self._known_notices]
 
     def _warn(self, notices: list[str] | None) -> None:
-        """Warn at once: nobody is shown results before the last one."""
+        """Warn at once, because results before the last one may not be shown."""
         for notice in self._new_notices(notices):
             warnings.warn(f"Group '{self.group.name}': {notice}", RuntimeWarning, stacklevel=2)
 
     async def extend(self, ranks: str = "all") -> None:
-        """Run the cell, as it was submitted, on more ranks while it runs: those that a collective in it waits for.
+        """Run the cell, as it was submitted, on more ranks while it runs, if a collective in it waits for them.
 
-        Ranks that have it already are skipped. `verdict["could_join"]` of a cell that cannot end names such ranks.
+        Ranks that already have the cell are skipped. `verdict["could_join"]` of a cell that cannot end names ranks.
         """
         path = ("groups", self.group.id, "executions", self.id, "extend")
         self.model = await self.group.client.api.ask("POST", *path, body={"ranks": ranks})
 
     async def cancel(self) -> None:
-        """Remove it from the queue, or interrupt it; the ranks keep their variables."""
+        """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""
         await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)
 
 

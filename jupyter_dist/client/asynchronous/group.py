@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .client import AsyncClient
 
 POLL_SECONDS = 30
-SHOW_SECONDS = 1  # while what a launcher says is shown
+SHOW_SECONDS = 1  # while the news of a launcher is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
 COMPARE_SECONDS = 120.0  # the server stops earlier
@@ -58,17 +58,17 @@ class AsyncGroup(PlainAsyncGroup):
     def __init__(self, client: AsyncClient, model: models.GroupModel) -> None:
         self.client = client
         self.model = model
-        self.notices: list[str] = []  # about its nodes, as last heard
+        self.notices: list[str] = []  # about the group's nodes, as last received
         self.trust_nodes = False  # whether values that pull, gather and launch return from other machines may run code
 
     @property
     def id(self) -> str:
-        """Return its id, which is never reused."""
+        """Return the id of the group, which is never reused."""
         return str(self.model["id"])
 
     @property
     def name(self) -> str:
-        """Return the name that its user gave it."""
+        """Return the name that the user gave the group."""
         return str(self.model["name"])
 
     @property
@@ -78,7 +78,7 @@ class AsyncGroup(PlainAsyncGroup):
 
     @property
     def num_nodes(self) -> int:
-        """Return the number of machines that its ranks are on."""
+        """Return the number of machines that the ranks are on."""
         return len(self.model.get("nodes") or ()) or 1
 
     def __repr__(self) -> str:
@@ -100,10 +100,10 @@ class AsyncGroup(PlainAsyncGroup):
         return GroupInfo(self.model)
 
     async def ready(self, show: Callable[[str], None] | None = None) -> AsyncGroup:
-        """Wait until its ranks are ready.
+        """Wait until the ranks of the group are ready.
 
         Args:
-            show: Called with what a launcher reports while its engine finds nodes, each time this changes.
+            show: Called with the news of a launcher while its engine finds nodes, each time these change.
 
         Raises:
             JupyterDistError: the start failed, or the group is gone or cannot be reached.
@@ -111,7 +111,7 @@ class AsyncGroup(PlainAsyncGroup):
         return await self._left("starting", show)
 
     async def _left(self, not_state: str, show: Callable[[str], None] | None = None) -> AsyncGroup:
-        """Wait until the group has left a state, and check that it is in use then."""
+        """Wait until the group has left a state, and check that it can be used then."""
         seconds, shown = POLL_SECONDS if show is None else SHOW_SECONDS, None
         while (state := self.model["state"]) in (not_state, "unresponsive"):
             allocation = self.model.get("allocation")
@@ -147,12 +147,12 @@ class AsyncGroup(PlainAsyncGroup):
     async def profile(
         self, code: str, ranks: str = "all", *, trace: str | None = None, **options: Unpack[RunOptions]
     ) -> Result:
-        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` says where time went.
+        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` has the times.
 
         Args:
             code: The cell.
             ranks: A rank expression.
-            trace: Where to write the merged trace, for Perfetto: a path of this program's.
+            trace: A path on this machine to write the merged trace to, for Perfetto.
             options: The options of RunOptions (docs/reference/python.md).
         """
         result = await self.run(f"%%profile\n{code}", ranks, **options)
@@ -246,7 +246,7 @@ class AsyncGroup(PlainAsyncGroup):
     async def inspect(
         self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0
     ) -> InspectionInfo:
-        """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+        """Return a rank's documentation of the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
 
         A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
 
@@ -257,10 +257,10 @@ class AsyncGroup(PlainAsyncGroup):
         return InspectionInfo(await self._call("inspect", rank, body=body))
 
     async def curves(self, execution_id: str | None = None) -> CurveTable:
-        """Return the curves of an execution: from all that its ranks printed so far, also what its result leaves out.
+        """Return the curves of an execution: from the whole output so far, also parts that are not in its result.
 
         Args:
-            execution_id: By default that of the last cell that began.
+            execution_id: An execution; by default the last cell that began.
 
         Raises:
             JupyterDistError: `unknown_execution`, also if no cell has begun.
@@ -284,14 +284,14 @@ class AsyncGroup(PlainAsyncGroup):
     async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
 
-        A cell that calls a collective, and would wait for the other ranks, is not run, nor are those that use what it
-        sets or changes: they are in `not_run` of what is returned.
+        A cell that calls a collective, and would wait for the other ranks, is not run, nor are cells that use
+        names which it sets or changes: they are in `not_run` of the returned object.
 
         Args:
-            steps: Those of `drift()` to run; by default its `offered` ones: what replaced ranks have missed.
+            steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
 
         Raises:
-            CatchUpError: a cell failed; those after it did not run. Its `caught_up` has the results so far.
+            CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
         """
         found = CaughtUp()
         for step in found.runnable((await self.drift()).offered if steps is None else steps):
@@ -310,7 +310,7 @@ class AsyncGroup(PlainAsyncGroup):
         return await self._left("restarting") if wait else self
 
     async def replace(self) -> AsyncGroup:
-        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined.
+        """Start new processes for dead ranks; other ranks keep theirs. Returns when the new ranks have joined.
 
         Raises:
             JupyterDistError: `start_failed`, if ranks are dead after that.
@@ -335,7 +335,7 @@ class AsyncGroup(PlainAsyncGroup):
             JupyterDistError: `group_not_ready`, if a cell is running, a rank is dead, or ranks could not join.
         """
         self.model = await self._once("reform")
-        await self.run("", silent=True)  # cells wait until that has succeeded or failed
+        await self.run("", silent=True)  # a cell waits until the process group is re-created, or has failed
         group = await self.status()
         if any(rank.process_group != "ok" for rank in group.ranks):
             message = group.note or f"Not all ranks of '{self.name}' could join."
@@ -359,7 +359,7 @@ class AsyncGroup(PlainAsyncGroup):
             killed = (await self._ask("DELETE"))["killed"]
         except JupyterDistError as err:
             if err.code != "unknown_group" or self.client.server is server:
-                raise  # else the server that has ended meanwhile had done it
+                raise  # else the server, which has ended meanwhile, had ended the group
         self.model = {**self.model, "state": "dead"}
         return killed
 
@@ -385,10 +385,10 @@ class AsyncGroup(PlainAsyncGroup):
         try:
             result = await execution.result(timeout_seconds)
         except TimedOutError:
-            with contextlib.suppress(JupyterDistError):  # it has just ended
+            with contextlib.suppress(JupyterDistError):  # the execution has just ended
                 await execution.cancel()
             raise
-        result.was_streamed = True  # code of the package: its traceback does not help users
+        result.was_streamed = True  # code of this package: its traceback does not help users
         result.raise_for_error()
 
     async def _call(

@@ -26,7 +26,7 @@ class Call:
         self._function = function
         self._stack = ExitStack()
         self._folders = self._stack.enter_context(exchange_folders())
-        # In this order: what the function names, the function, its arguments.
+        # In this order: the objects that the function names, the function, its arguments.
         given = {"classes": _classes_named(function), "function": Sent(function), "args": tuple(args), "kwargs": kwargs}
         try:
             path = files.save(given, [str(folder / "given") for folder in self._folders])
@@ -38,7 +38,7 @@ class Call:
         self.request: requests.RankCall = {"do": "call", "files": {"all": path}, "folders": folders}
 
     def checked(self, result: Result) -> Result:
-        """The result, if all ranks succeeded.
+        """Return the result, if all ranks succeeded.
 
         Raises:
             RankError: otherwise; with a hint if a name was missing that the kernel has.
@@ -66,7 +66,7 @@ class Call:
         return ""
 
     def close(self) -> None:
-        """Remove its files. Idempotent."""
+        """Remove the files of the call. Idempotent."""
         self._stack.close()
 
     def __enter__(self) -> Call:
@@ -87,7 +87,7 @@ def _classes_named(function: Callable[..., Any]) -> dict[str, type]:
     if not isinstance(function, types.FunctionType) or not is_of_notebook(function):
         return {}
     source = source_of(function)
-    if source is not None:  # with those in annotations and default values
+    if source is not None:  # with the classes in annotations and default values
         names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     else:
         names = set(_names_in(function.__code__))

@@ -1,4 +1,4 @@
-"""Asks the user of this program what ranks ask for: at its terminal, or in its kernel's frontend."""
+"""Passes questions of ranks to the user of this program: at its terminal, or in its kernel's frontend."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def ask_user(question: InputPromptInfo) -> str | None:
 
 
 def asker(wanted: Ask | bool | None) -> Ask | None:
-    """Return what answers the questions of a cell; None if nobody does.
+    """Return the function that answers the questions of a cell; None if they are not answered.
 
     Args:
-        wanted: a function, True for `ask_user`, False for nobody; None: `ask_user` if there is a user to ask.
+        wanted: a function, True for `ask_user`, False for no answers; None: `ask_user` if there is a user to ask.
     """
     if wanted is False:
         return None
@@ -45,6 +45,6 @@ def _has_user() -> bool:
 
         kernel = getattr(get_ipython(), "kernel", None)
         if kernel is not None:
-            # What the frontend said in its request; ipykernel's `input()` refuses without it.
+            # Set by the frontend in its request; without it ipykernel's `input()` raises an error.
             return bool(getattr(kernel, "_allow_stdin", False))
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()

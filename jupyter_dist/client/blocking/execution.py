@@ -38,17 +38,17 @@ class Execution(BlockingExecution):
         self._ask = ask
         self._asked: list[InputPromptInfo] = []
         self._warned_of: set[str] = set()
-        self.was_interrupted = was_interrupted  # while it was submitted
+        self.was_interrupted = was_interrupted  # during the submission
         self._execution = execution
         self._loop = group.client._loop
 
     @property
     def model(self) -> models.ExecutionModel:
-        """Return its last known state (docs/api.md, Execution)."""
+        """Return the last known state of the execution (docs/api.md, Execution)."""
         return self._execution.model
 
     def wait(self, stream: bool | Show = False) -> Result:
-        """Wait until it ends and show its output; Ctrl-C interrupts the ranks, and is raised when they have stopped.
+        """Wait until the cell ends, and show its output. Ctrl-C interrupts the ranks, and is raised after their stop.
 
         A second Ctrl-C ends the wait for ranks that do not stop.
         """
@@ -103,7 +103,7 @@ class Execution(BlockingExecution):
             return self.result(STOP_SECONDS)
         except TimeoutError:
             running = [rank for rank, found in self.peek().items() if found.status == "running"]
-        if running:  # otherwise it has just ended
+        if running:  # otherwise the cell has just ended
             who = f"Rank {running[0]} has" if len(running) == 1 else f"Ranks {RankSet(running)} have"
             kill = f"group.kill({running[0]}) kills a rank that cannot be interrupted; the others keep their variables."
             sys.stderr.write(f"{who} not stopped yet. Interrupt again to stop waiting. {kill}\n")

@@ -1,4 +1,4 @@
-"""Blocking client: synchronous wrappers around AsyncClient and AsyncGroup."""
+"""The blocking client: wrappers around AsyncClient and AsyncGroup."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Client(BlockingClient):
         return Group(self._loop.run(self._client.attach(name)), self)
 
     def close(self) -> None:
-        """Close the connection. Groups keep running; a private server ends soon, if nobody else uses it. Idempotent."""
+        """Close the connection. Groups keep running; a private server ends soon if no client is left. Idempotent."""
         if not self._loop.is_closed:
             self._loop.run(self._client.close())
             self._loop.close()
@@ -137,14 +137,14 @@ class Group(BlockingGroup):
 
     @property
     def model(self) -> models.GroupModel:
-        """Return its last known state."""
+        """Return the last known state of the group."""
         return self._group.model
 
     @property
     def trust_nodes(self) -> bool:
         """Whether values that `pull`, `gather` and `launch` return from other machines may run code here; False.
 
-        Else they are numbers, texts, containers, arrays, tensors and data frames, and what is allowed by
+        Otherwise they are numbers, texts, containers, arrays, tensors, data frames, and classes allowed by
         `torch.serialization.add_safe_globals`. Values of ranks on this machine may be anything.
         """
         return self._group.trust_nodes
@@ -170,8 +170,8 @@ class Group(BlockingGroup):
             ranks: A rank expression.
             stream: True shows output as it arrives; a function is called repeatedly with the result so far.
             check: Raise RankError if a rank failed.
-            ask: What answers when ranks ask for input: a function that gets an InputPrompt; True: this program's own
-                `input()`; False: nobody. By default `input()`, if this program has a terminal or a notebook.
+            ask: Answers when ranks ask for input: a function that gets an InputPrompt; True: this program's own
+                `input()`; False: no answer. By default `input()`, if this program has a terminal or a notebook.
             options: The options of RunOptions (docs/reference/python.md).
         """
         check_names(options, RunOptions, "code", "ranks", "stream", "check", "ask")
@@ -189,12 +189,12 @@ class Group(BlockingGroup):
         ask: Ask | bool | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` says where time went.
+        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` has the times.
 
         Args:
             code: The cell.
             ranks: A rank expression.
-            trace: Where to write the merged trace, for Perfetto: a path of this program's.
+            trace: A path on this machine to write the merged trace to, for Perfetto.
             stream: As for `run`.
             check: As for `run`.
             ask: As for `run`.
@@ -207,7 +207,7 @@ class Group(BlockingGroup):
         return result
 
     def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> Execution:
-        """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers what its ranks ask."""
+        """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers its ranks' questions."""
         execution = self.begin(code, ranks, ask=False, **options)
         if execution.was_interrupted:
             execution.cancel()
@@ -219,7 +219,7 @@ class Group(BlockingGroup):
     ) -> Execution:
         """Queue a cell to wait for it: Ctrl-C meanwhile is raised by `wait`, which then stops the ranks.
 
-        `ask` is that of `run`.
+        `ask` is as in `run`.
         """
         answers = asker(ask)
         if answers is not None:
@@ -229,7 +229,7 @@ class Group(BlockingGroup):
     def launch(self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any) -> dict[int, Any]:
         """Call a function on ranks and show their output; return its results by rank.
 
-        A notebook's function goes along with the classes it names and, of a closure, what it holds; it uses the ranks'
+        A notebook's function is sent with the classes that it names and the values of its closure; it uses the ranks'
         variables.
         """
         with Call(function, args, kwargs) as call:

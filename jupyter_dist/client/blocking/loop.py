@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from jupyter_dist.client.connection.http import client_closed
 from jupyter_dist.protocol.errors import JupyterDistError
 
-STOP_SECONDS = 1.0  # how long what is cancelled may clean up
+STOP_SECONDS = 1.0  # how long cancelled coroutines may clean up
 
 T = TypeVar("T")
 
@@ -34,15 +34,15 @@ class _Call(Generic[T]):
         self._ended: SimpleQueue[object] = SimpleQueue()
 
     def start(self, when_ended: Callable[[_Call[T]], None]) -> None:
-        """Run it; called in the loop's thread."""
+        """Run the coroutine; called in the loop's thread."""
         self._task = self._loop.create_task(self._coroutine)
         self._task.add_done_callback(lambda _: when_ended(self))
         self._task.add_done_callback(self._ended.put)
 
     def result(self) -> T:
-        """Wait for the end of the coroutine; return what it returned, or raise what it raised.
+        """Wait for the end of the coroutine; return its result, or raise its error.
 
-        May be called again after an interrupt, also after one that came when the wait was just over.
+        May be called again after an interrupt, even if the interrupt came when the wait was just over.
 
         Raises:
             JupyterDistError: `cancelled`, if the loop was closed meanwhile.
@@ -54,7 +54,7 @@ class _Call(Generic[T]):
         return self._task.result()
 
     def cancel(self) -> None:
-        """Cancel it; no effect if it has ended."""
+        """Cancel the coroutine; no effect if it has ended."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._cancel)
 
@@ -63,7 +63,7 @@ class _Call(Generic[T]):
             self._task.cancel()
 
     def give_up(self) -> None:
-        """End the wait: the loop is closed, and did not start it, or did not end it."""
+        """End the wait: the loop was closed before it had started or ended the coroutine."""
         if self._task is None:
             self._coroutine.close()
         self._is_given_up = True
@@ -84,7 +84,7 @@ class LoopThread:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is closed; in a forked child it is, because the thread is its parent's."""
+        """Whether the loop is closed; always true in a forked child, because the thread belongs to its parent."""
         return self._loop.is_closed() or self._pid != os.getpid()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -124,7 +124,7 @@ class LoopThread:
         self._calls.add(call)
         try:
             self._loop.call_soon_threadsafe(self._start, call)
-        except RuntimeError:  # it is closed
+        except RuntimeError:  # the loop is closed
             call.give_up()
         return call
 
@@ -143,7 +143,7 @@ class LoopThread:
                 return
 
     def close(self) -> None:
-        """Stop the loop and its thread; what waits for it raises `cancelled`. Idempotent."""
+        """Stop the loop and its thread; pending calls raise `cancelled`. Idempotent."""
         if not self.is_closed:
             self._loop.call_soon_threadsafe(self._begin_stop)
             self._thread.join()

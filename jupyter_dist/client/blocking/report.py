@@ -57,7 +57,7 @@ def _devices_text(devices: Iterable[models.NodeDevice]) -> str:
 
 
 def stacks_text(stacks: Iterable[RankStackInfo]) -> str:
-    """Return what ranks do, and the lines that they are at, innermost last; ranks with equal stacks once."""
+    """Return the states of ranks with their current lines, innermost last; ranks with equal stacks once."""
     return "\n".join(line for stack in stacks for line in _stack_lines(stack))
 
 
@@ -112,7 +112,7 @@ def devices_line(group: models.GroupModel) -> str:
 
 
 def gpu_id(group: models.GroupModel, rank: models.RankModel) -> int | None:
-    """Return the index of the rank's device, on nodes in what each was given; None on CPU."""
+    """Return the index of the rank's device, on nodes among the devices of its node; None on CPU."""
     return int(group["devices"][rank["rank"] % len(group["devices"])]) if group["devices"] else None
 
 
@@ -141,6 +141,6 @@ def _rank_line(rank: models.RankModel, memory: RankMemoryInfo | None, place: str
 
 
 def _place(group: models.GroupModel, rank: models.RankModel, name: str | None = None) -> str:
-    gpu = gpu_id(group, rank) if not group.get("nodes") else None  # else it counts in what the node was given
+    gpu = gpu_id(group, rank) if not group.get("nodes") else None  # else it counts among the devices of the node
     known = "" if gpu is None else f" (GPU {gpu}{f', {name}' if name else ''})"
     return f"on {rank['device']}{known}"

@@ -74,12 +74,12 @@ class BlockingGroup:
 
     @property
     def id(self) -> str:
-        """Return its id, which is never reused."""
+        """Return the id of the group, which is never reused."""
         return self._group.id
 
     @property
     def name(self) -> str:
-        """Return the name that its user gave it."""
+        """Return the name that the user gave the group."""
         return self._group.name
 
     @property
@@ -89,7 +89,7 @@ class BlockingGroup:
 
     @property
     def num_nodes(self) -> int:
-        """Return the number of machines that its ranks are on."""
+        """Return the number of machines that the ranks are on."""
         return self._group.num_nodes
 
     @property
@@ -107,10 +107,10 @@ class BlockingGroup:
         return self._loop.run(self._group.status())
 
     def ready(self, show: Callable[[str], None] | None = None) -> Self:
-        """Wait until its ranks are ready.
+        """Wait until the ranks of the group are ready.
 
         Args:
-            show: Called with what a launcher reports while its engine finds nodes, each time this changes.
+            show: Called with the news of a launcher while its engine finds nodes, each time these change.
 
         Raises:
             JupyterDistError: the start failed, or the group is gone or cannot be reached.
@@ -174,7 +174,7 @@ class BlockingGroup:
         return self._loop.run(self._group.complete(code, cursor_pos, rank))
 
     def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> InspectionInfo:
-        """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+        """Return a rank's documentation of the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
 
         A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
 
@@ -184,10 +184,10 @@ class BlockingGroup:
         return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
 
     def curves(self, execution_id: str | None = None) -> CurveTable:
-        """Return the curves of an execution: from all that its ranks printed so far, also what its result leaves out.
+        """Return the curves of an execution: from the whole output so far, also parts that are not in its result.
 
         Args:
-            execution_id: By default that of the last cell that began.
+            execution_id: An execution; by default the last cell that began.
 
         Raises:
             JupyterDistError: `unknown_execution`, also if no cell has begun.
@@ -204,7 +204,7 @@ class BlockingGroup:
         return self
 
     def replace(self) -> Self:
-        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined.
+        """Start new processes for dead ranks; other ranks keep theirs. Returns when the new ranks have joined.
 
         Raises:
             JupyterDistError: `start_failed`, if ranks are dead after that.
@@ -336,10 +336,10 @@ class BlockingExecution:
         return self._loop.run(self._execution.done())
 
     def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait until it ends and return the result.
+        """Wait until the cell ends and return the result.
 
         Raises:
-            TimedOutError: it is still running; wait again, or cancel it. It is a TimeoutError, too.
+            TimedOutError: the cell is still running; wait again, or cancel it. The error is a TimeoutError, too.
             JupyterDistError: `server_gone`, if the server does not answer; `cancelled`, if the client is closed.
         """
         return self._loop.run(self._execution.result(timeout_seconds))
@@ -352,25 +352,25 @@ class BlockingExecution:
         return self._loop.iterate(self._execution.stream(gap_seconds))
 
     def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> InputAnsweredInfo:
-        """Answer what its ranks ask for (`Result.asking`). Submit the cell with `allow_stdin=True`, so that it may ask.
+        """Answer the question of ranks (`Result.asking`). Only a cell submitted with `allow_stdin=True` may ask.
 
         Args:
             text: A line; None is the end of input: the rank's code gets an EOFError.
             ranks: A rank expression; by default all ranks that ask, if they ask the same.
-            seq: That of the question: a question that comes later is not answered.
+            seq: The number of the question: a question that comes later is not answered.
 
         Raises:
-            JupyterDistError: `not_asking`, if it has been answered; `rank_dead`, ...
+            JupyterDistError: `not_asking`, if the question has been answered; `rank_dead`, ...
         """
         return self._loop.run(self._execution.answer(text, ranks, seq))
 
     def extend(self, ranks: str = "all") -> None:
-        """Run the cell, as it was submitted, on more ranks while it runs: those that a collective in it waits for.
+        """Run the cell, as it was submitted, on more ranks while it runs, if a collective in it waits for them.
 
-        Ranks that have it already are skipped. `verdict["could_join"]` of a cell that cannot end names such ranks.
+        Ranks that already have the cell are skipped. `verdict["could_join"]` of a cell that cannot end names ranks.
         """
         self._loop.run(self._execution.extend(ranks))
 
     def cancel(self) -> None:
-        """Remove it from the queue, or interrupt it; the ranks keep their variables."""
+        """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""
         self._loop.run(self._execution.cancel())

@@ -1,9 +1,9 @@
 """Puts the lines of each set of ranks together, for readers that show plain text.
 
-A view aligns ranks line by line. In plain text that would tear apart what one rank printed at once, so lines that
+A view aligns ranks line by line. In plain text that would separate lines that a rank printed at once, so lines that
 differ are gathered in a block per set of ranks, up to the next line that these ranks have in common. A line that starts
 with white space or a closing bracket continues the one before it (a tensor, a dictionary, a model), and so does one
-after a colon, a comma or an opening bracket: it stays in the block of its ranks although others wrote the same. The
+after a colon, a comma or an opening bracket: it stays in the block of its ranks although other ranks wrote it, too. The
 order of each rank's lines is kept.
 
 The TypeScript counterpart is labextension/src/model/executions/blocks.ts; both run tests/vectors/bundles.json.
@@ -42,7 +42,7 @@ class Blocks:
         self._of: dict[int, _Block] = {}  # the open block of each rank: there may be a thousand
 
     def add_text(self, ranks: str, text: str) -> None:
-        """Add what ranks printed."""
+        """Add printed text of ranks."""
         members = RankSet.from_text(ranks)
         for line in text.split("\n"):
             self._add(members, [line], self._continues(members, line))
@@ -93,7 +93,7 @@ class Blocks:
         return block
 
     def _continue(self, ranks: RankSet, lines: list[str]) -> bool:
-        """Continue what the ranks are at in other blocks; return whether that is possible."""
+        """Continue the current units of the ranks in other blocks; return whether that is possible."""
         touched = self._touched(ranks)
         if len(touched) == 1 and len(ranks) < len(touched[0].ranks) and not ranks - touched[0].ranks:
             self._split(touched[0], ranks)
@@ -105,7 +105,7 @@ class Blocks:
         return True
 
     def _split(self, block: _Block, ranks: RankSet) -> None:
-        """Part the last unit of a block: some of its ranks go on differently."""
+        """Split the last unit of a block, because some of its ranks continue differently."""
         if block.unit:
             self.done.append((str(block.ranks), block.lines[: block.unit]))
         del self._open[block.ranks]

@@ -1,4 +1,4 @@
-"""What a notebook saves of a rank cell, and its text; see also labextension/src/model/executions/bundle.ts."""
+"""The bundle that a notebook saves for a rank cell, and its text; see labextension/src/model/executions/bundle.ts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def text_lines(bundle: RanksBundle, max_lines: int | None = None) -> Iterator[st
 
 
 def end_text(bundle: RanksBundle, *, is_bare: bool) -> str:
-    """Return what the text ends with: why the cell was lost, or that there was no output."""
+    """Return the end of the text: why the cell was lost, or that there was no output."""
     if error := bundle.get("error"):
         return f"[{bundle['state']}] {error['message']}"
     return f"[{rank_label(bundle['ranks'])}] {bundle['state']}" if is_bare else ""
@@ -96,14 +96,14 @@ def _blocks(items: Iterable[Item]) -> list[tuple[str, list[str]]]:
 
 
 def item_text(item: Item) -> str:
-    """Return one item as text, without colors."""
+    """Return an item as text, without colors."""
     if (elided := item.get("elided")) is not None:
         return f"... {elided['lines']} more lines ({elided['bytes']} bytes) in the log of the rank\n"
     return output_text(item["output"])
 
 
 def output_text(output: Output) -> str:
-    """Return one nbformat output as text, without colors."""
+    """Return an nbformat output as text, without colors."""
     kind = output["output_type"]
     if kind == "stream":
         return without_ansi("".join(output["text"]))

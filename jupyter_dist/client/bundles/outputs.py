@@ -1,4 +1,4 @@
-"""The outputs in a notebook that a kernel makes of a result: the bundle, and at the end what other readers show."""
+"""The outputs that a kernel makes of a result: the bundle, and at the end outputs for readers without the extension."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BundleOutputs:
         self.emit = emit
         self._shown: tuple[object, ...] = ()
         self._is_begun = False
-        self._num_parts: int | None = None  # once they are there
+        self._num_parts: int | None = None  # once the parts are sent
 
     def __call__(self, result: Bundled) -> None:
         """Show the current state."""
@@ -67,14 +67,14 @@ class BundleOutputs:
         whole = {"data": mime_bundle(bundle), "metadata": {}}
         first, *parts = as_displays(portable_outputs(bundle), result.id) if result.done else [whole]
         if parts and not self._is_begun:
-            self._send(whole, result.id)  # it stands before them
+            self._send(whole, result.id)  # the bundle stands before its parts
         for number, part in enumerate(parts, 1):
             is_there = number <= (self._num_parts or 0)
             transient = {"display_id": f"jupyter-dist-{result.id}-{number}"}
             self.emit("update_display_data" if is_there else "display_data", {**part, "transient": transient})
         if result.done:
             self._num_parts = max(len(parts), self._num_parts or 0)
-        self._send(first, result.id)  # it names the parts, which are there
+        self._send(first, result.id)  # the bundle names the parts, which have been sent
 
     def _send(self, output: dict[str, Any], execution_id: str) -> None:
         kind = "update_display_data" if self._is_begun else "display_data"

@@ -1,6 +1,6 @@
 """The saved form of a cell's output, which every reader of notebooks can show (docs/decisions/0019 and 0023).
 
-Text with the labels of its ranks, and figures, tables and errors as outputs of their own. The bundle, in the first
+Text with the labels of its ranks, and figures, tables and errors as separate outputs. The bundle, in the first
 output, names the other outputs instead of repeating them, so that each is saved once.
 
 The TypeScript counterpart is labextension/src/model/executions/portable.ts; both run tests/vectors/portable.json.
@@ -67,7 +67,7 @@ def portable_outputs(bundle: RanksBundle) -> list[dict[str, Any]]:
 def as_displays(outputs: list[dict[str, Any]], execution_id: str) -> list[dict[str, Any]]:
     """Return the outputs as a kernel can send them while a cell runs: as displays, with `data` and `metadata`.
 
-    Other outputs may come between them, so the mark of a part has its number, and of what was no display, what it was.
+    Other outputs may come between the parts, so the mark of a part has its number, and its type if it was no display.
     """
     return [outputs[0], *(_as_display(output, n, execution_id) for n, output in enumerate(outputs) if n)]
 
@@ -85,7 +85,7 @@ def _as_display(output: dict[str, Any], number: int, execution_id: str) -> dict[
 
 
 def _divide(items: Iterable[SavedItem]) -> tuple[list[_Section], dict[int, int]]:
-    """Return the sections, and which of them each rich item is in; equal ones are in one."""
+    """Return the sections, and the section of each rich item; equal items share a section."""
     sections, section_of = [_Section()], {}
     known: dict[str, int] = {}
     for item in items:
@@ -105,13 +105,13 @@ def _divide(items: Iterable[SavedItem]) -> tuple[list[_Section], dict[int, int]]
 
 
 def _is_rich(item: SavedItem) -> bool:
-    """Whether plain text does not show it as well."""
+    """Whether plain text shows the item less well."""
     output = item.get("output", {})
     return output.get("output_type") == "error" or any(mime != "text/plain" for mime in output.get("data", ()))
 
 
 class _Text:
-    """The text of a section: what ranks printed, and which ranks the next output is of."""
+    """The text of a section: the output of ranks, and the label of the ranks of the next output."""
 
     def __init__(self, bundle: RanksBundle, sections: list[_Section], position: int) -> None:
         section, before = sections[position], sections[position - 1] if position else None
@@ -135,7 +135,7 @@ class _Text:
 
     @property
     def html(self) -> str:
-        """Nothing in it that is not escaped."""
+        """Return the text as HTML, in which everything is escaped."""
         label = f"<div><b>{_escaped(rank_label(self._label))}</b></div>" if self._label else ""
         end = f"<div>{_escaped(self._end)}</div>" if self._end else ""
         return "".join(_block_html(ranks, lines) for ranks, lines in self._blocks) + label + end

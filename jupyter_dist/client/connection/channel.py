@@ -1,6 +1,6 @@
 """The WebSocket of one client.
 
-After a lost connection it subscribes again, from the last known sequence number; at the next server if this one ended.
+After a lost connection it subscribes again, from the last known sequence number; at the next server if this has ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLOSE_SECONDS = 1.0
 PING_SECONDS = 30.0
 TRY_AGAIN_LATER = 1013  # the server gives the reason
 MAX_SUBMIT_CHARS = 60_000  # the server takes 64 KiB; JSON is ASCII
-SUBMIT_SECONDS = 20.0  # the server answers for an agent that does not
+SUBMIT_SECONDS = 20.0  # the server answers in place of a silent agent
 
 
 def _not_understood(err: Exception) -> JupyterDistError:
@@ -50,14 +50,14 @@ class Channel:
         self._feeds: dict[Key, list[Feed]] = {}
         self._socket: WebSocketClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
-        # By key: what waits for its answer, and by then for the connection.
+        # By key: submissions that wait for their answers, and before that for the connection.
         self._answers: dict[str, asyncio.Future[ExecutionFeed | None]] = {}
         self._unsent: list[SubmitMessage] = []
-        # Of submitted cells, which are followed from the start: until someone wants to see them, or lets them go.
+        # Of submitted cells, which are followed from the start: until their output is requested, or they are dropped.
         self._unclaimed: WeakValueDictionary[Key, ExecutionFeed] = WeakValueDictionary()
 
     async def submit(self, group_id: str, key: str, cell: dict[str, Any]) -> ExecutionFeed | None:
-        """Run a cell and follow it, in one message; None if it cannot be: POST it with the same key.
+        """Run a cell and follow it, in one message; return None if that is not possible: POST it with the same key.
 
         Raises:
             JupyterDistError: the server's error.
@@ -91,7 +91,7 @@ class Channel:
             self._forget(feed)
 
     def _open(self) -> bool:
-        """Open the connection unless it is open; return whether it was not, so that it will subscribe to all feeds."""
+        """Open the connection if it is not open; return whether it was opened, and will subscribe to all feeds."""
         if self._reader is not None and not self._reader.done():
             return False
         self._reader = asyncio.ensure_future(self._read())
@@ -126,7 +126,7 @@ class Channel:
 
     def _send_submits(self) -> None:
         if self._socket is None:
-            return  # when it is connected
+            return  # when the connection is open
         unsent, self._unsent = self._unsent, []
         for message in unsent:
             self._send(message)
@@ -165,7 +165,7 @@ class Channel:
             self._lose()
 
     def _lose(self) -> None:
-        """The connection is lost: cells whose answer was not heard are asked for by POST."""
+        """Handle a lost connection: cells whose answers have not arrived are requested by POST."""
         if self._socket is not None:
             self._socket.close()
         self._socket = None
@@ -173,7 +173,7 @@ class Channel:
             self._give_up(key)
 
     async def _connected(self) -> WebSocketClientConnection:
-        # With a third of what a command imports, of which few follow anything.
+        # A third of all modules that a command imports, and few commands follow a topic.
         from tornado.websocket import WebSocketError, websocket_connect  # noqa: PLC0415
 
         reason: Exception | None = None
@@ -217,7 +217,7 @@ class Channel:
         execution = message["execution"]
         feed = ExecutionFeed(execution["group"], execution)
         answer = self._answers.get(message["key"])
-        if answer is None or answer.done():  # nobody waits for it any more
+        if answer is None or answer.done():  # its caller has left
             self._send(feed.unsubscription())
             return
         self._unclaimed[feed.key] = feed
@@ -241,7 +241,7 @@ class Channel:
         followers = self._followers(key)
         for feed in followers:
             feed.take(message)
-        if not followers and key[0] == "execution":  # submitted, and let go: the server limits how much is followed
+        if not followers and key[0] == "execution":  # submitted, and dropped: the server limits topics
             self._send({"type": "unsubscribe", "topic": "execution", "group": key[1], "execution": key[2]})
         unclaimed = self._unclaimed.get(key)
         if unclaimed is not None and unclaimed.ended:

@@ -26,7 +26,7 @@ Followed = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage
 
 
 class Feed:
-    """One topic that is followed."""
+    """A topic that is followed."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
@@ -35,7 +35,7 @@ class Feed:
 
     @property
     def key(self) -> Key:
-        """Return the key of its messages."""
+        """Return the key of the topic's messages."""
         return topic_key(self.topic)
 
     def subscription(self) -> ClientMessage:
@@ -50,12 +50,12 @@ class Feed:
         """Handle a message."""
 
     def fail(self, error: JupyterDistError) -> None:
-        """Handle the error that ended it."""
+        """Handle the error that ended the subscription."""
         self.error = error
         self.changed.set()
 
     async def wait(self) -> None:
-        """Wait for a change. Raises the error that ended it."""
+        """Wait for a change. Raises the error that ended the subscription."""
         await self.changed.wait()
         self.changed.clear()
         if self.error is not None:
@@ -69,12 +69,12 @@ class ExecutionFeed(Feed):
         super().__init__({"topic": "execution", "group": group_id, "execution": execution["id"]})
         self.execution = execution
         self.view = LiveView()
-        self.over = asyncio.Event()  # set when it ended, or cannot be followed
+        self.over = asyncio.Event()  # set when the execution has ended, or cannot be followed
         self.ended = False  # whether no more messages will follow
-        self.on_notices: Callable[[list[str] | None], None] | None = None  # called with the server's words about nodes
+        self.on_notices: Callable[[list[str] | None], None] | None = None  # of nodes
 
     def subscription(self) -> ClientMessage:
-        """From what is known."""
+        """Return the message that subscribes after the known records."""
         return {**super().subscription(), "since": self.view.seq}
 
     def take(self, message: Followed) -> None:
@@ -92,7 +92,7 @@ class ExecutionFeed(Feed):
         self.changed.set()
 
     def fail(self, error: JupyterDistError) -> None:
-        """Handle the error that ended it."""
+        """Handle the error that ended the subscription."""
         super().fail(error)
         self.over.set()
 
@@ -106,7 +106,7 @@ class LogFeed(Feed):
         self._records: list[LogRecord] = []
 
     def subscription(self) -> ClientMessage:
-        """From what is known."""
+        """Return the message that subscribes after the known records."""
         return {**super().subscription(), "since": self._since}
 
     def take(self, message: Followed) -> None:

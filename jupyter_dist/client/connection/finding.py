@@ -12,14 +12,14 @@ from jupyter_dist.protocol.errors import JupyterDistError
 
 from .http import Api, SilentServerError
 
-AGAIN_AFTER_SECONDS = (0.0, 0.2, 1.0)  # a connection that breaks says nothing of a server whose process lives
+AGAIN_AFTER_SECONDS = (0.0, 0.2, 1.0)  # a broken connection does not mean that the server's process has ended
 PROBE_SECONDS = 5.0  # how long the first of several servers is preferred, if it does not answer
 ANSWER_SECONDS = 30.0  # a server on a busy machine
 
 
 @dataclass(frozen=True)
 class Found:
-    """The server to use; without one, what is wrong with each that was asked."""
+    """The server to use; without one, the error of each server that was asked."""
 
     server: Server | None
     errors: dict[Server, JupyterDistError] = field(default_factory=dict)
@@ -68,7 +68,7 @@ async def _error_of(server: Server) -> JupyterDistError | None:
                 return None
             except JupyterDistError as err:
                 error = err
-            # Otherwise it has no jupyter_dist, or its token is elsewhere; or it has had its time.
+            # Otherwise the server has no jupyter_dist, or its token is not known here; or it has not answered in time.
             if error.code != "server_gone" or isinstance(error, SilentServerError):
                 break
         return error

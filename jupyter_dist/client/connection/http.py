@@ -21,13 +21,13 @@ from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_re
 from jupyter_dist.system.processes import read_process
 
 CONNECT_SECONDS = 10.0
-# Starting a group probes its interpreter, shutting one down waits for its processes.
+# Starting a group probes its interpreter, shutting a group down waits for its processes.
 REQUEST_SECONDS = 120.0
 MAX_BODY_BYTES = 1 << 30
 # For as long as a server takes to restart.
 RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
 MAX_SILENCES = 3  # each of them takes as long as a request may
-# A server that ends while a request is under way is followed by another one; more often than this is not bad luck.
+# A server that ends during a request is followed by another one; more often than this, something else is wrong.
 MAX_MOVES = 5
 # How long the next server may take to adopt a group that another server had.
 ADOPT_SECONDS = 5.0
@@ -35,7 +35,7 @@ ADOPT_POLL_SECONDS = 0.2
 # Long polls of many executions at once must not wait for one another.
 MAX_REQUESTS_AT_ONCE = 1000
 
-UNREACHED = (502, 503, 504)  # what a proxy answers for a server that is not there, or breaks off
+UNREACHED = (502, 503, 504)  # a proxy's answers for a server that is gone, or closes the connection
 
 # Errors that leave open whether a change was made.
 UNSURE = ("timed_out", "server_gone")
@@ -92,7 +92,7 @@ class Api:
     async def ask_once(self, *path: str, body: Any = None, key: str | None = None) -> Any:
         """POST a change; if the answer is lost, retry with the same key (by default a new one).
 
-        The server recognizes the key and does not repeat the change. Raises like `ask`; the hint says if the change may
+        The server recognizes the key and does not repeat the change. Raises like `ask`; the hint adds if the change may
         have been made.
         """
         key, num_silences, may_be_done = key or new_key(), 0, False
@@ -106,7 +106,7 @@ class Api:
                 num_silences += isinstance(err, TimedOutError | SilentServerError)
                 pause = next(pauses, None) if is_unsure and num_silences < MAX_SILENCES else None
                 if pause is None:
-                    if may_be_done:  # also if the last answer is a refusal: it is not of the request that was lost
+                    if may_be_done:  # also if the last answer is a refusal, which does not answer the lost request
                         err.hint = _look_first(err)
                     raise
             await asyncio.sleep(pause)
@@ -122,7 +122,7 @@ class Api:
     ) -> HTTPResponse:
         """Make a request and return the response. Raises like `ask`."""
         if method == "POST" and key is None:
-            key = new_key()  # it may be repeated at the next server
+            key = new_key()  # the request may be repeated at the next server
         moves = 0
         while moves < MAX_MOVES:
             server = self.server
@@ -132,7 +132,7 @@ class Api:
             began = time.monotonic()
             try:
                 response = await self._answer(request)
-            except HTTPTimeoutError as err:  # it does not tell whether the server has ended
+            except HTTPTimeoutError as err:  # the server may have ended or not
                 raise SilentServerError(server, time.monotonic() - began) from err
             except (OSError, HTTPClientError) as err:
                 if not await self.move_on(server):
@@ -169,10 +169,10 @@ class Api:
             self._asked.discard(asked)
 
     async def move_on(self, server: Server) -> bool:
-        """Go on with the next server after this one was lost; return False if there is to be none.
+        """Use the next server after this one was lost; return False if no other server may be used.
 
         Raises:
-            JupyterDistError: `no_server`, if none is running and none can be started.
+            JupyterDistError: `no_server`, if no server is running and none can be started.
         """
         if self._successor is None:
             return False
@@ -180,11 +180,11 @@ class Api:
             if self.server is server:  # else another request has moved on already
                 self.server = await self._successor()
                 self._moved_at = time.monotonic()
-                self._drop_client()  # it resolves to the old server's socket
+                self._drop_client()  # the client connects to the old server's socket
         return True
 
     def may_still_adopt(self, error: JupyterDistError) -> bool:
-        """Whether this server may just not have adopted the group yet that the last one had."""
+        """Whether this server may not have adopted the group of the last server yet."""
         return error.code == "unknown_group" and time.monotonic() - self._moved_at < ADOPT_SECONDS
 
     def _client(self) -> SimpleAsyncHTTPClient:
@@ -241,14 +241,14 @@ class Api:
             body=json.dumps(body or {}) if method == "POST" else None,
             connect_timeout=CONNECT_SECONDS,
             request_timeout=timeout,
-            follow_redirects=False,  # it would lead to a login page
+            follow_redirects=False,  # a redirect would lead to a login page
             allow_nonstandard_methods=True,
             validate_cert=not self.server.is_local,
         )
 
 
 def client_closed() -> JupyterDistError:
-    """Return the error for what a client was asked when it was closed."""
+    """Return the error for a call of a closed client."""
     return JupyterDistError("cancelled", "The client was closed.", "Its groups keep running: connect() again.")
 
 
@@ -263,7 +263,7 @@ def _what_to_do(pid: int | None) -> str:
 
 def _look_first(error: JupyterDistError) -> str:
     """Return the hint for a change that may have been made: the caller has no key to retry with."""
-    if error.code == "agent_unreachable":  # whose hint says that nothing changes
+    if error.code == "agent_unreachable":  # whose hint is that nothing changes
         return _LOOK_LATER
     return _LOOK_FIRST if error.code == "timed_out" or not error.hint else f"{_LOOK_FIRST} {error.hint}"
 
@@ -277,7 +277,7 @@ class UnixResolver(Resolver):
     """Resolves any host name to a unix socket."""
 
     def initialize(self, path: str) -> None:
-        """Called by tornado with what the constructor was given."""
+        """Called by tornado with the arguments of the constructor."""
         self._path = path
 
     async def resolve(self, host: str, port: int, family: Any = socket.AF_UNSPEC) -> list[tuple[int, Any]]:
@@ -291,7 +291,7 @@ def as_timeout(error: JupyterDistError) -> JupyterDistError:
 
 
 def _segment(part: str) -> str:
-    """One segment of a path, also where an id or a name is of a file or of a language model: never another path."""
+    """Return a segment of a path, whose id or name may come from a file or a language model: never another path."""
     if part in ("", ".", ".."):
         raise bad_request(f"'{part}' is not a valid id or name.", "Take one that the server lists.")
     return quote(part, safe="")
@@ -305,7 +305,7 @@ def _address(server: Server) -> str:
 def _error_of(response: HTTPResponse) -> JupyterDistError:
     with contextlib.suppress(ValueError, KeyError, TypeError):
         error = json.loads(response.body)["error"]
-        if isinstance(error, dict):  # else a proxy's
+        if isinstance(error, dict):  # else it is a proxy's answer
             return as_timeout(JupyterDistError.from_dict(error))
     answered = f"{response.code} {response.reason}"
     if response.code in (401, 403):

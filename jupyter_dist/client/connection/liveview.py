@@ -14,7 +14,7 @@ class LiveView:
         self.seq = 0
 
     def apply(self, message: ViewMessage) -> None:
-        """Apply a `view` message; one that brings nothing new is ignored."""
+        """Apply a `view` message, unless it has nothing new."""
         is_whole = message.get("reset") or not message["since"]
         if not is_whole and message["seq"] <= self.seq:
             return

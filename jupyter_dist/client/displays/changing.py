@@ -1,4 +1,4 @@
-"""Shows what later cells change in displays of earlier ones (`handle.update()`): in the output of the earlier cell."""
+"""Shows changes of earlier cells' displays by later cells (`handle.update()`), in the output of the earlier cell."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Changing:
         self._kept: dict[str, tuple[Peekable, Show, list[ViewItem]]] = {}
 
     def keep(self, execution: Peekable, result: Result, show: Show) -> None:
-        """Remember an execution that has ended, if it has such displays."""
+        """Keep an execution that has ended, if it has displays that may be updated."""
         if any(map(_may_change, result.folded)):
             self._kept[result.id] = execution, show, result.folded
             if len(self._kept) > MAX_KEPT:
                 del self._kept[next(iter(self._kept))]
 
     def update(self) -> None:
-        """Show those that have changed, after a cell that may have done it."""
+        """Show the executions whose displays have changed, after a cell that may have changed them."""
         for key, (execution, show, shown) in list(self._kept.items()):
             try:
                 result = execution.peek()
-            except JupyterDistError:  # its group has gone
+            except JupyterDistError:  # the group is gone
                 self._kept.pop(key, None)
                 continue
             if result.folded != shown:

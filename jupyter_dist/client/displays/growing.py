@@ -1,4 +1,4 @@
-"""What is new in the text of ranks: a view has their first lines and, of a long output, the last ones, which slide."""
+"""New text of ranks: a view has their first lines and, of a long output, the last lines, which slide."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RankText(NamedTuple):
 
 @dataclass(frozen=True)
 class Printed:
-    """What was printed of a rank."""
+    """The part of a rank's output that has been printed."""
 
     first: Sequence[Entry] = ()
     place: Position = START
@@ -65,7 +65,7 @@ def nothing(_rank: int) -> frozenset[str]:
 
 
 class Growing:
-    """Finds in each state of a result what was not printed yet."""
+    """Finds the lines in each state of a result that have not been printed yet."""
 
     def __init__(self, hidden: Hidden = nothing) -> None:
         self._hidden = hidden
@@ -73,7 +73,7 @@ class Growing:
         self._next: dict[int, Printed] = {}
 
     def new(self, result: Result) -> dict[int, list[str]]:
-        """Return the new lines of each rank that has some, up to the last complete one; at the end, all."""
+        """Return the new lines of each rank that has some, up to the last complete line; at the end, all lines."""
         known: dict[tuple[int, int], tuple[list[str], Printed]] = {}
         new: dict[int, list[str]] = {}
         self._next = dict(self._printed)
@@ -81,7 +81,7 @@ class Growing:
         for rank, text in texts.items():
             before = self._printed.get(rank, NOTHING)
             key = id(text), id(before)
-            if key not in known:  # most ranks write the same
+            if key not in known:  # most ranks write equal output
                 known[key] = unprinted(before, text)
             entries, self._next[rank] = known[key]
             if lines := _lines(entries):
@@ -89,12 +89,12 @@ class Growing:
         return new
 
     def take(self) -> None:
-        """Take what `new` returned last as printed."""
+        """Mark the lines that `new` returned last as printed."""
         self._printed = self._next
 
 
 def unprinted(before: Printed, found: RankText) -> tuple[list[str], Printed]:
-    """Return what was not printed yet, and what is printed after that.
+    """Return the text that has not been printed yet, and the state after it is printed.
 
     A sentence stands for lines that were left out before they could be printed. After `clear_output` all is new, and a
     display that was changed is printed again.
@@ -116,7 +116,7 @@ def unprinted(before: Printed, found: RankText) -> tuple[list[str], Printed]:
 
 
 def _sliding(found: RankText, had: Position, other: str) -> tuple[list[Entry], Position]:
-    """Return which of the last entries are new to one who had the output up to a place, and the place after them."""
+    """Return the new entries among the last ones, after output up to a position, and the position after them."""
     if found.elided is None:
         return [], had
     new: list[Entry] = []
@@ -137,7 +137,7 @@ def _differ(old: Entry, new: Entry) -> bool:
 
 
 def _num_printed(last: list[Entry], other: str) -> int:
-    """Return how many entries after the last printed line are printed: the server does not count what is no line."""
+    """Return how many entries after the last printed line are printed: the server counts only lines."""
     run = itertools.takewhile(lambda entry: not entry.is_line, last)
     return max((number for number, entry in enumerate(run, 1) if entry.text == other), default=0)
 

@@ -13,7 +13,7 @@ from types import FrameType
 def held_interrupts() -> Iterator[None]:
     """Handle a Ctrl-C that is pressed within the block at its end, but a second one at once.
 
-    For what shows output: left half way, it would take for shown what is not, or show it twice. Signals come to the
+    For functions that show output: interrupted half way, they would lose output, or show it twice. Signals come to the
     main thread only; elsewhere this does nothing.
     """
     handler = signal.getsignal(signal.SIGINT)

@@ -26,7 +26,7 @@ def show_live(*, states: bool = True) -> Callable[[Result], None]:
 
 
 def show_table(table: object) -> None:
-    """Show what has a text and may have HTML: in a notebook as an output, else as text."""
+    """Show an object with a text and maybe HTML: in a notebook as an output, else as text."""
     if in_notebook():
         from IPython.display import display  # noqa: PLC0415  (scripts do not load IPython)
 
@@ -51,7 +51,7 @@ class NotebookDisplay:
 
 
 class VerdictLine:
-    """Says once that a cell may not end, and why it cannot, while it runs; and what happens to the group's nodes."""
+    """Prints once that a running cell may not end, and why; and the news of the group's nodes."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -60,7 +60,7 @@ class VerdictLine:
         self._has_warned = False
 
     def update(self, result: Result) -> None:
-        """Write the verdict if it is new; one that may end by itself is not worth a line."""
+        """Write the verdict if it is new, unless the cell may end by itself."""
         if (warning := result.execution.get("warning")) and not self._has_warned:
             self._has_warned = True
             self._file.write(f"[warning] {warning}\n")

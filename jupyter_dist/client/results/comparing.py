@@ -1,4 +1,4 @@
-"""The variables of ranks and how they differ: what `group.variables()` and `group.compare()` return, and their text."""
+"""The variables of ranks and their differences: the results of `group.variables()` and `group.compare()` as text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class VariableTable:
 
 
 class VariableComparison:
-    """In what a variable differs between ranks; `model` is the answer of the API (docs/api.md, Comparison)."""
+    """The differences of a variable between ranks; `model` is the answer of the API (docs/api.md, Comparison)."""
 
     def __init__(self, model: models.ComparisonModel) -> None:
         self.model = model
@@ -102,7 +102,7 @@ class VariableComparison:
 
 
 def _compared_text(model: models.ComparisonModel) -> str:
-    """Return what was compared, on which ranks."""
+    """Return the name of the compared variable, and the ranks."""
     words = []
     if model["tensors"] or not model["values"]:
         words.append(f"{_number(model['tensors'], 'tensor')}, {format_bytes(model['bytes'])}")
@@ -144,7 +144,7 @@ def difference_text(one: models.TensorDifference) -> str:
 
 
 def _numbers_text(one: models.TensorDifference, reference: str) -> str:
-    """Return how many numbers of a tensor differ, of those that were looked at."""
+    """Return how many of the compared numbers of a tensor differ."""
     if not one["compared"]:
         return f"differs from {reference}; by how much was not compared"
     if not one["different"]:
@@ -167,7 +167,7 @@ INSIDE = "other contents"
 
 
 def _values(one: models.Variable) -> list[str]:
-    """Return the value of each row; where rows look the same, that they are not."""
+    """Return the value of each row; where rows look the same, add that they differ."""
     rows = one["rows"]
     if len(rows) > 1 and len({tuple(_cells(row)) for row in rows}) < len(rows):
         return [f"{row['value']} ({INSIDE})" if row["value"] else INSIDE for row in rows]
@@ -216,7 +216,7 @@ def _notes(model: models.VariablesModel | models.ComparisonModel) -> Iterator[st
 
 
 def _unseen(variables: Sequence[models.Variable]) -> Iterator[str]:
-    """Yield what is not known of the variables that look the same on all ranks."""
+    """Yield notes about variables that look the same on all ranks, but were not compared in full."""
     alike = [one for one in variables if not differs(one)]
     unseen = {one["name"]: one["rows"][0].get("unseen", "") for one in alike if one["rows"]}
     numbers = [name for name, words in unseen.items() if words.startswith(_NUMBERS)]

@@ -1,4 +1,4 @@
-"""The curves of an execution: what `group.curves()` returns, and its text."""
+"""The curves of an execution, as `group.curves()` returns them, and their text."""
 
 from __future__ import annotations
 

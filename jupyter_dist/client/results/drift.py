@@ -1,4 +1,4 @@
-"""Which cells ranks have run and which they have missed: what `group.drift()` returns, and its text."""
+"""The cells that ranks have run or missed, as `group.drift()` returns them, and their text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CaughtUp(list[Result]):
         self._blocked: set[str] = set()
 
     def runnable(self, steps: Iterable[Step]) -> Iterator[Step]:
-        """Yield the steps that can run, after what did not run before them."""
+        """Yield the steps that can run, given the steps that did not run before them."""
         for step in steps:
             if self._blocked.intersection(step.cell.uses):
                 self._add(step, "it uses what a cell above sets or changes, which was not run")
@@ -77,7 +77,7 @@ RUN_ON_ALL = (
 
 
 class CatchUpError(RankError):
-    """A cell failed while a rank caught up; `caught_up` has the results so far, the last of them is that cell's."""
+    """A cell failed while a rank caught up; `caught_up` has the results so far, with the failed cell's as the last."""
 
     def __init__(self, error: RankError, caught_up: CaughtUp) -> None:
         super().__init__(error.message, error.result, error.hint)
@@ -104,7 +104,7 @@ class CellDrift:
 
     @property
     def missed(self) -> list[Step]:
-        """Return all that ranks have missed and can be sent to them, in order: for whatever reason."""
+        """Return all cells that ranks have missed and that can be sent to them, in order, whatever the reason."""
         return [
             Step(cell, part.ranks, part.reason, cell.code)
             for cell in self
@@ -126,7 +126,7 @@ def _name(cell: models.DriftCell) -> str:
 
 
 def _where(cell: models.DriftCell) -> str:
-    """Return on which ranks it ran, and which have missed it."""
+    """Return the ranks on which a cell ran, and the ranks that have missed it."""
     by_version: dict[int, list[str]] = {}
     for run in cell["runs"]:
         by_version.setdefault(run["version"], []).append(run["ranks"])

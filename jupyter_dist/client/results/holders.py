@@ -1,4 +1,4 @@
-"""What holds the memory of ranks: `group.variables().holders`, and its text, where ranks with equal holders are one."""
+"""The holders of the memory of ranks: `group.variables().holders`, and their text; equal holders are listed once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 class MemoryHolders:
-    """What holds the memory of ranks: `holders[0]` is the HeldMemoryInfo of rank 0; `models` is the JSON."""
+    """The holders of the memory of ranks: `holders[0]` is the HeldMemoryInfo of rank 0; `models` is the JSON."""
 
     def __init__(self, models: Sequence[HeldMemory], notes: Sequence[str] = ()) -> None:
         self.models = list(models)
@@ -39,7 +39,7 @@ class MemoryHolders:
 
 
 def cell_text(changed: CellMemory) -> str:
-    """Return what a cell did to the memory of a rank, in a few words."""
+    """Return how a cell changed the memory of a rank, in a few words."""
     sign, words = ("+", "not given back") if changed["added_bytes"] >= 0 else ("-", "given back")
     peak = "" if changed["peak_bytes"] is None else f", peak {format_bytes(changed['peak_bytes'])}"
     return f"{sign}{format_bytes(abs(changed['added_bytes']))} {words}{peak}"

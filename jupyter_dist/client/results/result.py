@@ -65,7 +65,7 @@ class Result:
         self.execution = execution
         self.folded = items
         self.was_streamed = False  # the output was shown already
-        self.notices: list[str] = []  # about the group's nodes, without those that earlier cells have told
+        self.notices: list[str] = []  # about the group's nodes, without notices that were shown for earlier cells
         self.is_shown = False  # shown already, so the value of the cell must not show it again
 
     @property
@@ -85,7 +85,7 @@ class Result:
 
     @property
     def done(self) -> bool:
-        """Whether it is final."""
+        """Whether the result is final."""
         return self.state in FINAL_EXECUTION_STATES
 
     @property
@@ -95,7 +95,7 @@ class Result:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Return the ranks that it ran on."""
+        """Return the ranks that the cell ran on."""
         return RankSet.from_text(self.execution["ranks"])
 
     @property
@@ -122,7 +122,7 @@ class Result:
     def numbers(self) -> dict[str, dict[int, Curve]]:
         """Return the numbers with a name that recur in this result's output: by name, then by rank.
 
-        The output of a long cell is not whole in its result; `group.curves()` reads all of it.
+        The result of a long cell does not have its whole output; `group.curves()` reads the whole output.
         """
         return curves_of(self.folded)
 
@@ -161,7 +161,7 @@ class Result:
         return [(rank, self[rank]) for rank in self.ranks]
 
     def raise_for_error(self) -> Result:
-        """Return itself if all ranks succeeded.
+        """Return this result if all ranks succeeded.
 
         Raises:
             RankError: otherwise, with the errors and their ranks.
@@ -171,7 +171,7 @@ class Result:
         return self
 
     def bundle(self) -> RanksBundle:
-        """Return what a notebook saves of it."""
+        """Return the bundle that a notebook saves for the cell."""
         return make_bundle(self.group, self.execution, self.folded)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What ranks used in the last hour: what `group.samples()` returns, and its text."""
+"""The memory and processor of ranks in the last hour, as `group.samples()` returns them, and their text."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from jupyter_dist.system.processes import read_process
 
 
 def own_process() -> dict[str, int]:
-    """Return what names this process, also after its number was given to another one."""
+    """Return an identity of this process that stays unique after its number is reused."""
     me = read_process(os.getpid())
     return {"pid": os.getpid(), "started": me.started if me is not None else 0}
 
@@ -51,7 +51,7 @@ class Attendance:
         self._held: dict[Path, tuple[int, int, int]] = {}  # process, descriptor, number of clients
 
     def join(self) -> Path:
-        """Count as a client of the private server from now on; return what `leave` takes. Raises OSError."""
+        """Count as a client of the private server from now on; return the argument of `leave`. Raises OSError."""
         path = lock_path("clients")
         with self._guard:
             pid, fd, count = self._held.get(path, (0, -1, 0))
@@ -62,7 +62,7 @@ class Attendance:
         return path
 
     def leave(self, path: Path) -> None:
-        """Undo one `join`."""
+        """Stop counting as a client after as many calls as of `join`."""
         with self._guard:
             pid, fd, count = self._held.pop(path, (0, -1, 0))
             if pid != os.getpid():

@@ -28,7 +28,7 @@ class Listener(NamedTuple):
 
 
 def is_ours(info: dict[str, Any]) -> bool:
-    """Whether the process that a runtime file names belongs to this user, and listens where the file says."""
+    """Whether the process that a runtime file names belongs to this user, and listens at the address in the file."""
     pid = info.get("pid")
     if type(pid) is not int or _uid_of(pid) != os.getuid():
         return False

@@ -31,7 +31,7 @@ POLL_SECONDS = 0.05
 END_SECONDS = 1.0
 PREPARE_VARIABLE = "JUPYTER_DIST_PREPARE"  # 0: import torch when a group is started, not before
 
-# Its parent ends at once: nobody has to wait for it, and who ends a client with all of its children does not end it.
+# The server's parent ends at once: no process reaps it, and ending a client with its children leaves it running.
 # The first line of its answer is its process, so that it can be ended before it serves.
 DETACHED = """
 import os, sys
@@ -41,7 +41,7 @@ os.setsid()
 os.write(1, b"%d\\n" % os.getpid())
 os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.server.main"])
 """
-# What a server needs. Groups get the environment of the client that starts them, not that of the first one.
+# Variables that a server needs. Groups get the environment of the client that starts them, not of the first client.
 KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TZ|LANG|LC_\w+|XDG_\w+|JUPYTER\w*|IPYTHONDIR|PYTHON\w*|VIRTUAL_ENV"
     r"|CONDA_\w+|LD_LIBRARY_PATH|LD_PRELOAD|COVERAGE\w*"
@@ -49,12 +49,12 @@ KEPT = re.compile(
 
 
 def private_server(root_dir: str = "/", *, prepare: bool = False, given_up: Event | None = None) -> Server:
-    """Return this user's private server; start it if none is running. `prepare`: have that one prepare for a group.
+    """Return this user's private server; start one if none is running. `prepare`: have it prepare for a group.
 
-    When `given_up` is set by another thread, one that is starting is ended, and `no_server` raised.
+    When another thread sets `given_up`, a starting server is ended, and `no_server` is raised.
 
-    Who holds the lock is the server, or is about to become it: there is never a second one, and a new one starts only
-    when the old one has ended, and has released all groups with its process.
+    The process with the lock is the server, or is about to become it: there is never a second one, and a new one starts
+    only when the old one has ended, and has released all groups with its process.
 
     Raises:
         JupyterDistError: `no_server`, with its output if it does not start.
@@ -102,7 +102,7 @@ def _start(root_dir: str, lock: int, prepare: bool, given_up: Event) -> Server:
 
 
 def _talk(process: subprocess.Popen[bytes], wanted: bytes, given_up: Event) -> bytes | None:
-    """Tell the server what is wanted, and return all that it answers; None: it was ended, because it did not."""
+    """Send the settings to the server, and return its whole answer; None if it did not answer, and was ended."""
     deadline = time.monotonic() + START_SECONDS
     told: bytes | None = wanted
     while True:
@@ -116,7 +116,7 @@ def _talk(process: subprocess.Popen[bytes], wanted: bytes, given_up: Event) -> b
 
 
 def _end(process: subprocess.Popen[bytes], said: bytes) -> None:
-    """Kill a server that has not answered: its first session, and the one that it has made itself, if it says so."""
+    """Kill a server that has not answered: its first session, and the session that it created, if reported."""
     for leader in [process.pid, *(int(line) for line in said.splitlines() if line.isdigit())]:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
@@ -124,7 +124,7 @@ def _end(process: subprocess.Popen[bytes], said: bytes) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a disk
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the process waits for a disk
         process.wait(END_SECONDS)
 
 
@@ -154,7 +154,7 @@ def _spawn(errors: IO[bytes], lock: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        pass_fds=[lock],  # the server holds it until it ends
+        pass_fds=[lock],  # the server holds the lock until it ends
         cwd="/",
         env={name: value for name, value in os.environ.items() if KEPT.fullmatch(name)},
         start_new_session=True,  # Ctrl-C must only reach us; the API interrupts the ranks

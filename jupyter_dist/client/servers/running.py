@@ -30,7 +30,7 @@ class Server:
 
     @property
     def is_own(self) -> bool:
-        """Whether it started this process, or is this user's in JupyterHub."""
+        """Whether the server started this process, or is this user's server in JupyterHub."""
         return not self.is_private and (self.pid is None or self.pid in _parents())
 
 
