@@ -14,16 +14,16 @@ from argcomplete.finders import CompletionFinder
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
-ANSWER_SECONDS = 3.0  # who pressed TAB waits for it
+ANSWER_SECONDS = 3.0  # a user who pressed TAB waits
 
 
 class WordFinder(CompletionFinder):
-    """Finds options, choices, names of groups and files. What follows a script is the script's own."""
+    """Finds options, choices, names of groups and files. Arguments after a script belong to the script."""
 
     def collect_completions(
         self, active_parsers: list[argparse.ArgumentParser], parsed_args: argparse.Namespace, cword_prefix: str
     ) -> list[str]:
-        """Called by argcomplete with what the words before the cursor were parsed to."""
+        """Called by argcomplete with the parsed words before the cursor."""
         if getattr(parsed_args, "script", None):
             return [*FilesCompleter()(cword_prefix)]
         return super().collect_completions(active_parsers, parsed_args, cword_prefix)
@@ -54,7 +54,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def group_names() -> list[str]:
-    """Return the names of living groups; none if the server does not answer soon, for it may be stopped or busy."""
+    """Return the names of living groups; none if the server does not answer soon, because it is stopped or busy."""
     names: list[str] = []
     asking = threading.Thread(target=lambda: names.extend(_asked_names()), daemon=True)
     asking.start()

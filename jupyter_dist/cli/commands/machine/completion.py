@@ -21,6 +21,6 @@ class CompletionCommand(Command):
         parser.add_argument("shell", choices=SHELLS)
 
     def act(self) -> int:
-        """Print the script, also for `jupyter`, which completes its subcommands and asks them by argcomplete, too."""
+        """Print the script, also for `jupyter`, which completes its subcommands by argcomplete, too."""
         print(shellcode(["jupyter-dist", "jupyter"], shell=self.options.shell))
         return 0
