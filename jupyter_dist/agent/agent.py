@@ -52,13 +52,13 @@ MANY_RANKS = 64
 MANY_PUSH_SECONDS = 0.2  # a message about many ranks takes milliseconds of this process, of the server and of the page
 LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000
-# The end of a cell waits this long for records that a slow server has not taken; that then reads the cell's own.
+# The end of a cell waits this long for a slow server to take its records; later the server reads the cell's records.
 OVERTAKE_SECONDS = 1.0
-MAX_OVERTAKEN_BYTES = 16 << 20  # of the cell's own: of much more the server reads only the first and the last
+MAX_OVERTAKEN_BYTES = 16 << 20  # of the cell's records; of more, the server reads the first and the last
 
 
 class Agent:
-    """Owns one group directory, from the first connection to the last process."""
+    """The agent of one group directory, from the first connection to the last process."""
 
     def __init__(self, directory: Path, make_handlers: Callable[[Agent], dict[str, RequestHandler]]) -> None:
         self.group: AgentGroup | None = None
@@ -67,7 +67,7 @@ class Agent:
         self._environment: models.GroupEnvironment = {}
         self._created_at = time.time()
         self.owners = Owners()
-        self._farewell: JupyterDistError | None = None  # why it ends by itself while a server may be connected
+        self._farewell: JupyterDistError | None = None  # why the agent ends by itself while a server may be connected
         self._starter: RankStarter  # set by `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
@@ -131,7 +131,7 @@ class Agent:
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
-        self._hangs = hangs = HangWatch(self.group, self._tell_execution)
+        self._hangs = hangs = HangWatch(self.group, self._push_execution)
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
@@ -139,18 +139,18 @@ class Agent:
         self._starts.start()
 
     def _open_to_nodes(self, spec: GroupSpec, group: AgentGroup) -> Nodes:
-        from jupyter_dist.agent.nodes.head import Nodes  # noqa: PLC0415 - one machine needs none of it
+        from jupyter_dist.agent.nodes.head import Nodes  # noqa: PLC0415 - groups on one machine do not need it
 
         return Nodes(spec, self._directory, self._process_exited, group)
 
     def own(self, owner: dict[str, Any]) -> None:
-        """Have a group that ends with processes live as long as this one; a group that outlives all is not changed."""
+        """Add this process to the owners of the group; a group that outlives all processes is not changed."""
         if self.owners.are_wanted:
             self.owners.add(owner)
             self._group_changed()
 
     def need_starts(self) -> GroupStarts:
-        """Return what restarts ranks and replaces dead ones. Raises JupyterDistError while this agent is only warm."""
+        """Return the GroupStarts of the group. Raises JupyterDistError while this agent is only warm."""
         self.need_group()
         assert self._starts is not None
         return self._starts
@@ -198,7 +198,7 @@ class Agent:
         return self._starter if self._starts is None else self._starts.starter
 
     def _first_start_failed(self, error: JupyterDistError) -> None:
-        """End the agent, with a last message that has the reason: the server must not take the group for lost."""
+        """End the agent, with a last message that has the reason: the server must not report the group as lost."""
         self._farewell = error
         self.stop()
 
@@ -206,7 +206,7 @@ class Agent:
         if self.group is not None:
             await self.group.process_exited(handle, ending)
 
-    # -- telling the server -----------------------------------------------------------------------------
+    # -- changes for the server -----------------------------------------------------------------------------
 
     def _group_changed(self) -> None:
         """Gather the changes of many ranks into one message."""
@@ -222,11 +222,11 @@ class Agent:
         self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
         progress, self._progress = self._progress, {}
         for execution in progress.values():
-            self._tell_execution(execution)
+            self._push_execution(execution)
 
     def _execution_changed(self, execution: AgentExecution) -> None:
-        # Queued cells are part of the group's status, and no rank reports them. Whoever waits for the end of a cell may
-        # look at its group next: the idle ranks are told before it.
+        # Queued cells are part of the group's status, and no rank reports them. A client that waits for the end of a
+        # cell may read its group next: the idle ranks are reported before the end.
         if execution.is_final:
             self._progress.pop(execution.id, None)  # sent below, once: its bytes are counted until then
             self._push_group()
@@ -238,14 +238,14 @@ class Agent:
             self._progress[execution.id] = execution
         else:
             self._progress.pop(execution.id, None)
-            self._tell_execution(execution)
+            self._push_execution(execution)
 
     @staticmethod
     def _is_progress(execution: AgentExecution) -> bool:
-        """Whether one of many ranks has ended its part: told together with others."""
+        """Whether the change is only that one of many ranks has ended its part: it is sent together with others."""
         return execution.state == "running" and 0 < execution.num_running < len(execution.spec.ranks) > MANY_RANKS
 
-    def _tell_execution(self, execution: AgentExecution) -> None:
+    def _push_execution(self, execution: AgentExecution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731
         # Queued and running can be sent at any time.
         after = self._after_output(execution) if execution.is_final else AT_ANY_TIME
@@ -299,11 +299,11 @@ class Agent:
             self._write_group_json()
             group.journal.begin_again()
             await self._link.listen()
-            group.tell("Another program removed the group's folder. It was made again; the log begins here.")
+            group.add_note("Another program removed the group's folder. It was made again; the log begins here.")
 
     def _reap(self) -> None:
         reap(self._current_starter.children())
-        # Orphans go to the shim of their rank; one that arrives here has lost both the shim and the zygote.
+        # Orphans go to the shim of their rank; an orphan that arrives here has lost both the shim and the zygote.
         end_orphans(self._current_starter.children())
 
     async def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""Start one of our processes in any Python, whether or not jupyter_dist is installed there.
+"""Start a process of jupyter_dist in any Python, whether or not jupyter_dist is installed there.
 
 Run as a script: `python boot.py ROLE ARGUMENT`. It loads the package from its own folder without changing sys.path, so
 that nothing else from the server's site-packages leaks into the group's environment, and every process of a group runs

@@ -1,8 +1,8 @@
 """The keeper: the agent's parent, which only waits, and ends what a killed agent leaves running.
 
 A process that a rank starts may leave its parent, its session and its environment. If agent and zygote die at once,
-no process is left that knows it; but the kernel gives orphans to the nearest living ancestor that asks for them: this
-one.
+no process is left that could find it; but the kernel gives orphans to the nearest living ancestor that asks for them:
+the keeper.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(argument: str) -> int:
     else:
         code = codecopy.hold()
         boot = os.path.join(os.path.dirname(__file__), "boot.py")
-        # A new program, not a fork, so that the two can be told apart by their command lines.
+        # A new program, not a fork, so that the two have different command lines.
         agent = os.posix_spawn(sys.executable, [sys.executable, boot, "agent", argument], os.environ)
     assert agent is not None
     signal.signal(signal.SIGTERM, lambda *_: os.kill(agent, signal.SIGTERM))

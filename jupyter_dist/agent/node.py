@@ -1,7 +1,7 @@
 """`python -m jupyter_dist.agent.node JOINFILE`: a node agent, and the process that watches over it.
 
 The watcher is its parent. When the agent ends, even by SIGKILL, it ends what ranks had started and left behind, and
-tells the head, which would otherwise have to wait until the lease is over.
+reports its end to the head, which would otherwise have to wait until the lease is over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jupyter_dist.system.sparing import log_sparingly
 
 from .nodes.link.joinfile import JoinFile
 
-# The first that is set tells which node this is. Those of tasks: there is one task per node.
+# The first variable that is set has the number of this node. Variables of tasks count, too: each node has one task.
 RANK_VARIABLES = (
     "JUPYTER_DIST_NODE_RANK",
     "SLURM_NODEID",
@@ -36,7 +36,7 @@ RANK_VARIABLES = (
 )
 # Frameworks would take ranks for tasks of these engines, of which each node has one.
 _ENGINE_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "MPI_LOCAL")
-TELL_SECONDS = 3.0
+NOTIFY_SECONDS = 3.0
 MAX_FILE_BYTES = 1 << 20
 
 
@@ -51,7 +51,7 @@ def main(argument: str | None = None) -> int:
         node = given.node_rank if given.node_rank is not None else _rank_of_engine()
         return _watch_over(join, node)
     except JupyterDistError as err:
-        return _say(err.message + (f" {err.hint}" if err.hint else ""))
+        return _print_error(err.message + (f" {err.hint}" if err.hint else ""))
 
 
 def _read(name: str) -> str:
@@ -72,13 +72,13 @@ def _rank_of_engine() -> int | None:
     return None
 
 
-def _say(text: str) -> int:
+def _print_error(text: str) -> int:
     sys.stderr.write(f"jupyter dist join: {' '.join(text.split())}\n")
     return 1
 
 
 def _watch_over(join: JoinFile, node: int | None) -> int:
-    """Run the agent as a child; clean up and tell the head when it ends in another way than with its group."""
+    """Run the agent as a child; clean up and notify the head if the agent ends before its group."""
     from .nodes.link.sockets import check_usable  # noqa: PLC0415
     from .nodes.member import torch_is_missing  # noqa: PLC0415 - after the join file was found to be sound
 
@@ -100,10 +100,10 @@ def _watch_over(join: JoinFile, node: int | None) -> int:
     end_below(os.getpid(), reap_known=())
     shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed has not
     if code < 0:
-        _say(f"the node agent was killed (signal {-code}), and its ranks with it.")
+        _print_error(f"the node agent was killed (signal {-code}), and its ranks with it.")
     if code:
         how = f"was killed (signal {-code})" if code < 0 else f"ended with code {code}"
-        asyncio.run(_tell_head(join, session, f"its node agent {how}"))
+        asyncio.run(_notify_head(join, session, f"its node agent {how}"))
     return code if code >= 0 else 128 - code
 
 
@@ -124,7 +124,7 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
         log_sparingly()
         adopt_orphans()
         widen_open_files()
-        kept = without_credentials(os.environ)  # those of a Jupyter server, if this is one of its terminals
+        kept = without_credentials(os.environ)  # variables of a Jupyter server, if this is one of its terminals
         for name in [name for name in os.environ if name.startswith(_ENGINE_PREFIXES) or name not in kept]:
             del os.environ[name]
 
@@ -135,29 +135,29 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
             return await agent.run()
 
         reason = asyncio.run(serve())
-        return _say(f"{reason}.") if reason else 0
+        return _print_error(f"{reason}.") if reason else 0
     except JupyterDistError as err:
-        return _say(f"{err.message} {err.hint}")
+        return _print_error(f"{err.message} {err.hint}")
     except OSError as err:  # a full disk, no more files
-        return _say(f"the node agent cannot run: {err}.")
+        return _print_error(f"the node agent cannot run: {err}.")
 
 
-async def _tell_head(join: JoinFile, session: str, reason: str) -> None:
-    """Tell the head that this node agent has ended, if it can be reached."""
+async def _notify_head(join: JoinFile, session: str, reason: str) -> None:
+    """Report the end of this node agent to the head, if the head can be reached."""
     from jupyter_dist.transport.frames import encode_frame  # noqa: PLC0415
 
     from .nodes.link.sockets import NodeSocket, reachable  # noqa: PLC0415
 
-    heard, deadline = asyncio.Event(), time.monotonic() + TELL_SECONDS
+    received, deadline = asyncio.Event(), time.monotonic() + NOTIFY_SECONDS
     found = None
     with contextlib.suppress(ConnectionRefusedError):  # the head is gone as well
         found = await reachable(join.endpoints)
     if found is None:
         return
-    sock = NodeSocket(found[0], join.server_key, join.client_secret, lambda *_: heard.set())
+    sock = NodeSocket(found[0], join.server_key, join.client_secret, lambda *_: received.set())
     sock.send(encode_frame({"t": "ended", "session": session, "reason": reason}))
     with contextlib.suppress(asyncio.TimeoutError):
-        await within(deadline - time.monotonic(), heard.wait())
+        await within(deadline - time.monotonic(), received.wait())
     sock.close(linger_ms=200)
 
 

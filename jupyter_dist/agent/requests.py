@@ -288,7 +288,7 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
 
 
 async def _code_of(group: AgentGroup, execution: AgentExecution) -> bytes:
-    """Return the code, of one that began from its `begin` record; empty if that part of the journal was dropped."""
+    """Return the code of an execution, once begun from its `begin` record; empty if the journal has dropped that."""
     if execution.code is not None or execution.begin_seq is None:
         return execution.code or b""
     return await asyncio.to_thread(_begun_code, group.journal.directory, execution)

@@ -32,7 +32,7 @@ class Block(NamedTuple):
     ranks: RankSet | None  # None: any
 
     def may_concern(self, rank: int) -> bool:
-        """Whether a record in it may belong in the log of this rank."""
+        """Whether a record in the block may belong in the log of this rank."""
         return self.ranks is None or rank in self.ranks
 
 
@@ -71,7 +71,7 @@ class BlockWriter:
     def _close(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            with contextlib.suppress(OSError):  # a network file system reports here what it has lost
+            with contextlib.suppress(OSError):  # a network file system reports lost data here
                 os.close(fd)
 
     def _write(self) -> None:
@@ -91,7 +91,7 @@ def index_path(segment: Path) -> Path:
 
 
 def read_blocks(segment: Path, size: int) -> list[Block]:
-    """Return the blocks of a segment of that size, in order; the last one is what no index covers."""
+    """Return the blocks of a segment of that size, in order; the last block has the records that no index covers."""
     found: list[Block] = []
     end = 0
     for line in _read_index(index_path(segment)).splitlines(keepends=True):

@@ -60,7 +60,7 @@ def first_and_last(directory: Path, span: Span, max_bytes: int, check: Check = i
 
 
 def _fill(tail: _Tail, directory: Path, span: Span, after: int, check: Check) -> None:
-    """Take the last records after a number: what it printed late, and then from its end backward."""
+    """Take the last records after a number: late output first, and then the records before the end, backward."""
     before = MAX_SEQ
     if span.end_seq:
         before = span.end_seq

@@ -152,8 +152,8 @@ def rank_page(
 ) -> tuple[list[Record], bool]:
     """Return the last records of `rank` before sequence number `before` that fit in `max_bytes`, oldest first.
 
-    A short record counts as LEAST_RECORD_BYTES. Returns at least one record if there is one. The flag says whether
-    there are older ones.
+    A short record counts as LEAST_RECORD_BYTES. Returns at least one record if there is one. The flag is true if there
+    are older ones.
     """
     page: deque[Record] = deque()
     size = 0
@@ -194,7 +194,7 @@ def execution_records(
 def records_backward(
     directory: Path, execution_id: str, after: int, before: int, check: Check = is_sound
 ) -> Generator[Record, None, None]:
-    """Yield the records of one execution between two numbers, newest first. Those of others are not parsed."""
+    """Yield the records of one execution between two numbers, newest first. Other records are not parsed."""
     wanted = _Wanted(_naming(execution_id), lambda _: True, lambda record: _record_of(execution_id, record), check)
     for segment in reversed([first for first, _ in segments(directory) if first < before]):
         with closing(_backward(directory, segment, wanted, before)) as found:
@@ -249,7 +249,7 @@ class _Leavers:
 
 
 class _Wanted(NamedTuple):
-    """What is looked for in the journal."""
+    """The records to find in the journal."""
 
     pattern: re.Pattern[bytes]  # without parsing; any other spelling of a header is not the writer's
     may_be_in: Callable[[Block], bool]
@@ -258,7 +258,7 @@ class _Wanted(NamedTuple):
 
 
 def _naming(execution_id: str) -> re.Pattern[bytes]:
-    """Return what is in the headers of an execution's records."""
+    """Return a pattern that occurs in the headers of an execution's records."""
     return re.compile(re.escape(f'"execution_id":{json.dumps(execution_id)}'.encode()))
 
 
@@ -267,7 +267,7 @@ def _record_of(execution_id: str, record: Record) -> Record | None:
 
 
 def _of_log(rank: int, check: Check) -> _Wanted:
-    """Return what belongs in the log of a rank."""
+    """Return the description of the records in the log of a rank."""
     pattern = re.compile(rb'"kind":"begin"|"ranks":|"rank":(?:%d|null)[,}]' % rank)
     return _Wanted(
         pattern,
@@ -298,7 +298,7 @@ def _forward(directory: Path, first_seq: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _backward(directory: Path, segment: int, wanted: _Wanted, before: int) -> Generator[Record, None, None]:
-    """Yield what is wanted of a segment, newest first, from the records before a number."""
+    """Yield the wanted records of a segment, newest first, from the records before a number."""
     path = segment_path(directory, segment)
     fd = _open_segment(path)
     if fd < 0:
@@ -335,7 +335,7 @@ def _of_rank(record: Record, rank: int) -> Record:
 
 
 def _read_block(fd: int, block: Block) -> bytes | None:
-    """Return the bytes of a block; None unless a record is at its start and at its end, as its index says."""
+    """Return the bytes of a block; None unless records begin and end where its index has them."""
     if block.end - block.start > MAX_SEGMENT_BYTES:  # a rank may have made the file as long as it likes
         return None
     data = os.pread(fd, block.end - block.start, block.start)

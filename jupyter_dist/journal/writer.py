@@ -68,7 +68,7 @@ class JournalWriter:
         self._is_cut = False  # segments were removed because of the quota
         self._looked_at = 0.0
         self._looked_bytes = 0  # written since the last check of free space
-        self._output_bytes: dict[str, int] = {}  # bytes of output by execution, of those that have begun
+        self._output_bytes: dict[str, int] = {}  # bytes of output by execution, of executions that have begun
 
     @property
     def disk(self) -> str:
@@ -79,7 +79,7 @@ class JournalWriter:
 
     @property
     def num_bytes(self) -> int:
-        """Return its size on disk."""
+        """Return the journal's size on disk."""
         return sum(size for _, size in self._segments)
 
     @property
@@ -103,7 +103,7 @@ class JournalWriter:
         self._soon = soon
 
     def append_of(self, rank: int, kind: str, payload: bytes = b"", **fields: Any) -> None:
-        """Write a record of a rank, joined with those of other ranks in this turn of the event loop (wide.py).
+        """Write a record of a rank, joined with other ranks' records in this turn of the event loop (wide.py).
 
         Raises:
             ValueError: a field is not as readers need it.
@@ -136,7 +136,7 @@ class JournalWriter:
                 self._append(kind, payload, fields)
 
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
-        """Write one record and return its `seq`; 0 if the disk is full."""
+        """Write a record and return its `seq`; 0 if the disk is full."""
         self.flush()
         return self._append(kind, payload, fields)
 
@@ -157,7 +157,7 @@ class JournalWriter:
             return seq
         if kind != "note":
             self._hand_over(header, payload)
-        self._tell_full()
+        self._report_full()
         return 0
 
     def _count(self, header: Header, num_bytes: int) -> None:
@@ -168,7 +168,7 @@ class JournalWriter:
             self._output_bytes[execution_id] += num_bytes
 
     def begin_again(self) -> None:
-        """Continue in a new folder, because another program has removed the one with what was written."""
+        """Continue in a new folder, because another program has removed the old one."""
         self.flush()
         self._close_segment()
         self._segments.clear()
@@ -185,7 +185,7 @@ class JournalWriter:
             self._blocks = None
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            with contextlib.suppress(OSError):  # a network file system reports here what it has lost
+            with contextlib.suppress(OSError):  # a network file system reports lost data here
                 os.close(fd)
 
     def _hand_over(self, header: Header, payload: bytes) -> None:
@@ -195,7 +195,7 @@ class JournalWriter:
         self.overflow.add(self._last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
         self._on_append()
 
-    def _tell_full(self) -> None:
+    def _report_full(self) -> None:
         if not self._is_full or time.monotonic() - self._told_at > TELL_SECONDS:
             self._is_full, self._told_at = True, time.monotonic()
             self._on_disk()

@@ -22,9 +22,9 @@ class Backend:
     environment: Mapping[str, str] = field(default_factory=dict)  # what ranks need to be interrupted and watched
     host_variable: str | None = None  # names the host of a rank: it refuses two ranks of one host on the same device
     shared_environment: Mapping[str, str] = field(default_factory=dict)  # what ranks on the same device need besides
-    lost_signs: tuple[str, ...] = ()  # what torch says of a collective whose communicator or peer is gone
-    timeout_signs: tuple[str, ...] = ()  # and of one that timed out
-    joins_as: str | None = None  # what ranks join with, if it is not the name: with one for tensors on the CPU
+    lost_signs: tuple[str, ...] = ()  # of torch's errors when the communicator or a peer is gone
+    timeout_signs: tuple[str, ...] = ()  # of torch's errors after a timeout
+    joins_as: str | None = None  # the backend argument of ranks, if not the name: adds one for tensors on the CPU
     is_eager: bool = (
         False  # ranks are ready when their communicators are: a first collective that hangs has none to end
     )
@@ -33,7 +33,7 @@ class Backend:
 
     @property
     def joined_as(self) -> str:
-        """Return what ranks join with."""
+        """Return the backend with which ranks join."""
         return self.joins_as or self.name
 
     def changed_by(self, environment: Mapping[str, str]) -> list[str]:
@@ -59,10 +59,10 @@ class Accelerator:
     hide: Mapping[str, str] = field(default_factory=dict)  # variables that hide it from ranks of a CPU group
     zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps the zygote from initializing it
     reader: str | None = None  # module:class of its device reader in the server
-    # A library of its driver, a function that counts devices and starts nothing, and what it returns before a start.
+    # A library of its driver, a function there that counts devices and starts nothing, and its result before a start.
     driver: tuple[str, str, int] | None = None
-    # What its runtime, or the library of its collectives, says when a process has lost its device: from then on, every
-    # call fails alike.
+    # Error messages of its runtime, or of the library of its collectives, after a process has lost its device: every
+    # later call fails with them.
     lost_signs: tuple[re.Pattern[str], ...] = ()
 
     @property
@@ -105,7 +105,7 @@ _ROWS = (
         zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         reader="jupyter_dist.server.devices.nvml:NvmlReader",
         driver=("libcuda.so.1", "cuDeviceGetCount", 3),
-        # torch's own words, and those that it quotes of NCCL: with the error's number in later versions.
+        # The messages of torch, and of NCCL as torch quotes them: with the error's number in later versions.
         lost_signs=(re.compile(f"CUDA error: ({_LOST})"), re.compile(rf"Cuda failure (\d+ )?'({_LOST})")),
     ),
     # torch for ROCm keeps the names cuda and nccl; only the driver's own differ. Not run on a device yet.
@@ -145,7 +145,7 @@ _ROWS = (
 )
 
 ACCELERATORS: Mapping[str, Accelerator] = {row.name: row for row in _ROWS}
-# Those that ranks can run on, and among them those with devices: `auto` uses the first one available.
+# The accelerators that ranks can run on, and among them the ones with devices: `auto` uses the first available.
 STARTABLE = tuple(row for row in _ROWS if row.built_as or row is CPU)
 WITH_DEVICES = tuple(row for row in STARTABLE if row.has_devices)
 OF_NVML = "cuda"  # the accelerator whose devices NVIDIA's library lists
@@ -220,7 +220,7 @@ def for_zygote() -> dict[str, str]:
     return {name: value for row in WITH_DEVICES for name, value in row.zygote_environment.items()}
 
 
-# An index, that of a tile, or the name of a device or of a part of one. Engines write other words where there is none.
+# The index of a device or a tile, or the name of a device or of a part. Engines write other words if there is none.
 _DEVICE = re.compile(r"\d+(\.\d+)*|(GPU|MIG)-.+")
 # Of Slurm: indices of the machine, for clusters that leave the vendors' variables alone.
 _OF_ENGINES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")

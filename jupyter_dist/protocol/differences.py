@@ -57,20 +57,20 @@ class VariableRow(VariableOnRank):
 
 
 class Variable(TypedDict):
-    """A name, and what it is on the ranks."""
+    """A name, and the variable behind it on the ranks."""
 
     name: str
     rows: list[VariableRow]
-    missing: Annotated[RankSet, Field("Ranks that do not have it.")]
+    missing: Annotated[RankSet, Field("Ranks without this variable.")]
 
 
 class VariablesModel(TypedDict):
     """The variables that cells made on ranks."""
 
-    ranks: Annotated[RankSet, Field("Those that answered.")]
-    busy: Annotated[RankSet, Field("Those that run a cell; they are not asked.")]
-    silent: Annotated[RankSet, Field("Those that are dead, starting, or did not answer.")]
-    left_out: Annotated[int, Field("How many names a rank has that are not listed.")]
+    ranks: Annotated[RankSet, Field("Ranks that answered.")]
+    busy: Annotated[RankSet, Field("Ranks that run a cell; they are not asked.")]
+    silent: Annotated[RankSet, Field("Ranks that are dead, starting, or did not answer.")]
+    left_out: Annotated[int, Field("How many names of a rank are not listed.")]
     variables: list[Variable]
     memory: Annotated[list[HeldMemory], Field("By rank.")]
 
@@ -83,11 +83,12 @@ class TensorDifference(TypedDict):
         Literal["values", "shape", "placement", "value", "missing"],
         Field(
             "`values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided, or a part "
-            "that is not as that says. `value`: of what is no tensor, see `found`. `missing`: ranks do not have it."
+            "that does not fit this division. `value`: a value other than a tensor, see `found`. `missing`: not on "
+            "these ranks."
         ),
     ]
-    ranks: Annotated[RankSet, Field("Those that differ from the reference in the same way.")]
-    reference: Annotated[RankSet, Field("The most ranks that have it alike.")]
+    ranks: Annotated[RankSet, Field("The ranks that differ from the reference in the same way.")]
+    reference: Annotated[RankSet, Field("The largest set of ranks that have it alike.")]
     shape: list[int]
     dtype: str
     max_abs: Annotated[float | None, Field("The greatest finite difference of an element; null if there is none.")]
@@ -95,8 +96,8 @@ class TensorDifference(TypedDict):
     different: Annotated[int, Field("Number of elements that differ, of those compared; 0 if they are further on.")]
     compared: Annotated[int, Field("Number of elements compared, from the first on; 0 beyond the limit of bytes.")]
     elements: Annotated[int, Field("Number of elements of the tensor.")]
-    found: Annotated[str, Field("What these ranks have, as text; empty of tensors that differ in numbers.")]
-    expected: Annotated[str, Field("What the reference has.")]
+    found: Annotated[str, Field("The value on these ranks, as text; empty for tensors that differ in numbers.")]
+    expected: Annotated[str, Field("The value on the reference ranks.")]
 
 
 class NotCompared(TypedDict):
@@ -108,7 +109,7 @@ class NotCompared(TypedDict):
 
 
 class ComparisonModel(TypedDict):
-    """In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ."""
+    """The differences of a variable between ranks: by checksums of all, by elements of the tensors that differ."""
 
     name: Annotated[str, Field("As it was asked for.")]
     outcome: Annotated[
@@ -118,12 +119,12 @@ class ComparisonModel(TypedDict):
             "that was compared differs, but some was not: see `not_compared`, `left_out`, `busy` and `silent`."
         ),
     ]
-    ranks: Annotated[RankSet, Field("Those that were compared.")]
+    ranks: Annotated[RankSet, Field("Ranks that were compared.")]
     missing: Annotated[RankSet, Field("Ranks that do not have the variable.")]
-    busy: Annotated[RankSet, Field("Those that run a cell, or whose device is busy: not compared, or not to the end.")]
+    busy: Annotated[RankSet, Field("Ranks that run a cell, or whose device is busy: not compared, or not to the end.")]
     silent: RankSet
     tensors: Annotated[int, Field("Number of tensors compared.")]
-    sharded: Annotated[int, Field("Those of them that are divided over ranks: their parts are meant to differ.")]
+    sharded: Annotated[int, Field("Tensors among them that are divided over ranks: their parts are meant to differ.")]
     values: Annotated[int, Field("Number of other values compared: numbers, texts, options of a module.")]
     bytes: Annotated[int, Field("Of these tensors, on one rank.")]
     differences: Annotated[list[TensorDifference], Field("At most 500.")]
@@ -158,21 +159,21 @@ class DriftCell(TypedDict):
     notebook: str | None
     cell_id: str | None
     line: Annotated[str, Field("The first line.")]
-    state: Annotated[ExecutionState, Field("How that run ended: `ok` if it did on any rank.")]
+    state: Annotated[ExecutionState, Field("How that run ended: `ok` if it succeeded on any rank.")]
     seconds: Annotated[float | None, Field("Of its slowest rank.")]
     versions: Annotated[int, Field("How many versions of its code have run.")]
-    version: Annotated[int, Field("That of this run.")]
+    version: Annotated[int, Field("The version of this run.")]
     runs: list[CellRun]
     missed: list[MissedCell]
     offered: Annotated[RankSet, Field("To catch up: replaced ranks that have missed it, if it can be sent again.")]
     code: Annotated[str | None, Field("Null unless ranks have missed it; of a call of a client, which has none, too.")]
-    uses: Annotated[list[str], Field("The `execution_id` of offered ones before it that set or change what it reads.")]
+    uses: Annotated[list[str], Field("The `execution_id` of offered cells before it that set or change what it reads.")]
 
 
 class DriftModel(TypedDict):
     """Which version of which cell ran on which ranks since the last restart, in the order to run them again."""
 
-    generation: Annotated[int, Field("That of the group.")]
+    generation: Annotated[int, Field("The generation of the group.")]
     cells: list[DriftCell]
-    left_out: Annotated[int, Field("Missed cells after these: their code is beyond 4 MiB.")]
+    left_out: Annotated[int, Field("How many missed cells follow these: their code is beyond 4 MiB.")]
     forgotten: Annotated[bool, Field("Whether older cells are no longer known.")]

@@ -1,6 +1,6 @@
-"""What the API sends of the server's machine, of launchers, of memory and of past cells.
+"""The answers of the API about the server's machine, launchers, memory and past cells.
 
-models.py says what is made of it.
+See models.py for what is generated from these types.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DeviceProcess(TypedDict):
-    """A process on a device; those of other users are one entry without a name."""
+    """A process on a device; the processes of other users are one entry without a name."""
 
     pid: int | None
     name: str | None
@@ -63,9 +63,9 @@ class Devices(TypedDict):
 class PreparedProcess(TypedDict):
     """A process that is kept to make the next start faster; it ends when memory is short."""
 
-    what: Annotated[str, Field("`forkserver`, or `agent`: one that waits for its group, with its zygote.")]
+    what: Annotated[str, Field("`forkserver`, or `agent`: an agent that waits for its group, with its zygote.")]
     pid: int
-    memory_bytes: Annotated[int, Field("What n processes share counts as an n-th for each of them.")]
+    memory_bytes: Annotated[int, Field("Memory that n processes share counts as an n-th for each of them.")]
 
 
 class Prepared(TypedDict):
@@ -117,7 +117,9 @@ class RankSamples(TypedDict):
 
     rank: int
     resident_bytes: list[int | None]
-    allocated_bytes: Annotated[list[int | None] | None, Field("Null where the ranks have no device, as those below.")]
+    allocated_bytes: Annotated[
+        list[int | None] | None, Field("Null where the ranks have no device, as in the fields below.")
+    ]
     reserved_bytes: list[int | None] | None
     peak_bytes: list[int | None] | None
     device_used_bytes: list[int | None] | None
@@ -132,14 +134,14 @@ class SeenAt(TypedDict):
 
 
 class SampleGap(TypedDict):
-    """A time without samples, because nobody followed the memory."""
+    """A time without samples, because no client followed the memory."""
 
     begin: float
     end: float
 
 
 class DeviceSamples(TypedDict):
-    """How one of the server's devices was used."""
+    """The use of one of the server's devices."""
 
     accelerator: str
     index: int
@@ -171,7 +173,7 @@ class HistoryCell(TypedDict):
 
 
 class HistoryModel(TypedDict):
-    """The cells that ran on a group, whoever ran them, oldest first."""
+    """The cells of all clients that ran on a group, oldest first."""
 
     cells: list[HistoryCell]
 
@@ -188,7 +190,7 @@ class LauncherOption(TypedDict):
 
 
 class LauncherStatus(TypedDict):
-    """A launcher, and what it says of itself."""
+    """A launcher and its status."""
 
     name: Annotated[str, Field("The name in start requests.")]
     label: str

@@ -14,7 +14,7 @@ class CellMemory(TypedDict):
     """What a cell did to the memory of a rank; only of a megabyte and more."""
 
     kind: Annotated[Literal["allocated", "resident"], Field("Of tensors on the rank's device, or of its process.")]
-    added_bytes: Annotated[int, Field("Taken and not given back; less than 0 if it gave back more.")]
+    added_bytes: Annotated[int, Field("Bytes that were allocated and not freed; less than 0 if more were freed.")]
     peak_bytes: Annotated[
         int | None, Field("The most that the rank held meanwhile; null if it had held as much before.")
     ]
@@ -27,8 +27,10 @@ class MemoryHolder(TypedDict):
     where: Literal["variable", "result", "traceback"]
     also: Annotated[list[str], Field("Other holders that have memory in common with it; at most 5.")]
     type: str
-    bytes: Annotated[int, Field("Of all storages that it holds; a view holds the storage that it is a view of.")]
-    frees_bytes: Annotated[int, Field("What nothing else in the list holds, so that removing it frees it.")]
+    bytes: Annotated[int, Field("Bytes of all storages that it holds; a view holds its whole storage.")]
+    frees_bytes: Annotated[
+        int, Field("Bytes that no other holder in the list holds, so that removing this one frees them.")
+    ]
     parts: Annotated[dict[str, int], Field("Bytes of `parameters`, `buffers`, `gradients` and `state` among them.")]
 
 
@@ -40,7 +42,7 @@ class HeldMemory(TypedDict):
     devices: Annotated[dict[str, int], Field("The same by device.")]
     resident_bytes: Annotated[int, Field("Of the process.")]
     allocated_bytes: Annotated[int | None, Field("Of tensors on the device; null on CPU.")]
-    reserved_bytes: Annotated[int | None, Field("Those, and what torch keeps for later ones.")]
+    reserved_bytes: Annotated[int | None, Field("The allocated bytes, and what torch keeps for later tensors.")]
     peak_bytes: Annotated[int | None, Field("The most that was allocated.")]
     holders: Annotated[list[MemoryHolder], Field("The largest first; at most 100.")]
     left_out: Annotated[int, Field("How many holders are not listed.")]

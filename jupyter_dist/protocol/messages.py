@@ -108,7 +108,7 @@ class CommNews(TypedDict):
     seq: int
     kind: Annotated[
         Literal["comm_open", "comm_msg", "comm_close", "comm_done", "dead"],
-        Field("`comm_done`: the rank has handled the message `msg_id`. `dead`: the rank is, with all its comms."),
+        Field("`comm_done`: the rank has handled the message `msg_id`. `dead`: the rank has died, with all its comms."),
     ]
     rank: int
     comm_id: NotRequired[str]

@@ -110,7 +110,7 @@ class NodeDevice(TypedDict):
     index: Annotated[int | None, Field("The machine's index; null of a part of a device.")]
     name: str
     uuid: str | None
-    memory_bytes: Annotated[int | None, Field("All that it has.")]
+    memory_bytes: Annotated[int | None, Field("The device's total memory.")]
 
 
 class NodeModel(TypedDict):
@@ -124,10 +124,10 @@ class NodeModel(TypedDict):
     ]
     message: str | None
     ranks: RankSet
-    address: Annotated[str | None, Field("With which it reaches the head.")]
-    interface: Annotated[str | None, Field("The network interface that its ranks use, unless `env` says otherwise.")]
+    address: Annotated[str | None, Field("The address with which it reaches the head.")]
+    interface: Annotated[str | None, Field("The network interface that its ranks use, unless `env` names another one.")]
     devices: NotRequired[
-        Annotated[list[NodeDevice], Field("Those that its engine, or its user, has given it. Of NVIDIA.")]
+        Annotated[list[NodeDevice], Field("The devices that its engine, or its user, has given it. Of NVIDIA.")]
     ]
     memory_bytes: NotRequired[Annotated[int | None, Field("The memory of the machine.")]]
 
@@ -138,7 +138,7 @@ class AllocationModel(TypedDict):
     launcher: str
     state: Annotated[
         Literal["queued", "allocated", "not_known", "ended"],
-        Field("`not_known`: the engine does not answer, which says nothing about the nodes."),
+        Field("`not_known`: the engine does not answer; the nodes may run all the same."),
     ]
     text: Annotated[str, Field("A sentence: why it waits, which nodes it has, why it has ended.")]
     job_id: str | None
@@ -175,7 +175,7 @@ class GroupModel(TypedDict):
     error: Annotated[ErrorBody | None, Field("Why the start failed or the group died.")]
     lease_seconds: float | None
     ends_with: NotRequired[Annotated[EndsWith | None, Field("The processes that it ends with; null: it outlives all.")]]
-    protocol: Annotated[int, Field("What its agent speaks.")]
+    protocol: Annotated[int, Field("The protocol version of its agent.")]
     ranks: list[RankModel]
     launcher: NotRequired[Annotated[str, Field("What starts its node agents; `local`: there are none.")]]
     nodes: NotRequired[
@@ -218,7 +218,7 @@ class Verdict(TypedDict):
         Field("`busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing."),
     ]
     message: str
-    since: Annotated[float, Field("When it was first seen so.")]
+    since: Annotated[float, Field("When this was first seen.")]
     waiting: list[VerdictPart]
     needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
     could_join: NotRequired[
@@ -230,7 +230,7 @@ class StackFrame(TypedDict):
     """A line that a rank is at, or a call that led there."""
 
     file: str
-    name: Annotated[str, Field("What users call the file: cell [5], model.py.")]
+    name: Annotated[str, Field("The file's name for users: cell [5], model.py.")]
     line: int
     function: str
     code: str
@@ -255,7 +255,7 @@ class Stacks(TypedDict):
 class InputPrompt(TypedDict):
     """What the code of some ranks asks for; it waits for the answer."""
 
-    ranks: Annotated[RankSet, Field("Those that ask the same.")]
+    ranks: Annotated[RankSet, Field("The ranks that ask the same.")]
     prompt: str
     password: Annotated[bool, Field("Whether the answer must not be shown.")]
     since: Annotated[float, Field("When the first of them asked.")]
@@ -298,14 +298,16 @@ class ExecutionModel(TypedDict):
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
     code_checksum: NotRequired[Annotated[str, Field("CRC-32 of its code in UTF-8, in hexadecimal.")]]
     waits_for: NotRequired[
-        Annotated[str | None, Field("What a queued one waits for: a cell that runs, or one that is queued before it.")]
+        Annotated[str | None, Field("What a queued cell waits for: a running cell, or a cell queued before it.")]
     ]
     warning: NotRequired[Annotated[str | None, Field("It calls what all ranks must call, and was sent to some.")]]
     notices: NotRequired[
         Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]
     ]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
-    asking: NotRequired[Annotated[list[InputPrompt], Field("What its ranks ask for, while they wait for an answer.")]]
+    asking: NotRequired[
+        Annotated[list[InputPrompt], Field("The questions of its ranks, while they wait for an answer.")]
+    ]
 
 
 class ElidedModel(TypedDict):
@@ -367,7 +369,7 @@ class Inspection(TypedDict):
 
 
 class DebugReply(TypedDict):
-    """What one rank's debugger replies."""
+    """The reply of one rank's debugger."""
 
     rank: int
     content: Annotated[dict[str, Any], Field("In the format of Jupyter's debug_reply.")]

@@ -17,7 +17,7 @@ MAX_TRACE_EVENTS = 800_000
 MAX_RANK_EVENTS = 200_000
 # Of one rank, compressed: many times what so many events take.
 MAX_RANK_TRACE_BYTES = 16 << 20
-UNKNOWN = "?"  # a process group that nothing tells
+UNKNOWN = "?"  # a process group whose ranks nothing names
 MAX_COLLECTIVES = 1000  # that a rank reports of each cell
 
 
@@ -37,8 +37,8 @@ class RankProfile(TypedDict):
     communicating: Annotated[float, Field("In collectives in which all ranks had arrived, while it computed nothing.")]
     waiting: Annotated[float, Field("In collectives before the last rank arrived, while it computed nothing.")]
     other: Annotated[float, Field("In Python, in reading data, asleep.")]
-    waits_for: Annotated[list[WaitedFor], Field("Whom it waited for, longest first.")]
-    last: Annotated[int, Field("To how many collectives it came last.")]
+    waits_for: Annotated[list[WaitedFor], Field("The ranks that it waited for, longest first.")]
+    last: Annotated[int, Field("In how many collectives it arrived last.")]
     kept_waiting: Annotated[float, Field("How long another rank waited for it, on average, in seconds.")]
     shift_seconds: Annotated[float, Field("Of its clock in the trace, for ranks on several machines.")]
 

@@ -112,7 +112,7 @@ def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> RankSet
 
 
 def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
-    """Return the expression without ranks after the group's last one (maybe nothing), and those that it left out.
+    """Return the expression without ranks after the group's last one (maybe empty), and the ranks that were left out.
 
     Only single ranks and ranges are looked at; what is wrong with other terms, `parse_ranks` reports.
     """

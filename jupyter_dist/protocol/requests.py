@@ -50,7 +50,7 @@ _VARIABLES = {
 
 
 def _json_value(depth: int, longest: int) -> dict[str, Any]:
-    """Wide: whoever the JSON is for says in a sentence what is wrong with it."""
+    """Allow any JSON: its receiver reports in a sentence what is wrong with it."""
     text = {"type": "string", "maxLength": longest}
     number = {"type": "number", "minimum": -MAX_SEQ, "maximum": MAX_SEQ}
     kinds: list[dict[str, Any]] = [text, number, {"type": "boolean"}, {"type": "null"}]
@@ -132,7 +132,7 @@ class StartOptions(TypedDict, total=False):
     num_ranks: Annotated[
         int,
         Field(
-            f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number. On several nodes those of all together.",
+            f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number. On several nodes all nodes' ranks.",
             minimum=1,
             maximum=MAX_GROUP_RANKS,
         ),
@@ -245,7 +245,7 @@ class RunOptions(TypedDict):
     call: NotRequired[
         Annotated[
             RankCall,
-            Field("What to do instead of running `code`, which describes it then."),
+            Field("A call to carry out instead of running `code`, which then describes it."),
         ]
     ]
     empty_cache: NotRequired[
@@ -294,7 +294,7 @@ class InputRequest(TypedDict):
     seq: NotRequired[
         Annotated[
             int,
-            Field("That of the question; a later question is not answered then.", minimum=0, maximum=MAX_SEQ),
+            Field("The `seq` of the question; later questions are not answered then.", minimum=0, maximum=MAX_SEQ),
         ]
     ]
 
@@ -309,7 +309,7 @@ class ScriptRequest(TypedDict, total=False):
     cells: Annotated[
         str | None,
         Field(
-            "The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments.",
+            "The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become comments.",
             maxLength=MAX_CODE_BYTES,
         ),
     ]

@@ -26,7 +26,7 @@ class InputQuestion(TypedDict):
     """`input` from a rank: its code asks, and waits for the answer."""
 
     prompt: str
-    password: bool  # the answer is shown to nobody, and in no log
+    password: bool  # the answer is not shown, and not logged
 
 
 class InputAnswer(TypedDict):
@@ -116,6 +116,6 @@ def checked(kind: str, content: str) -> bytes:
     try:
         TO_RANK[kind].decode(payload)
     except (ValueError, RecursionError) as err:
-        message = f"'content' is not that of a '{kind}': {err!s:.100}."
+        message = f"'content' is not valid for '{kind}': {err!s:.100}."
         raise bad_request(message, "See docs/messaging.md, The road.") from err
     return payload

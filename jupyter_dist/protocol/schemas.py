@@ -30,7 +30,7 @@ _PLAIN: dict[Any, Schema] = {
 
 
 def schema_name(model: Any) -> str:
-    """Return a TypedDict's name in the API: the suffix Model only tells it apart from Python's classes."""
+    """Return a TypedDict's name in the API: without the suffix Model, which distinguishes it from Python's classes."""
     return str(model.__name__).removesuffix("Model")
 
 

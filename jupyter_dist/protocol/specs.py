@@ -58,7 +58,7 @@ class GroupSpec(Spec):
     backend: str
     cwd: str
     devices: list[int] = field(default_factory=list)  # indices of the accelerator, one per rank of a node
-    device_names: list[str] = field(default_factory=list)  # what its driver calls them, if the server has asked it
+    device_names: list[str] = field(default_factory=list)  # their names in the driver, if the server has asked it
     env: dict[str, str] = field(default_factory=dict)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
@@ -69,11 +69,11 @@ class GroupSpec(Spec):
     owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
     launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
     num_nodes: int = 1
-    node_lease_seconds: float = 60.0  # a node that has not heard from the head for this long ends its ranks
+    node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
     @property
     def is_on_nodes(self) -> bool:
-        """Whether its ranks are processes of node agents, not of its own agent."""
+        """Whether its ranks are processes of node agents, not of the group's agent."""
         return self.launcher != LOCAL or self.num_nodes > 1
 
     @property
@@ -108,7 +108,7 @@ class RankSpec(Spec):
     node: int | None = None  # which of the group's machines; None: it has only one
     device_index: int | None = None  # of the machine, if the variable of visible devices has names
     store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
-    replaces: bool = False  # the other ranks are there already, with process groups of their own
+    replaces: bool = False  # the other ranks are there already, in other process groups
 
 
 @dataclass(frozen=True)

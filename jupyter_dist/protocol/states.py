@@ -33,7 +33,7 @@ class IllegalTransitionError(RuntimeError):
 
 @dataclass(frozen=True)
 class LifeCycle:
-    """The states of one kind of thing, in order, each with those that may follow it; staying is always allowed."""
+    """The states of one kind of thing, in order, each with the states that may follow it; staying is always allowed."""
 
     thing: str
     transitions: Mapping[str, frozenset[str]]

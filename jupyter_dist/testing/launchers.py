@@ -1,4 +1,4 @@
-"""The contract of launchers: what each must do, whatever its engine. Its tests run real processes on the real engine.
+"""The contract of all launchers, whatever their engine. Its tests run real processes on the real engine.
 
 class TestEcho(LauncherContract):
 name = "echo"
@@ -60,7 +60,7 @@ class Place:
             await launchers.detach()
 
     def wanted(self, *actions: str, num_nodes: int = 2, **options: Any) -> Wanted:
-        """Return the nodes of a new group; `actions` are those of nodeprogram.py, such as "0=exit:3"."""
+        """Return the nodes of a new group; `actions` are actions of nodeprogram.py, such as "0=exit:3"."""
         group_id = f"g-{secrets.token_hex(4)}"
         directory = self.folder / group_id
         directory.mkdir(mode=0o700)
@@ -139,9 +139,9 @@ def _coroutine(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[[Laun
 
 
 class LauncherContract:
-    """Subclass it in a test, with the launcher's name; override `config` for what the engine needs.
+    """The tests of a launcher: a subclass names the launcher, and may override `config` for its engine.
 
-    Nodes of the engine must be processes that this machine sees, such as those of a cluster on one machine.
+    Nodes of the engine must be processes that this machine sees, such as in a cluster on one machine.
     """
 
     name: ClassVar[str]

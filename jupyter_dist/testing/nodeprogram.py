@@ -2,8 +2,9 @@
 
     python nodeprogram.py JOIN_FILE [NODE=ACTION ...]
 
-It prints what it was given, then does its node's action: `wait` (the default) until SIGTERM, `exit:CODE`, `kill`, or
-`env:NAME`, to print a variable. It imports the standard library alone, because the node may not have this package.
+It prints its join file and a variable, then does its node's action: `wait` (the default) until SIGTERM, `exit:CODE`,
+`kill`, or `env:NAME`, to print a variable. It imports the standard library alone, because the node may not have this
+package.
 """
 
 import os
@@ -13,7 +14,7 @@ import time
 
 
 def main(join_file: str, *actions: str) -> None:
-    """Print what this node was given, and do its action."""
+    """Print the join file and a variable, and do the node's action."""
     node = os.environ["JUPYTER_DIST_NODE_RANK"]
     action = dict(given.split("=") for given in actions).get(node, "wait")
     signal.signal(signal.SIGTERM, _end)

@@ -23,7 +23,7 @@ class FrameError(ValueError):
 
 
 def encode_frame(header: Header, payload: bytes | memoryview = b"") -> bytes:
-    """Return one frame. Raises FrameError if a part is over its limit."""
+    """Return an encoded frame. Raises FrameError if a part is over its limit."""
     head = _encode(header).encode()
     check_lengths(len(head), len(payload))
     return b"".join((LENGTHS.pack(len(head), len(payload)), head, payload))
@@ -39,7 +39,7 @@ def unpack(header: Header, payload: bytes) -> tuple[Header, bytes]:
     """Return a message with all its fields, and its payload without them; unchanged if it was not packed.
 
     Raises:
-        FrameError: the payload does not begin with a JSON object of the length that the header says.
+        FrameError: the payload does not begin with a JSON object of the length in the header.
     """
     if "json" not in header:
         return header, payload
@@ -82,7 +82,7 @@ class FrameDecoder:
 
     @property
     def pending_bytes(self) -> int:
-        """Return how much of an unfinished frame it keeps."""
+        """Return how many bytes of an unfinished frame are kept."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[tuple[Header, bytes]]:
@@ -115,7 +115,7 @@ class FrameSplitter:
         self._left = 0  # of a long frame, of which a part was passed on
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
-        """Yield bytes, and whether they are one whole frame. Those of a short frame wait until it is complete."""
+        """Yield bytes, and whether they are one whole frame. A short frame waits until it is complete."""
         self._buffer += data
         while self._buffer:
             if not self._left:

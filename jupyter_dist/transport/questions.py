@@ -13,7 +13,7 @@ A = TypeVar("A")
 
 
 class Questions(Generic[A]):
-    """What a peer has not answered yet; each question ends with an answer, a time limit, or the peer."""
+    """The open questions to a peer; each ends with an answer, a time limit, or the peer."""
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[asyncio.Future[A], Callable[[A], None] | None]] = {}
@@ -22,11 +22,11 @@ class Questions(Generic[A]):
     async def ask(
         self, send: Callable[[int], None], timeout_seconds: float, take: Callable[[A], None] | None = None
     ) -> A:
-        """Have a question sent with its number, and return the answer; `take` gets it in its place among what is heard.
+        """Send a question with its number, and return the answer; `take` gets it in order with other messages.
 
         Raises:
-            asyncio.TimeoutError: there was none in this time; one that comes later is dropped.
-            Exception: what `send`, `take`, `refuse` or `fail` gave.
+            asyncio.TimeoutError: there was no answer in this time; a later answer is dropped.
+            Exception: raised by `send` or `take`, or passed to `refuse` or `fail`.
         """
         number = next(self._numbers)
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
@@ -38,7 +38,7 @@ class Questions(Generic[A]):
             del self._open[number]
 
     def answer(self, number: object, answer: A) -> None:
-        """Deliver an answer; one that is no longer awaited is dropped."""
+        """Deliver an answer; it is dropped if its question no longer waits."""
         waiting, take = self._waiting(number)
         if waiting is None:
             return
@@ -50,13 +50,13 @@ class Questions(Generic[A]):
             waiting.set_exception(err)
 
     def refuse(self, number: object, error: Exception) -> None:
-        """Answer with an error."""
+        """End a question with an error."""
         waiting, _ = self._waiting(number)
         if waiting is not None:
             waiting.set_exception(error)
 
     def fail(self, make_error: Callable[[], Exception]) -> None:
-        """The peer is gone: answer all that is open with an error, each with its own."""
+        """End all open questions with an error each, because the peer is gone."""
         for number in list(self._open):
             self.refuse(number, make_error())
 

@@ -1,7 +1,7 @@
-"""A conversation that outlives its connections: what is cut off is sent again, and nothing arrives twice.
+"""A conversation that outlives its connections: lost messages are sent again, and none arrives twice.
 
 Every message has a number. The sender keeps it until the other side has acknowledged that number; after a new
-connection it sends all that it keeps, and the receiver drops what it has had. Every message acknowledges, and there is
+connection it sends all kept messages again, and the receiver drops duplicates. Every message acknowledges, and there is
 one at least every few moments, so only a flood needs some that do nothing else.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from .frames import FrameError, Header, encode_frame
 
 MAX_NUMBER = 1 << 62
-MAX_UNACKNOWLEDGED_BYTES = 1 << 20  # then the other side is told at once, or it would stop for want of room
+MAX_UNACKNOWLEDGED_BYTES = 1 << 20  # then they are acknowledged at once, or the other side would stop for want of room
 
 Transmit = Callable[[bytes], None]
 
@@ -24,10 +24,10 @@ class LostError(FrameError):
 
 
 class Conversation:
-    """One side of it."""
+    """One side of a conversation."""
 
     def __init__(self, max_bytes: int, on_room: Callable[[], None] = lambda: None) -> None:
-        """Begin one without a connection.
+        """Begin a conversation without a connection.
 
         Args:
             max_bytes: how much may wait for an acknowledgement before `is_full`.
@@ -35,7 +35,7 @@ class Conversation:
         """
         self.received = 0  # number of the last message that was taken; acknowledged with every frame that is sent
         self._unacknowledged = 0  # bytes that were taken since
-        self._told_at = 0.0  # monotonic time of the last frame that was sent
+        self._sent_at = 0.0  # monotonic time of the last frame that was sent
         self._max_bytes = max_bytes
         self._on_room = on_room
         self._transmit: Transmit | None = None
@@ -50,19 +50,19 @@ class Conversation:
 
     @property
     def kept_bytes(self) -> int:
-        """Return how much is not acknowledged."""
+        """Return how many bytes are not acknowledged."""
         return self._kept_bytes
 
     def is_due(self, seconds: float) -> bool:
-        """Whether to acknowledge: much was taken, or the other side has heard nothing for so many seconds."""
-        is_late = time.monotonic() - self._told_at >= seconds
+        """Whether to acknowledge: much was taken, or nothing was sent to the other side for so many seconds."""
+        is_late = time.monotonic() - self._sent_at >= seconds
         return is_late or self._unacknowledged >= MAX_UNACKNOWLEDGED_BYTES
 
     def take(self, header: Header, payload: bytes) -> bool:
-        """Take what arrived; return whether it is the next message, and not one that was taken before.
+        """Take a message; return whether it is the next one, and not a duplicate.
 
         Raises:
-            LostError: a message before it is missing, or its own numbers are none.
+            LostError: an earlier message is missing, or its numbers are invalid.
         """
         number, acknowledged = _number(header, "n"), _number(header, "ack")
         self.acknowledged(acknowledged)
@@ -82,22 +82,22 @@ class Conversation:
         self._send(self._last, header, payload)
 
     def acknowledge(self) -> None:
-        """Tell the other side how much was taken, which also tells it that this side lives."""
+        """Acknowledge all taken messages, which also shows the other side that this side lives."""
         self._send(0, {"t": "heard"}, b"")
 
     def connected(self, transmit: Transmit, their_received: int) -> None:
-        """Go on over a new connection: send what the other side has not taken."""
+        """Continue over a new connection: send the messages that the other side has not taken."""
         self._transmit = transmit
         self.acknowledged(their_received)
         for kept in list(self._kept):
             self._send(*kept)
 
     def disconnected(self) -> None:
-        """Keep what is sent from now on."""
+        """Handle the loss of the connection: messages are kept until the next one."""
         self._transmit = None
 
     def acknowledged(self, number: int) -> None:
-        """Drop what the other side has taken."""
+        """Drop the messages that the other side has taken."""
         was_full = self.is_full
         while self._kept and self._kept[0][0] <= number:
             self._kept_bytes -= len(self._kept.popleft()[2])
@@ -106,7 +106,7 @@ class Conversation:
 
     def _send(self, number: int, header: Header, payload: bytes) -> None:
         if self._transmit is not None:
-            self._told_at, self._unacknowledged = time.monotonic(), 0
+            self._sent_at, self._unacknowledged = time.monotonic(), 0
             self._transmit(encode_frame({**header, "n": number, "ack": self.received}, payload))
 
 

@@ -55,7 +55,7 @@ class FrameStream:
 
     def send_encoded(self, frames: Iterable[bytes]) -> None:
         """Queue encoded frames, in one piece."""
-        # Not `writelines`: that of Python 3.12 never pauses the writer, so `drain` would not wait for a slow reader.
+        # Not `writelines`: in Python 3.12 it never pauses the writer, so `drain` would not wait for a slow reader.
         self._writer.write(b"".join(frames))
 
     async def drain(self) -> None:

@@ -106,8 +106,8 @@ def test_a_broken_process_group_is_re_created_when_no_cell_runs():
     todo = group.settle([Rank(0), Rank(1)], 2, is_running=False)
     assert (todo.rejoin, todo.pump, group.state) == (True, False, "rejoining")
     todo = group.rejoined(Revived(3, ("7",)))
-    assert "So were its 3 subgroups: " in todo.tell[0]
-    assert "ranks do not know them alike: 7." in todo.tell[0]
+    assert "So were its 3 subgroups: " in todo.notes[0]
+    assert "ranks do not know them alike: 7." in todo.notes[0]
     assert todo.pump
     assert group.may_begin
 
@@ -142,9 +142,9 @@ def test_uneven_counts_of_ranks_that_still_run_hold_no_cell():
 def test_who_left_is_told_once_and_who_came_back_too():
     group = formed()
     left = [Rank(0), Rank(1, process_group="none")]
-    assert "Rank 1 destroyed" in group.settle(left, 2, is_running=False).tell[0]
-    assert group.settle(left, 2, is_running=False).tell == ()
-    assert "again" in group.settle([Rank(0), Rank(1)], 2, is_running=False).tell[0]
+    assert "Rank 1 destroyed" in group.settle(left, 2, is_running=False).notes[0]
+    assert group.settle(left, 2, is_running=False).notes == ()
+    assert "again" in group.settle([Rank(0), Rank(1)], 2, is_running=False).notes[0]
 
 
 def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
@@ -164,13 +164,13 @@ def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
 def test_a_process_group_that_could_not_be_re_created_is_not_said_to_be_destroyed_by_a_rank():
     group = formed()
     assert group.requested(is_running=False).rejoin
-    assert "'reform'" in group.not_rejoined("a link was cut", is_whole=True).tell[0]
+    assert "'reform'" in group.not_rejoined("a link was cut", is_whole=True).notes[0]
     gone = [Rank(rank, process_group="none") for rank in (0, 1)]
-    (told,) = group.settle(gone, 2, is_running=False).tell
+    (told,) = group.settle(gone, 2, is_running=False).notes
     assert told.startswith("Ranks 0-1: the process group is gone, because it could not be re-created.")
     group.requested(is_running=False)
     group.rejoined(Revived(0, ()))
-    assert "destroyed" in group.settle(gone, 2, is_running=False).tell[0]
+    assert "destroyed" in group.settle(gone, 2, is_running=False).notes[0]
 
 
 EVENTS = {

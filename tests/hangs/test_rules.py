@@ -34,14 +34,14 @@ def verdict_of(*now, before=(), **more):
 
 def test_a_rank_whose_frames_move_does_not_wait_whatever_the_processor_says():
     now = [waits(0), *map(idle, (1, 2, 3))]
-    for cpu_tells in (True, False):
-        assert verdict_of(*now, cpu_tells=cpu_tells)["reason"] == "missing"
-        assert verdict_of(*now, before=[waits(0, at=2)], cpu_tells=cpu_tells) is None
+    for cpu_counts in (True, False):
+        assert verdict_of(*now, cpu_counts=cpu_counts)["reason"] == "missing"
+        assert verdict_of(*now, before=[waits(0, at=2)], cpu_counts=cpu_counts) is None
 
 
 def test_a_rank_that_waits_for_a_device_uses_the_processor():
     now, before = [waits(0, cpu_seconds=2.0), *map(idle, (1, 2, 3))], [waits(0, cpu_seconds=1.0)]
-    assert verdict_of(*now, before=before, cpu_tells=False)["kind"] == "cannot_end"
+    assert verdict_of(*now, before=before, cpu_counts=False)["kind"] == "cannot_end"
     assert verdict_of(*now, before=before)["kind"] == "waits"
 
 
@@ -122,10 +122,10 @@ def in_a_lock(rank, **more):
     return Fact(rank, "runs", place="line 2 of cell [5]: lock.acquire()", execution_id="e", **{"at": 1, **more})
 
 
-def seconds_still(*looks, cpu_tells=True):
+def seconds_still(*looks, cpu_counts=True):
     stillness = Stillness()
     for number, facts in enumerate(looks):
-        found = stillness.after({fact.rank: fact for fact in facts}, cpu_tells, number * 20.0)
+        found = stillness.after({fact.rank: fact for fact in facts}, cpu_counts, number * 20.0)
     return found["e"]
 
 
@@ -155,7 +155,7 @@ def test_a_hang_in_which_no_rank_is_missing_is_named_after_a_while():
 
 def test_on_a_device_a_rank_that_computes_is_not_said_to_be_still():
     look = [in_a_lock(0), in_a_lock(1)]
-    assert seconds_still(look, look, look, cpu_tells=False) == 0
+    assert seconds_still(look, look, look, cpu_counts=False) == 0
 
 
 def test_the_documentation_lists_the_bench():

@@ -56,7 +56,7 @@ class Link:
         """Pass on what was said; connect again if the head says so."""
         bundle = b"".join(self.said)
         self.said.clear()
-        if bundle and not handle_each([bundle], self.node.hear):
+        if bundle and not handle_each([bundle], self.node.receive):
             self.connect()
 
     def is_answered(self) -> bool:

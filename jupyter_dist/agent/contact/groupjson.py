@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write_group_json(
     directory: Path, spec: GroupSpec | None, environment: models.GroupEnvironment, created_at: float
 ) -> None:
-    """Write it for an agent of this process; `spec` is None while it waits for a group. Raises OSError."""
+    """Write group.json for the agent of this process; `spec` is None while it waits for a group. Raises OSError."""
     shown = spec.to_dict() if spec is not None else None
     if shown is not None:
         shown["env"] = sorted(shown["env"])  # names only: values may be secrets

@@ -1,4 +1,4 @@
-"""The processes that a group ends with: the kernel or program that started it, and those that use it besides."""
+"""The processes that a group ends with: the kernel or program that started it, and others that use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jupyter_dist.system.processes import is_same
 
 
 class Owners:
-    """Who owns the group. Without an owner it outlives all processes, for its lease."""
+    """The owners of a group. Without an owner the group outlives all processes, for its lease."""
 
     def __init__(self) -> None:
         self._grace_seconds = 0.0
@@ -24,13 +24,13 @@ class Owners:
         return bool(self._running) or self._gone_at is not None
 
     def add(self, owner: dict[str, Any]) -> None:
-        """Have the group live as long as this process, too."""
+        """Add an owner: the group lives at least as long as this process."""
         self._running[int(owner["pid"])] = int(owner["started"])
         self._grace_seconds = float(owner["grace_seconds"])
         self._gone_at = None
 
     def have_changed(self) -> bool:
-        """Look which of them run; return whether any has ended since the last look."""
+        """Check which owners run; return whether any has ended since the last check."""
         ended = [pid for pid, started in self._running.items() if not is_same(pid, started)]
         for pid in ended:
             del self._running[pid]

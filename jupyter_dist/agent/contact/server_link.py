@@ -84,14 +84,14 @@ class ServerLink:
         """Open the socket, for this user alone; again, if its file was removed. Connections stay."""
         if self._server is not None:
             self._server.close()
-        unheard = self._path.with_suffix(".new")
-        unheard.unlink(missing_ok=True)
+        unnamed = self._path.with_suffix(".new")
+        unnamed.unlink(missing_ok=True)
         old = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._accept, unheard)
+            self._server = await asyncio.start_unix_server(self._accept, unnamed)
         finally:
             os.umask(old)
-        unheard.replace(self._path)  # a process that waits for the name can connect at once
+        unnamed.replace(self._path)  # a process that waits for the name can connect at once
 
     def use_journal(self, journal: JournalWriter) -> None:
         """Stream from this journal, because the agent has a group now."""
@@ -263,13 +263,13 @@ class ServerLink:
             records = self._cursor.read(self._journal.last_seq)
         except OSError as err:  # no descriptors are left, or the disk fails: states must be sent all the same
             asyncio.get_running_loop().call_later(READ_AGAIN_SECONDS, self._something.set)
-            return self._say_unreadable(err)
+            return self._unreadable_message(err)
         self._is_unreadable = False
         # Records that the full disk did not take are sent from memory, in order.
         return self._journal.overflow.merge(records)
 
-    def _say_unreadable(self, err: OSError) -> list[bytes]:
-        """Return a message about it, once until the log can be read again."""
+    def _unreadable_message(self, err: OSError) -> list[bytes]:
+        """Return a message about an unreadable journal, once until it can be read again."""
         if self._is_unreadable:
             return []
         self._is_unreadable = True

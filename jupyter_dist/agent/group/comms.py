@@ -1,6 +1,6 @@
 """The open comms of all ranks with the state of their widgets for pages that come later, and news for those there.
 
-Pure. The state is merged from `open` and `update` messages, as ipywidgets' protocol says.
+Pure. The state is merged from `open` and `update` messages, as in ipywidgets' protocol.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Comm:
 
     @property
     def num_bytes(self) -> int:
-        """Return roughly what it takes."""
+        """Return roughly how many bytes the state takes."""
         return COMM_BYTES + sum(self.sizes.values())
 
     def merge(self, data: Content, buffers: list[str], size: int) -> None:
-        """Take a state, or a part of one."""
+        """Merge a state, or a part of a state."""
         state = data.get("state")
         if not isinstance(state, dict) or not self.is_kept:
             return
@@ -75,12 +75,12 @@ class Comm:
 
     @property
     def is_widget(self) -> bool:
-        """Whether it follows ipywidgets' protocol."""
+        """Whether the comm follows ipywidgets' protocol."""
         return self.content.get("target_name") == "jupyter.widget"
 
 
 class Comms:
-    """Of one group; `on_news` is called when there is something for the server."""
+    """The comms of one group; `on_news` is called when there is news for the server."""
 
     def __init__(self) -> None:
         self.on_news: Callable[[], None] = lambda: None
@@ -99,14 +99,14 @@ class Comms:
         """Take a message of a rank; return a sentence for its cell if something is not kept."""
         if kind == "comm_done":
             self._waiting.get(rank, {}).pop(content["msg_id"], None)
-            self._tell({"kind": kind, "rank": rank, **content}, 100)
+            self._add_news({"kind": kind, "rank": rank, **content}, 100)
             return None
         comm_id = content["comm_id"]
         known = self._comms.get(comm_id)
         if known is not None and known.rank != rank and known.live:
             return f"This widget has the id of one of rank {known.rank}'s and is not shown. Let ipywidgets choose ids."
         sentence = self._keep(rank, kind, execution_id, content, size)
-        self._tell({"kind": kind, "rank": rank, "execution_id": execution_id, **content}, size)
+        self._add_news({"kind": kind, "rank": rank, "execution_id": execution_id, **content}, size)
         return sentence
 
     def _keep(self, rank: int, kind: str, execution_id: str | None, content: Content, size: int) -> str | None:
@@ -145,16 +145,16 @@ class Comms:
         )
 
     def rank_died(self, rank: int) -> None:
-        """Show its widgets as they were."""
+        """Keep the widgets of a dead rank, as they were."""
         self._waiting.pop(rank, None)
         mine = [comm for comm in self._comms.values() if comm.rank == rank and comm.live]
         for comm in mine:
             comm.live = False
         if mine:
-            self._tell({"kind": "dead", "rank": rank}, 100)
+            self._add_news({"kind": "dead", "rank": rank}, 100)
 
     def clear(self) -> None:
-        """Forget all: the ranks are new ones."""
+        """Remove all comms: the ranks are new ones."""
         self._comms, self._num_bytes, self._waiting = {}, 0, {}
         self._break()
 
@@ -187,14 +187,14 @@ class Comms:
         return {"seq": self._seq, "comms": [comm.model() for comm in self._comms.values()]}
 
     def take_news(self) -> Content:
-        """Return what happened since the last news; `reset` if there was too much of it."""
+        """Return the news since the last call; `reset` if news were dropped."""
         news, self._news, self._news_bytes = self._news, [], 0
         if self._is_broken:
             self._is_broken = False
             return {"seq": self._seq, "messages": [], "reset": True}
         return {"seq": self._seq, "messages": news}
 
-    def _tell(self, message: Content, size: int) -> None:
+    def _add_news(self, message: Content, size: int) -> None:
         self._seq += 1
         if not self._follows or self._is_broken:
             return

@@ -1,4 +1,4 @@
-"""What holds as long as a group runs here, and its user should know."""
+"""Conditions of this machine that users of a group should know, as long as it runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MIB = 1 << 20
 
 
 def conditions(spec: GroupSpec, shared_bytes: int | None = None) -> list[str]:
-    """Return a sentence for each.
+    """Return a sentence for each condition.
 
     Args:
         spec: the group.
-        shared_bytes: size of the shared memory; by default that of this machine.
+        shared_bytes: size of the shared memory; by default the size on this machine.
     """
     found = []
     if spec.shares_devices:

@@ -121,7 +121,7 @@ class AgentGroup:
             self._formed = None
 
     def recreate_process_group(self) -> None:
-        """Re-create it in the same processes, even if nothing is broken; every variable is kept.
+        """Re-create the process group in the same processes, even if it is not broken; every variable is kept.
 
         Raises:
             JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
@@ -229,7 +229,7 @@ class AgentGroup:
         return Preparing(self.spec.start_timeout_seconds, self._importing, note)
 
     def _importing(self) -> None:
-        """Show that torch is being imported where the ranks will be."""
+        """Report the import of torch on the machines of the ranks."""
         for rank in self.ranks:
             if rank.state == "starting":
                 rank.set_state("importing")
@@ -239,7 +239,7 @@ class AgentGroup:
         self.nodes, self.stores = nodes, nodes.stores
 
     def nodes_changed(self) -> None:
-        """Handle that the state of a node has changed."""
+        """Handle a new state of a node."""
         self._on_group()
 
     def running_calls(self) -> list[dict[str, Any]]:
@@ -247,13 +247,13 @@ class AgentGroup:
         return self.dispatcher.running_calls()
 
     def nodes_reached(self, ranks: range, reason: str | None) -> None:
-        """Handle that these ranks cannot be reached, and why; or that they can again."""
+        """Handle a lost link to these ranks, with the reason, or a link that is back."""
         for rank in (rank for rank in self.ranks if rank.rank in ranks):
             rank.reached(reason)
         if reason is None:
             self.dispatcher.pump()  # cells that waited for the link
 
-    def tell(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         """Show a note to users, in the group and in its journal."""
         self.note = text
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
@@ -315,8 +315,8 @@ class AgentGroup:
             self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running=False))
 
     def _do(self, todo: Todo) -> None:
-        for text in todo.tell:
-            self.tell(text)
+        for text in todo.notes:
+            self.add_note(text)
         if todo.note is not None:
             self.note = todo.note
             self._on_group()

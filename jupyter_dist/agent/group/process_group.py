@@ -17,7 +17,7 @@ from jupyter_dist.transport.frames import Header
 
 
 class Member(Protocol):
-    """What it needs to know of a running rank, as of the rank's last cell."""
+    """The facts about a running rank that decide, as of the rank's last cell."""
 
     @property
     def rank(self) -> int:
@@ -36,7 +36,7 @@ class Member(Protocol):
 class Todo:
     """The actions for the group, in this order."""
 
-    tell: tuple[str, ...] = ()  # notes for users, in the group and in its journal
+    notes: tuple[str, ...] = ()  # notes for users, in the group and in its journal
     note: str | None = None  # shown in the group
     rejoin: bool = False  # make all ranks leave and join again, and report the result
     pump: bool = False  # start the cells that can start
@@ -46,7 +46,7 @@ class Revived(NamedTuple):
     """What was re-created with the default process group, under the same objects."""
 
     num_subgroups: int
-    left: tuple[str, ...]  # names of process groups that ranks do not know alike
+    left: tuple[str, ...]  # names of process groups that differ between ranks
 
 
 class ProcessGroup:
@@ -74,7 +74,7 @@ class ProcessGroup:
         self._enter("closed")
 
     def formed(self) -> Todo:
-        """Handle that all running ranks have joined."""
+        """Handle the join of the last running rank."""
         self._broken = self._interrupted = False
         self._left, self._was_not_recreated = [], False
         self._enter("open")
@@ -84,7 +84,7 @@ class ProcessGroup:
         """Handle a rank that finished its part of a cell: check whether that may have broken the process group.
 
         Args:
-            reply: what the rank said.
+            reply: the rank's reply.
             idle: the ranks that run no cell now; read after an interrupt only. Counts of others are of earlier cells.
         """
         if not self.is_formed:
@@ -101,20 +101,20 @@ class ProcessGroup:
             return Todo()
         is_needed = self._broken or (self._interrupted and _is_uneven(living))
         self._broken = self._interrupted = False
-        tell = self._who_left(living)
+        notes = self._who_left(living)
         lost = [member.rank for member in living if member.process_group == "lost"]
         if is_needed and len(living) == world_size and not lost:
             self._enter("rejoining")
-            return Todo(tell, rejoin=True)
+            return Todo(notes, rejoin=True)
         self._enter("open")
         note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
         if lost:
             who = f"Rank{'s' if len(lost) > 1 else ''} {RankSet(lost)}"
             note = f"{who} lost the device. Collectives fail until {'they are' if len(lost) > 1 else 'it is'} replaced."
-        return Todo(tell, note if is_needed else None, pump=True)
+        return Todo(notes, note if is_needed else None, pump=True)
 
     def requested(self, is_running: bool) -> Todo:
-        """Re-create it even if nothing is broken, or after user code destroyed it.
+        """Re-create the process group even if it is not broken, or after user code destroyed it.
 
         Raises:
             JupyterDistError: `group_not_ready`, while ranks are missing or running cells.
@@ -128,17 +128,17 @@ class ProcessGroup:
         return Todo(rejoin=True)
 
     def rejoined(self, revived: Revived) -> Todo:
-        """Handle that all ranks have joined again."""
-        return self._go_on(f"The process group was re-created; all variables are kept.{_subgroups(revived)}")
+        """Handle the end of a successful re-creation: all ranks have joined again."""
+        return self._continued(f"The process group was re-created; all variables are kept.{_subgroups(revived)}")
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
-        """Handle that ranks could not join: cells continue without collectives."""
+        """Handle a failed re-creation: cells continue without collectives."""
         hint = "Re-create it with 'reform', or restart the group" if is_whole else "Replace the dead rank"
-        todo = self._go_on(f"The process group is broken and could not be re-created ({reason}). {hint}.")
+        todo = self._continued(f"The process group is broken and could not be re-created ({reason}). {hint}.")
         self._was_not_recreated = True
         return todo
 
-    def _go_on(self, text: str) -> Todo:
+    def _continued(self, text: str) -> Todo:
         if self.state != "rejoining":  # restarted or ended meanwhile: these ranks will not run cells
             return Todo()
         self._left, self._was_not_recreated = [], False
@@ -169,7 +169,7 @@ def _is_uneven(members: Iterable[Member]) -> bool:
 
 
 def _subgroups(revived: Revived) -> str:
-    """Return what users must know of them, as further sentences."""
+    """Return further sentences for users, about the subgroups."""
     number, text = revived.num_subgroups, ""
     if number:
         groups = f"{number} subgroup{'s' if number > 1 else ''}"

@@ -20,7 +20,7 @@ class Stores(Protocol):
     """The stores that ranks use for rendezvous, each only once."""
 
     def new(self) -> str:
-        """Return one that no process group has used, as ranks name it."""
+        """Return the name, for ranks, of a store that no process group has used."""
 
     def break_current(self) -> None:
         """Make a rendezvous fail that cannot complete."""
@@ -73,9 +73,9 @@ async def rejoin(ranks: list[RankProcess], store_path: str) -> Revived:
 
 
 async def rejoin_with(new: list[RankProcess], ranks: list[RankProcess], store_path: str) -> None:
-    """Make these ranks join with new ones, as soon as those have imported what they need.
+    """Make these ranks join with new ranks, as soon as the new ones have imported their modules.
 
-    An import takes longer than ranks wait for each other. If one of all has died meanwhile, there is nothing to join.
+    An import takes longer than ranks wait for each other. If a rank has died meanwhile, there is nothing to join.
     """
     while any(rank.state in ("starting", "importing") for rank in new):  # noqa: ASYNC110 - at most as long as a start
         await asyncio.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""What is told when the kernel killed a rank because memory was short: what the other ranks of its machine hold."""
+"""The report after the kernel killed a rank because memory was short: the memory of the other ranks on its machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIB = 1 << 30
 
 
 class Shortage:
-    """A kill by the kernel; made before the other ranks learn of it, so that they still hold what they held."""
+    """A kill by the kernel; created before the other ranks are notified, so that they still hold the same memory."""
 
     def __init__(self, killed: RankProcess, ranks: Iterable[RankProcess]) -> None:
         self._killed = killed
@@ -29,7 +29,7 @@ class Shortage:
         self._sizes = asyncio.gather(*(_resident_bytes(rank) for rank in self._others))
 
     async def report(self, journal: JournalWriter) -> None:
-        """Add a note to the killed rank's cell, and have the others on its machine report below it what they hold."""
+        """Add a note to the killed rank's cell; the other ranks on its machine report their memory below it."""
         sizes = {rank.rank: size for rank, size in zip(self._others, await self._sizes, strict=True) if size}
         journal.append(
             "note", note(self._killed.rank, sizes).encode(), rank=self._killed.rank, execution_id=self._execution_id
@@ -44,7 +44,7 @@ def note(killed: int, sizes: dict[int, int]) -> str:
 
     Args:
         killed: the rank that the kernel killed.
-        sizes: by rank, the resident memory in bytes of those on its machine that live.
+        sizes: by rank, the resident memory in bytes of the living ranks on its machine.
     """
     if not sizes:
         return f"Rank {killed} was the only rank on its machine. Other programs there may hold memory, too."

@@ -150,7 +150,7 @@ class GroupStarts:
         try:
             await self.starter.prepare(group.preparing())
         except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
-            group.tell(f"The dead ranks could not be replaced: {err}")
+            group.add_note(f"The dead ranks could not be replaced: {err}")
             group.formed()
             return
         await self.starter.settle()  # processes that dead ranks started may still hold device memory
@@ -158,7 +158,7 @@ class GroupStarts:
         fresh = group.renew_dead(store_path)
         rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
         try:
-            group.tell(await self._start_fresh(fresh))
+            group.add_note(await self._start_fresh(fresh))
             await asyncio.gather(rejoining, return_exceptions=True)
         finally:
             rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
@@ -169,7 +169,7 @@ class GroupStarts:
         numbers = str(RankSet(rank.rank for rank in fresh))
         try:
             await self._group.start_ranks(self.starter, fresh)
-        except Exception as err:  # also an internal error: the group must go on with the ranks that live
+        except Exception as err:  # also an internal error: the group must continue with the ranks that live
             if not isinstance(err, JupyterDistError):
                 log.exception("Cannot replace rank %s", numbers)
             await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt

@@ -67,7 +67,7 @@ class FileDoor:
 class SharedParts:
     """Parts of files for the ranks of one node, each asked for once: ranks that are given the same fetch the same.
 
-    A path is of one call only (client/asynchronous/exchange.py), so what it names does not change.
+    A path is of one call only (client/asynchronous/exchange.py), so the file behind it does not change.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class SharedParts:
         self._forgetting: asyncio.TimerHandle | None = None
 
     def ask(self, number: int, question: Header, answer: Answer) -> bool:
-        """Answer the question of a connection, now or with that of another; return whether the head is to be asked."""
+        """Answer the question of a connection, now or with another one's; return whether the head must be asked."""
         part = str(question["path"]), int(question["offset"])
         if part in self._kept:
             answer(*self._kept[part])
@@ -89,7 +89,7 @@ class SharedParts:
         return is_first
 
     def answered(self, number: int, header: Header, data: bytes) -> bool:
-        """Give all who wait what the head answered; return False if this connection had not asked for a part."""
+        """Send the head's answer to all connections that wait; return False if this one had not asked for a part."""
         part = self._asked.pop(number, None)
         if part is None:
             return False

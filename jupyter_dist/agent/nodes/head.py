@@ -1,4 +1,4 @@
-"""The head's side of a group over several machines: its port, who has joined, which links live, where ranks start."""
+"""The head's side of a group over several machines: its port, its nodes, their links, and where ranks start."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ BEAT_SECONDS = 1.0
 SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late
 LEASE_MARGIN_SECONDS = 5.0  # a node ends its ranks this long before the head calls them dead
 LEAVE_SECONDS = 10.0
-STALL_SECONDS = 2.0  # this process itself did not run: nobody can be blamed for being silent
+STALL_SECONDS = 2.0  # this process itself did not run: nodes may have sent messages meanwhile
 
 
 class NodeListener(Protocol):
     """The group, as far as its nodes are concerned."""
 
     def nodes_changed(self) -> None:
-        """Handle that the state of a node is another."""
+        """Handle a new state of a node."""
 
     def nodes_reached(self, ranks: range, reason: str | None) -> None:
-        """Handle that these ranks cannot be reached, and why; None: they can again."""
+        """Handle a lost link to these ranks, with the reason; None: the link is back."""
 
     def running_calls(self) -> list[dict[str, Any]]:
         """Return the calls (requests.RankCall) that ranks carry out now."""
@@ -134,7 +134,7 @@ class Nodes:
         self._socket.close()
 
     async def start(self, spec: RankSpec) -> StartedRank:
-        """Start one rank on its node. Raises JupyterDistError `start_failed`, naming the node."""
+        """Start a rank on its node. Raises JupyterDistError `start_failed`, naming the node."""
         if self._master is None:
             self._master = asyncio.create_task(self._find_master(), name="free port on node 0")
         address, port = await asyncio.shield(self._master)
@@ -144,12 +144,12 @@ class Nodes:
 
     async def _find_master(self) -> tuple[str, int]:
         first = self._nodes[0]
-        return str(first.told["address"]), await first.free_port()
+        return str(first.hello["address"]), await first.free_port()
 
     # -- for the group --------------------------------------------------------------------------------------
 
     def begin_generation(self) -> None:
-        """Handle that new ranks will meet at another address."""
+        """Begin a generation of ranks, which meet at another address."""
         self._master = None
 
     def models(self) -> list[models.NodeModel]:
@@ -173,7 +173,7 @@ class Nodes:
                 raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", self._how_it_joins())
 
     def _how_it_joins(self) -> str:
-        """Return what to do about a node that is missing."""
+        """Return a sentence on how to add a missing node."""
         if self._spec.launcher == "external":
             return f"Start a node agent on that machine or another one: {join_command(self._path)}"
         again = "If it does not start it again, as Slurm does with a job that is requeued,"
@@ -193,7 +193,7 @@ class Nodes:
         if node is None or node.state == "unreachable":
             self._socket.send(identity, encode_frame({"t": "again"}))
             return
-        node.hear(header, payload)
+        node.receive(header, payload)
 
     def _hello(self, identity: bytes, header: Header) -> None:
         try:
@@ -229,8 +229,8 @@ class Nodes:
         others = [node for node in self._nodes if node.state == "joined" and node is not free[0]]
         for name, words in (("python", "Python"), ("torch", "torch")):
             for other in others:
-                if other.told.get(name) != header.get(name):
-                    has = f"{words} {header.get(name)} here, {other.told.get(name)} on {other.label}"
+                if other.hello.get(name) != header.get(name):
+                    has = f"{words} {header.get(name)} here, {other.hello.get(name)} on {other.label}"
                     self._refuse(identity, f"all nodes need the same {words}: {has}")
                     host = header["host"]
                     free[0].message = f"{host} cannot join: {has.replace(' here', f' on {host}')}."
@@ -245,7 +245,7 @@ class Nodes:
         self._by_identity.pop(node.identity, None)
         node.identity = identity
         self._by_identity[identity] = node
-        node.heard_at = time.monotonic()
+        node.received_at = time.monotonic()
         welcome = {
             "t": "welcome",
             "node": node.node,
@@ -263,7 +263,7 @@ class Nodes:
         self._listener.nodes_changed()
 
     def _ended(self, header: Header) -> None:
-        """Handle the word of a node agent's keeper: it has ended, and so have its ranks."""
+        """Handle the message of a node agent's keeper: the agent has ended, and so have its ranks."""
         for node in self._nodes:
             if node.session and node.session == header.get("session"):
                 self._gone(node, hello.one_line(header.get("reason")))
@@ -283,7 +283,7 @@ class Nodes:
                 awake_since = now
             before = now
             for node in self._nodes:
-                self._look_at(node, now - max(node.heard_at, awake_since))
+                self._look_at(node, now - max(node.received_at, awake_since))
 
     def _look_at(self, node: RemoteNode, silent_seconds: float) -> None:
         if node.state not in ("joined", "unreachable"):

@@ -20,7 +20,7 @@ class LocalRank:
     """The node agent's ends of a rank's channel and pipes."""
 
     def __init__(self, number: int, rank: int, on_read: OnRead) -> None:
-        """`number` is that of the process, as the head counts them."""
+        """`number` is the number of the process, as the head counts processes."""
         self.number = number
         self.rank = rank
         self.handle: ProcessHandle | None = None
@@ -89,7 +89,7 @@ class LocalRank:
             self._on_read("channel", b"")
 
     def _read(self) -> bytes | None:
-        """Return what the channel has: nothing at its end, None if there is nothing now."""
+        """Return the bytes that have arrived on the channel: empty at its end, None if there are none now."""
         assert self._sock is not None
         try:
             return self._sock.recv(CHUNK_BYTES)

@@ -80,10 +80,10 @@ class NodeAgent:
         self._start_method: PreloadingStarter
         self._out_of_memory = OutOfMemory()
         self._sock: NodeSocket | None = None
-        self._num_refused = 0  # how often the head's machine has said that its port is closed
+        self._num_refused = 0  # how often the head's machine has refused a connection: its port is closed
         self._is_welcome = False  # on this connection
         self._was_welcome = False
-        self._heard_at = self._dialled_at = time.monotonic()
+        self._received_at = self._dialled_at = time.monotonic()
         self._address = ""
         self._devices: list[NodeDevice] = []
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -102,7 +102,7 @@ class NodeAgent:
         self._start_method = self._new_start_method(self._join.preload, self._exited)
         await self._stores.listen()
         self._devices = await read_devices()
-        self._begin(self._tell_warm(), "tell that torch is imported")
+        self._begin(self._report_warm(), "report that torch is imported")
         ticking = start_task(self._tick(), "link to the head", self._failed)
         try:
             return await self._over
@@ -124,10 +124,10 @@ class NodeAgent:
         before = time.monotonic()
         while True:
             now = time.monotonic()
-            if now - before > SILENT_SECONDS:  # this process did not run, and heard nobody
-                self._heard_at = max(self._heard_at, min(now, self._heard_at + (now - before)))
+            if now - before > SILENT_SECONDS:  # this process did not run, and has received nothing
+                self._received_at = max(self._received_at, min(now, self._received_at + (now - before)))
             before = now
-            silent = now - self._heard_at
+            silent = now - self._received_at
             self._check_lease(silent)
             if self._sock is not None and self._sock.is_refused and not self._was_welcome:
                 self.stop("the head does not accept the key of this join file: it is that of another group")
@@ -165,7 +165,7 @@ class NodeAgent:
             self._sock.close()
         self._is_welcome = False
         self._conversation.disconnected()
-        self._sock = NodeSocket(endpoint, self._join.server_key, self._join.client_secret, self._hear)
+        self._sock = NodeSocket(endpoint, self._join.server_key, self._join.client_secret, self._receive)
         self._sock.send(encode_frame({"t": "hello", "received": self._conversation.received, **self._about()}))
 
     def _about(self) -> Header:
@@ -182,15 +182,15 @@ class NodeAgent:
             "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         }
 
-    def _hear(self, header: Header, payload: bytes) -> None:
-        self._heard_at = time.monotonic()
+    def _receive(self, header: Header, payload: bytes) -> None:
+        self._received_at = time.monotonic()
         kind = header.get("t")
         if kind == "welcome":
             self._welcome(header)
         elif kind == "refused":
             self.stop(str(header.get("reason")))
         elif kind == "again":
-            self._heard_at = min(self._heard_at, time.monotonic() - SILENT_SECONDS)
+            self._received_at = min(self._received_at, time.monotonic() - SILENT_SECONDS)
             self._dialled_at = 0.0
             if self._sock is not None:
                 self._sock.is_over = True
@@ -239,7 +239,7 @@ class NodeAgent:
 
     # -- requests -------------------------------------------------------------------------------------------
 
-    async def _tell_warm(self) -> None:
+    async def _report_warm(self) -> None:
         notes: list[str] = []
         try:
             await self._start_method.prepare(Preparing(IMPORT_SECONDS, on_note=notes.append))
@@ -263,7 +263,7 @@ class NodeAgent:
         rank.listen(self._conversation.is_full)
         answer = {"pid": rank.handle.pid, "started": rank.handle.started}
         if (ending := self._ended_early.pop(rank.handle, None)) is not None:
-            self._begin(self._exited(rank.handle, ending), "early end")  # told after the answer
+            self._begin(self._exited(rank.handle, ending), "early end")  # sent after the answer
         return answer
 
     def _own_spec(self, spec: RankSpec) -> RankSpec:
@@ -283,7 +283,7 @@ class NodeAgent:
 
     async def _settle(self, *_: Any) -> Answer:
         await self._start_method.settle()
-        if not self._by_process:  # a restart; else the other ranks go on
+        if not self._by_process:  # a restart; else the other ranks continue
             await sweep(os.getpid(), self._start_method.children())
         return {}
 
@@ -300,7 +300,7 @@ class NodeAgent:
     # -- its ranks ------------------------------------------------------------------------------------------
 
     def _on_read(self, rank: LocalRank, name: str, data: bytes) -> None:
-        """Send what was read of a rank, with what is read of others in this turn of the event loop."""
+        """Send output or messages of a rank, bundled with other ranks' in this turn of the event loop."""
         had_some = bool(self._outgoing)
         if name == "channel":
             self._outgoing.add_bytes(rank.number, rank.rank, data)

@@ -16,7 +16,7 @@ MAX_BYTES = 256 << 10  # of a message that is made a record, and of records that
 
 
 class OutgoingRecords:
-    """Sends the output of a node's ranks. What one rank has sent stays in its order."""
+    """Sends the output of a node's ranks. The output of each rank stays in order."""
 
     def __init__(self, send: Callable[[Header, bytes], None]) -> None:
         self._send = send
@@ -46,7 +46,7 @@ class OutgoingRecords:
             self._send_bytes(process, rank, b"".join(others))
 
     def forget(self, process: int) -> None:
-        """Handle that a process has ended."""
+        """Handle the end of a process."""
         self._splitters.pop(process, None)
 
     def flush(self) -> None:

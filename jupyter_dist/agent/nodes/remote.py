@@ -1,6 +1,6 @@
 """A node as the head sees it: its ranks' channels and pipes, fed from the link, and the questions to its agent.
 
-A rank of a node looks to the head like one of its own: RankProcess (agent/processes/rank_process.py) gets the same
+To the head, a rank of a node looks like a local one: RankProcess (agent/processes/rank_process.py) gets the same
 bytes from its link as from the channel and pipes of a process here.
 """
 
@@ -58,7 +58,7 @@ class NodeProcessHandle(ProcessHandle):
             self.of.send({"t": "kill", "p": self.number})
 
     async def usage(self) -> tuple[int, float] | None:
-        """Return what its node agent reads."""
+        """Return the memory and CPU time that its node agent reads."""
         return None if self.of is None else await self.of.usage(self.number)
 
 
@@ -76,7 +76,7 @@ class RemoteProcess:
         self._is_over = False
 
     def listen(self, rank: RankProcess) -> None:
-        """Begin to pass on messages and output, including those that have arrived before."""
+        """Begin to pass on messages and output, including earlier ones."""
         self.rank = rank
         early, self._early = self._early, []
         for arrived in early:
@@ -106,30 +106,30 @@ class RemoteProcess:
         """Do nothing: a node agent passes on all that a rank has written before it reports the rank's end."""
 
     def send(self, frame: bytes) -> None:
-        """Tell the rank something; ignored when it has ended."""
+        """Send an encoded message to the rank; ignored when it has ended."""
         if not self._is_over:
-            self._node.tell(self.number, frame)
+            self._node.send_to_rank(self.number, frame)
 
     def close(self) -> None:
-        """Hear nothing more, and let the rank see that. Idempotent."""
+        """Receive no more messages, and close the rank's channel. Idempotent."""
         if not self._is_over:
             self._node.send({"t": "close", "p": self.number})
         self.ended()
 
     @property
     def pending_bytes(self) -> int:
-        """Return how much is kept of what it said: before `listen`, or of a message that is not complete."""
+        """Return how many bytes are kept of the rank's messages: before `listen`, or of an incomplete one."""
         early = sum(one.num_bytes if isinstance(one, RankRecord) else len(one) for one in self._early)
         return early + (self._decoder.pending_bytes if self.rank is not None else 0)
 
     def refuse(self) -> None:
-        """Have the rank ended: what it says is not kept any more."""
+        """Have the rank ended: its messages are not kept any more."""
         if self.rank is not None:
             self.rank.lost_channel()
         self.ended()
 
     def ended(self) -> None:
-        """Handle that there is nobody to send to any more. Idempotent."""
+        """Handle the end of the process: later messages to it are dropped. Idempotent."""
         self._early.clear()
         self._is_over = True
         self.rank = None
@@ -144,9 +144,9 @@ class RemoteNode:
         self.state: NodeState = "waiting"
         self.message: str | None = None
         self.session = ""  # of its agent; another agent may take its place after that has ended
-        self.told: Header = {}  # what its agent said of its machine
+        self.hello: Header = {}  # its agent's description of its machine
         self.identity = b""
-        self.heard_at = 0.0  # monotonic
+        self.received_at = 0.0  # monotonic
         self._on_exit = on_exit
         self._stores = stores
         self._files = files
@@ -159,13 +159,13 @@ class RemoteNode:
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()
         self._pending: dict[int, int] = {}  # bytes of messages that are not complete, of each process with any
-        self._telling: tuple[list[int], bytes] | None = None  # ranks, and what they are told in this turn of the loop
+        self._to_ranks: tuple[list[int], bytes] | None = None  # ranks, and this turn's messages to them
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
 
     @property
     def host(self) -> str:
         """Return the name of its machine."""
-        return str(self.told.get("host") or "")
+        return str(self.hello.get("host") or "")
 
     @property
     def label(self) -> str:
@@ -180,45 +180,45 @@ class RemoteNode:
             "state": self.state,
             "message": self.message,
             "ranks": str(RankSet(self.ranks)),
-            "address": self.told.get("address"),
-            "interface": self.told.get("interface"),
-            "devices": self.told.get("devices") or [],
-            "memory_bytes": self.told.get("memory"),
+            "address": self.hello.get("address"),
+            "interface": self.hello.get("interface"),
+            "devices": self.hello.get("devices") or [],
+            "memory_bytes": self.hello.get("memory"),
         }
 
     # -- the link ---------------------------------------------------------------------------------------------
 
-    def joined(self, session: str, told: Header) -> None:
+    def joined(self, session: str, hello: Header) -> None:
         """Take in a new agent."""
         if self.session:
             self._begin()
-        self.session, self.told = session, told
+        self.session, self.hello = session, hello
         self.state, self.message = "joined", None
 
-    def hear(self, header: Header, payload: bytes) -> None:
-        """Take a message, each once and in order."""
-        self.heard_at = time.monotonic()
+    def receive(self, header: Header, payload: bytes) -> None:
+        """Handle a message of the node's agent, each once and in order."""
+        self.received_at = time.monotonic()
         if self.conversation.take(header, payload):
             self._take(*unpack(header, payload))
 
-    def tell(self, number: int, frame: bytes) -> None:
-        """Tell a rank something, and in one message all ranks that are told the same in this turn of the event loop."""
-        if self._telling is not None and self._telling[1] is frame:
-            self._telling[0].append(number)
+    def send_to_rank(self, number: int, frame: bytes) -> None:
+        """Send a message to a rank; ranks that get the same one in this turn of the event loop share it on the link."""
+        if self._to_ranks is not None and self._to_ranks[1] is frame:
+            self._to_ranks[0].append(number)
             return
         self._flush()
-        self._telling = [number], frame
+        self._to_ranks = [number], frame
         asyncio.get_running_loop().call_soon(self._flush)
 
     def send(self, header: Header, payload: bytes = b"") -> None:
-        """Send a message to its agent, after what its ranks are told."""
+        """Send a message to the node's agent, after the messages to its ranks."""
         self._flush()
         self.conversation.send(header, payload)
 
     def _flush(self) -> None:
-        """Send what ranks are told, in parts that the link takes."""
-        if self._telling is not None:
-            (numbers, frame), self._telling = self._telling, None
+        """Send the messages to ranks, in parts that the link takes."""
+        if self._to_ranks is not None:
+            (numbers, frame), self._to_ranks = self._to_ranks, None
             for start in range(0, len(frame), CHUNK_BYTES):
                 self.conversation.send({"t": "in", "ps": numbers}, frame[start : start + CHUNK_BYTES])
 
@@ -280,7 +280,7 @@ class RemoteNode:
             self.warm.set_result(header)
 
     def _asked(self, connection: int, question: Header, payload: bytes) -> None:
-        """Answer what a rank asks, always: it waits."""
+        """Answer the question of a rank, always: the rank waits."""
 
         def answer(header: Header, value: bytes) -> None:
             self.send({"t": "stored", "c": connection, "a": header}, value)
@@ -332,7 +332,7 @@ class RemoteNode:
             raise
         process.handle = NodeProcessHandle(header["pid"], header["started"], self.node, self, number)
         if process.ending is not None:
-            self._tell_exit(process.handle, process.ending)
+            self._report_exit(process.handle, process.ending)
         return StartedRank(process.handle, process)
 
     async def usage(self, number: int) -> tuple[int, float] | None:
@@ -382,17 +382,17 @@ class RemoteNode:
         if process.handle is None:
             process.ending = ending
         else:
-            self._tell_exit(process.handle, ending)
+            self._report_exit(process.handle, ending)
 
-    def _tell_exit(self, handle: NodeProcessHandle, ending: Ending) -> None:
-        """Tell who waits for it, after whoever started it knows that it was born."""
+    def _report_exit(self, handle: NodeProcessHandle, ending: Ending) -> None:
+        """Report the end of a process to its waiters, after its start was reported."""
         task = start_task(self._on_exit(handle, ending), f"exit of {handle.pid} on node {self.node}")
         self._exits.add(task)
         task.add_done_callback(self._exits.discard)
 
 
 def _sound(ending: Ending) -> Ending:
-    """Return how a rank ended as another machine says it, where that can be shown. Raises ValueError."""
+    """Return the Ending of a rank from another machine's message, if it can be shown. Raises ValueError."""
     numbers = (ending.code, ending.signal, ending.peak_bytes)
     if not all(number is None or type(number) is int for number in numbers):
         raise ValueError(f"no end of a process: {numbers!r:.80}")

@@ -24,7 +24,7 @@ PREFIX = "link:"
 MAX_STORES = 64
 MAX_BYTES = 64 << 20  # of all keys, values, and questions that wait
 MAX_NAME = 200
-ITEM_BYTES = 128  # what each of them takes besides its text
+ITEM_BYTES = 128  # the size of each entry besides its text
 NUMBER = re.compile(rb"-?\d{1,19}")
 BROKEN = "The store was closed: Connection closed by peer"  # unhang.py knows the second half as torch's own words
 FULL = f"The stores of this group hold more than {MAX_BYTES >> 20} MiB."
@@ -106,7 +106,7 @@ class LinkStores:
         return self.current()
 
     def current(self) -> str:
-        """Return the one in use, or used last."""
+        """Return the store in use, or used last."""
         return f"{PREFIX}{self._number}"
 
     def break_current(self) -> None:
@@ -116,7 +116,7 @@ class LinkStores:
     # -- for ranks ------------------------------------------------------------------------------------------
 
     def ask(self, asker: Hashable, question: Header, value: bytes, answer: Answer) -> None:
-        """Answer the question of a rank, now or when what it waits for is there."""
+        """Answer the question of a rank, now or when the keys that it waits for are set."""
         name, do, key = str(question.get("store")), str(question.get("do")), str(question.get("key"))
         if len(name) > MAX_NAME:
             answer({"ok": False, "error": f"The name of a store has at most {MAX_NAME} characters."}, b"")
@@ -140,7 +140,7 @@ class LinkStores:
             self._change(store, question, value, answer)
 
     def forget(self, asker: Hashable) -> None:
-        """Drop the questions of one that waits no longer."""
+        """Drop the questions of a rank that waits no longer."""
         for store in self._stores.values():
             store.take(lambda waiting: bool(waiting.asker == asker))
 
@@ -190,7 +190,7 @@ class LinkStores:
         self._serve(store)
 
     def _serve(self, store: _Store) -> None:
-        """Answer those whose keys are all there."""
+        """Answer the questions whose keys are all set."""
         for waiting in store.take(lambda waiting: not store.lacks(waiting)):
             waiting.answer({"ok": True}, store.values[waiting.keys[0]] if waiting.wants_value else b"")
 
@@ -225,7 +225,7 @@ class StoreDoor:
         self._server = await asyncio.start_unix_server(self._accept, self.path)
 
     def answer(self, number: int, header: Header, value: bytes) -> None:
-        """Pass on what the head answered; dropped if the rank waits no longer."""
+        """Pass on the head's answer; dropped if the rank waits no longer."""
         if not self._parts.answered(number, header, value):
             self._pass_on(number, header, value)
 
@@ -234,7 +234,7 @@ class StoreDoor:
             stream.send(header, value)
 
     async def close(self) -> None:
-        """Close it and all its connections."""
+        """Close the socket and all its connections."""
         if self._server is not None:
             self._server.close()
         for stream in self._open.values():

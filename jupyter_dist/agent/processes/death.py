@@ -37,7 +37,7 @@ _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process ended, as the kernel told its parent; without code and signal: it never began."""
+    """How a process ended, from its exit status; without code and signal: it never began."""
 
     code: int | None
     signal: int | None
@@ -69,10 +69,10 @@ def _counter_files() -> tuple[Path, ...]:
 
 
 class OutOfMemory:
-    """Knows of kills by the kernel's out-of-memory killer, in this control group or on this machine.
+    """Counts kills by the kernel's out-of-memory killer, in this control group or on this machine.
 
-    The counts are also those of other programs, and of processes that a rank survived: only a kill of the last seconds
-    can be that of a rank.
+    The counts include other programs, and processes that a rank survived: only a kill of the last seconds can concern
+    a rank.
     """
 
     def __init__(self, files: Sequence[Path] | None = None) -> None:

@@ -12,8 +12,8 @@ from jupyter_dist.system.processes import END_SECONDS, TreeShutdown, reap
 from . import death
 from .rank_process import RankProcess
 
-# How long ranks may take to exit before they are killed. An idle one runs exit handlers, which write files: as long as
-# Jupyter gives kernels. One that runs a cell is interrupted, and may be in C code.
+# How long ranks may take to exit before they are killed. An idle rank runs exit handlers, which write files: as long as
+# Jupyter gives kernels. A rank that runs a cell is interrupted, and may be in C code.
 IDLE_SECONDS = 5.0
 BUSY_SECONDS = 2.0
 DIE_SECONDS = 5.0
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.02
 async def end_ranks(ranks: Sequence[RankProcess], because: str, *, patient: bool) -> list[str]:
     """End their processes; return a sentence about each that was asked to exit and had to be killed.
 
-    Patient: they exit as Python does, which flushes files and runs exit handlers; those that do not respond are killed.
+    Patient: they exit as Python does, which flushes files and runs exit handlers; ranks that do not respond are killed.
     """
     if patient:
         idle = [rank for rank in _living(ranks) if rank.state == "idle"]
@@ -50,7 +50,7 @@ async def _leave(ranks: Sequence[RankProcess], seconds: float, because: str) -> 
 
 
 async def give_up(ranks: Sequence[RankProcess], because: str) -> None:
-    """Kill ranks. All are dead afterwards, also one that never had a process, whose end would never be reported."""
+    """Kill ranks. All are dead afterwards, also ranks that never had a process, whose end would never be reported."""
     for rank in ranks:
         rank.kill(because)
     await wait_gone(ranks, DIE_SECONDS)

@@ -39,7 +39,7 @@ class RankChannel(Protocol):
     """
 
     def listen(self, rank: RankProcess) -> None:
-        """Begin to pass on messages and output, including those that have arrived before."""
+        """Begin to pass on messages and output, including earlier ones."""
 
     def send(self, frame: bytes) -> None:
         """Send an encoded message; ignored when the channel is closed or the rank has ended."""
@@ -168,7 +168,7 @@ class RankProcess:
     def leave(self, seconds: float, because: str) -> None:
         """Ask the rank to exit within that time: it flushes its output and runs exit handlers."""
         self._left_because = because
-        self.execution_id = None  # its cell has ended for the group; what it still writes is kept
+        self.execution_id = None  # its cell has ended for the group; later output is still kept
         self.send({"t": "shutdown", "seconds": seconds})
 
     def kill(self, because: str) -> None:
@@ -249,7 +249,7 @@ class RankProcess:
         return True
 
     def reached(self, reason: str | None) -> None:
-        """Handle that the rank's node cannot be reached, and why; None: it can be reached again."""
+        """Handle a lost link to the rank's node, with the reason; None: the link is back."""
         self.unreachable = reason
         if self.state == "dead" or self.state in STARTING_RANK_STATES:
             return
@@ -297,7 +297,7 @@ class RankProcess:
         return self._mute is not None
 
     def lost_channel(self) -> None:
-        """Handle that no message of the rank can be read any more: kill the process, unless it ends by itself soon."""
+        """Handle a lost channel, which brings no more messages: kill the process, unless it ends by itself soon."""
         self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, LOST_CHANNEL)
 
     def _on_phase(self, header: Header, _: bytes) -> None:

@@ -134,8 +134,8 @@ def handle(ranks: Sequence[RankProcess], record: RankRecord) -> None:
 
 def handle_or_lose(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     """Handle a record of ranks on a node. If it is invalid, they lose their channels, as a local rank would."""
-    heard = [index for index, rank in enumerate(ranks) if not rank.is_mute]
-    ranks, record = [ranks[index] for index in heard], record.of(heard)
+    connected = [index for index, rank in enumerate(ranks) if not rank.is_mute]
+    ranks, record = [ranks[index] for index in connected], record.of(connected)
     try:
         if ranks:
             handle(ranks, record)
@@ -165,7 +165,7 @@ _FROM_MESSAGES = {"stream": _from_stream, "output": _from_output, "reply": _from
 
 
 def _keep_text(ranks: Sequence[RankProcess], record: RankRecord) -> None:
-    """Write output to the journal as that of the last cell of each rank."""
+    """Write output to the journal, as output of each rank's last cell."""
     cells: dict[str | None, list[int]] = {}
     for index, rank in enumerate(ranks):
         cells.setdefault(rank.last_execution_id, []).append(index)

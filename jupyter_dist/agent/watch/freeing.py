@@ -1,6 +1,6 @@
 """Decides when an interrupt ends collectives on devices: when they cannot end, on all ranks of the cell together.
 
-Ranks cannot tell. A collective that waits for another rank looks the same from inside in healthy training and in a
+Ranks cannot decide it. A collective that waits for another rank looks the same from inside in healthy training and in a
 hang, and to end it destroys the communicators: on one rank alone, that leaves the others hanging. So an interrupt first
 raises KeyboardInterrupt wherever Python gets to run. Collectives are ended when the watch has found that they cannot
 end (verdict.py), or when the user interrupts again.
@@ -21,7 +21,7 @@ AGAIN_SECONDS = 1.0
 
 
 class Interruptible(Protocol):
-    """What this needs to know of a rank."""
+    """The facts about a rank that decide."""
 
     @property
     def rank(self) -> int:

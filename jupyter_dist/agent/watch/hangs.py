@@ -43,7 +43,7 @@ class HangWatch:
         self._looking: asyncio.Task[None] | None = None
         self._wish: float | None = None  # how soon to look again after the present look
         self._stillness = Stillness()
-        self.last_look: tuple[float, Facts] | None = None  # when it was, and what it saw
+        self.last_look: tuple[float, Facts] | None = None  # the time of the look, and its facts
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
@@ -59,7 +59,7 @@ class HangWatch:
                 pending.cancel()
 
     def _look_in(self, seconds: float) -> None:
-        """Look that soon, or as soon as is planned already."""
+        """Look after so many seconds, or earlier if a look is planned already."""
         if self._looking is not None and not self._looking.done():
             self._wish = min(seconds, self._wish if self._wish is not None else seconds)
             return
@@ -73,9 +73,9 @@ class HangWatch:
     def _begin_look(self) -> None:
         self._timer = None
         if self._running():
-            self._looking = start_task(self._judge_and_go_on(), "watch for hangs")
+            self._looking = start_task(self._judge_and_continue(), "watch for hangs")
 
-    async def _judge_and_go_on(self) -> None:
+    async def _judge_and_continue(self) -> None:
         try:
             self._group.dispatcher.end_forgotten()
             await self._judge()
@@ -87,21 +87,21 @@ class HangWatch:
 
     async def _judge(self) -> None:
         before = await self._look()
-        cpu_tells = not ACCELERATORS[self._group.spec.accelerator].has_devices
-        still = self._stillness.after(before, cpu_tells, time.monotonic())
+        cpu_counts = not ACCELERATORS[self._group.spec.accelerator].has_devices
+        still = self._stillness.after(before, cpu_counts, time.monotonic())
         if not any(fact.state == "waits" for fact in before.values()):
-            self._tell(judge(before, before, cpu_tells, still))
+            self._report(judge(before, before, cpu_counts, still))
             return
         await asyncio.sleep(CONFIRM_SECONDS)
         now = await self._look()
-        self._tell(judge(before, now, cpu_tells, still))
+        self._report(judge(before, now, cpu_counts, still))
 
     async def _look(self) -> Facts:
         facts = await look_at(self._group)
         self.last_look = time.time(), facts
         return facts
 
-    def _tell(self, verdicts: dict[str, models.Verdict]) -> None:
+    def _report(self, verdicts: dict[str, models.Verdict]) -> None:
         for execution in self._running():
             verdict = verdicts.get(execution.id)
             known = execution.verdict

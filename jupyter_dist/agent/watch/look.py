@@ -37,13 +37,13 @@ _LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyt
 
 
 def finite(value: object) -> float | None:
-    """Return a number that a rank has told, which may be anything."""
+    """Return a number from a rank's answer, which may contain anything."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and -MAX_NUMBER < value < MAX_NUMBER
     return cast("float", value) if is_number else None
 
 
 async def look_at(group: AgentGroup) -> Facts:
-    """Return what each rank does now; `unknown` for one that does not answer."""
+    """Return the Fact of each rank; `unknown` for ranks that do not answer."""
     asked = await _ask_all(group)
     cells = _cells(group, asked)
     return {rank.rank: _fact(cells, rank, answer) for rank, answer in asked}
@@ -66,7 +66,7 @@ async def _ask_all(group: AgentGroup) -> list[tuple[RankProcess, Asked]]:
 
 
 async def _ask(rank: RankProcess) -> Asked:
-    """Return which execution a rank has, and its answer to `stack`; None for one that is dead or does not answer."""
+    """Return which execution a rank has, and its answer to `stack`; None for a rank that is dead or does not answer."""
     execution_id = rank.execution_id
     if rank.state == "dead":
         return execution_id, None
@@ -114,7 +114,7 @@ def _cells(group: AgentGroup, asked: Iterable[tuple[RankProcess, Asked]]) -> _Ce
 
 
 def last_cells(queue: ExecutionQueue, ranks: Collection[int]) -> dict[int, int]:
-    """Return the number of the last cell of each of these ranks; those that had none are left out."""
+    """Return the number of the last cell of each of these ranks; ranks without a cell are left out."""
     found: dict[int, int] = {}
     missing = set(ranks)
     for execution in reversed(list(queue)):
@@ -188,7 +188,7 @@ def _is_library(file: str) -> bool:
 
 
 def _name(file: str) -> str:
-    """Return what users call a file: "cell [5]", "model.py"."""
+    """Return the name of a file for users: "cell [5]", "model.py"."""
     cell = _CELL.match(file)
     if _DEBUGGED_CELL.search(file):
         return "the cell"
@@ -206,7 +206,7 @@ def place_of(answer: Header) -> str:
 
 
 def _call(wait: Any, answer: Header) -> WaitedCall | None:
-    """Return what a rank says that it waits in; None if that is nothing, or not what a rank would say."""
+    """Return the call that a rank reports to wait in; None if there is none, or if the report is invalid."""
     if not isinstance(wait, dict) or not isinstance(wait.get("members"), list):
         return None
     return WaitedCall(
@@ -248,7 +248,7 @@ def _cell_of(wait: dict[str, Any], left_over: Any) -> int | None:
 
 
 def _left_over(answer: Header) -> str:
-    """Return what a rank's device still works on for an earlier cell, in words."""
+    """Return a phrase about the work of an earlier cell on a rank's device."""
     found = answer.get("left_over")
     if not isinstance(found, dict):
         return ""

@@ -44,7 +44,7 @@ class Pulse:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._checks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, what it does), since when
+        self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, its activity), since when
 
     def start(self) -> None:
         """Start pinging; `stop` ends it."""
@@ -99,13 +99,13 @@ class Pulse:
         if rank.state == "unresponsive":
             rank.set_state("busy" if rank.execution_id else "idle")
         if rank.state == "busy" and rank.execution_id == execution_id:
-            self._say_what_it_waits_for(rank, answer)
+            self._show_waiting(rank, answer)
 
-    def _say_what_it_waits_for(self, rank: RankProcess, answer: Header) -> None:
+    def _show_waiting(self, rank: RankProcess, answer: Header) -> None:
         does = _COMPILES if is_compiling(answer) else None
         if does is None and (collective := collective_of(answer)) is not None:
             does = f"Waits in {collective}"
-        # The number tells a rank that waits from a loop that happens to be in the same collective at every ping.
+        # The number distinguishes a rank that waits from a loop that is in the same collective at every ping.
         place = (rank.execution_id, does, str(answer.get("collective")))
         if does is None:
             self._waiting.pop(rank.rank, None)
@@ -131,7 +131,7 @@ class Pulse:
 
 
 def _silence(rank: RankProcess) -> str:
-    """Return what is known of a rank that does not answer: the GIL cannot be seen from outside."""
+    """Return the activity of a rank that does not answer, as far as known: the GIL cannot be seen from outside."""
     pid = rank.local_pid
     if pid is None:
         return "Not responding: C code may hold the GIL, the process may be stopped, or the link to its node is slow."

@@ -33,7 +33,7 @@ Look = tuple[float, Facts]
 class Sampler:
     """Takes a MemorySample (docs/api.md) at an interval, from `watch(seconds)` until `watch(0)`.
 
-    Idle ranks are sampled less often. What the watch for hangs saw goes along: nobody is asked for it again.
+    Idle ranks are sampled less often. The facts of the watch for hangs are sent along: ranks are not asked twice.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Sampler:
         self._group = group
         self._on_sample = on_sample
         self._last_look = last_look
-        self._told_look: Look | None = None
+        self._sent_look: Look | None = None
         self._task: asyncio.Task[None] | None = None
         self._cpu_seen: dict[ProcessHandle, tuple[float, float]] = {}  # process -> (monotonic time, CPU seconds)
 
@@ -74,9 +74,9 @@ class Sampler:
     def _with_look(self, sample: machine.MemorySample) -> machine.MemorySample:
         """Add the last look, once."""
         look = self._last_look()
-        if look is None or look is self._told_look:
+        if look is None or look is self._sent_look:
             return sample
-        self._told_look = look
+        self._sent_look = look
         return {**sample, "seen_at": look[0], "seen": seen_of(look[1])}
 
     async def _sample(self, rank: RankProcess) -> machine.RankMemory:

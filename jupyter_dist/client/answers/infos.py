@@ -31,7 +31,7 @@ class AllocationInfo(ApiObject):
     """The nodes that a launcher has asked its engine for, for one group.
 
     Attributes:
-        state: `not_known`: the engine does not answer, which says nothing about the nodes.
+        state: `not_known`: the engine does not answer; the nodes may run all the same.
         text: A sentence: why it waits, which nodes it has, why it has ended.
         eta: When the engine expects it to start.
         ends_at: When the engine ends it: its time limit.
@@ -53,7 +53,7 @@ class CellMemoryInfo(ApiObject):
 
     Attributes:
         kind: Of tensors on the rank's device, or of its process.
-        added_bytes: Taken and not given back; less than 0 if it gave back more.
+        added_bytes: Bytes that were allocated and not freed; less than 0 if more were freed.
         peak_bytes: The most that the rank held meanwhile; null if it had held as much before.
     """
 
@@ -86,7 +86,7 @@ class CommTakenInfo(ApiObject):
 
 
 class ComparisonInfo(ApiObject):
-    """In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ.
+    """The differences of a variable between ranks: by checksums of all, by elements of the tensors that differ.
 
     Attributes:
         name: As it was asked for.
@@ -94,7 +94,7 @@ class ComparisonInfo(ApiObject):
             `not_compared`: nothing that was compared differs, but some was not: see `not_compared`,
             `left_out`, `busy` and `silent`.
         tensors: Number of tensors compared.
-        sharded: Those of them that are divided over ranks: their parts are meant to differ.
+        sharded: Tensors among them that are divided over ranks: their parts are meant to differ.
         values: Number of other values compared: numbers, texts, options of a module.
         bytes: Of these tensors, on one rank.
         differences: At most 500.
@@ -174,7 +174,7 @@ class DebugRepliesInfo(ApiObject):
 
 
 class DebugReplyInfo(ApiObject):
-    """What one rank's debugger replies.
+    """The reply of one rank's debugger.
 
     Attributes:
         content: In the format of Jupyter's debug_reply.
@@ -201,7 +201,7 @@ class DeviceInfo(ApiObject):
 
 
 class DeviceProcessInfo(ApiObject):
-    """A process on a device; those of other users are one entry without a name."""
+    """A process on a device; the processes of other users are one entry without a name."""
 
     pid: int | None
     name: str | None
@@ -212,7 +212,7 @@ class DeviceProcessInfo(ApiObject):
 
 
 class DeviceSamplesInfo(ApiObject):
-    """How one of the server's devices was used."""
+    """The use of one of the server's devices."""
 
     accelerator: str
     index: int
@@ -239,8 +239,8 @@ class DriftInfo(ApiObject):
     """Which version of which cell ran on which ranks since the last restart, in the order to run them again.
 
     Attributes:
-        generation: That of the group.
-        left_out: Missed cells after these: their code is beyond 4 MiB.
+        generation: The generation of the group.
+        left_out: How many missed cells follow these: their code is beyond 4 MiB.
         forgotten: Whether older cells are no longer known.
     """
 
@@ -256,12 +256,12 @@ class DriftCellInfo(ApiObject):
     Attributes:
         execution_id: Of the last run that succeeded on a rank, else of the last one.
         line: The first line.
-        state: How that run ended: `ok` if it did on any rank.
+        state: How that run ended: `ok` if it succeeded on any rank.
         seconds: Of its slowest rank.
         versions: How many versions of its code have run.
-        version: That of this run.
+        version: The version of this run.
         code: Null unless ranks have missed it; of a call of a client, which has none, too.
-        uses: The `execution_id` of offered ones before it that set or change what it reads.
+        uses: The `execution_id` of offered cells before it that set or change what it reads.
     """
 
     execution_id: str
@@ -343,11 +343,11 @@ class ExecutionInfo(ApiObject):
         code: Not in lists.
         line: In lists, instead of the code: the first line.
         code_checksum: CRC-32 of its code in UTF-8, in hexadecimal.
-        waits_for: What a queued one waits for: a cell that runs, or one that is queued before it.
+        waits_for: What a queued cell waits for: a running cell, or a cell queued before it.
         warning: It calls what all ranks must call, and was sent to some.
         notices: What is about to happen to the group's nodes now, and which are lost.
         verdict: Why it does not end, while ranks wait for each other.
-        asking: What its ranks ask for, while they wait for an answer.
+        asking: The questions of its ranks, while they wait for an answer.
     """
 
     id: str
@@ -396,7 +396,7 @@ class GroupInfo(ApiObject):
         note: A sentence for the user.
         error: Why the start failed or the group died.
         ends_with: The processes that it ends with; null: it outlives all.
-        protocol: What its agent speaks.
+        protocol: The protocol version of its agent.
         launcher: What starts its node agents; `local`: there are none.
         nodes: Its machines; empty for a group on the server's machine alone.
         join: The command to run on each machine that is missing; null if none is.
@@ -455,7 +455,7 @@ class HeldMemoryInfo(ApiObject):
         devices: The same by device.
         resident_bytes: Of the process.
         allocated_bytes: Of tensors on the device; null on CPU.
-        reserved_bytes: Those, and what torch keeps for later ones.
+        reserved_bytes: The allocated bytes, and what torch keeps for later tensors.
         peak_bytes: The most that was allocated.
         holders: The largest first; at most 100.
         left_out: How many holders are not listed.
@@ -475,7 +475,7 @@ class HeldMemoryInfo(ApiObject):
 
 
 class HistoryInfo(ApiObject):
-    """The cells that ran on a group, whoever ran them, oldest first."""
+    """The cells of all clients that ran on a group, oldest first."""
 
     cells: list[HistoryCellInfo]
 
@@ -562,7 +562,7 @@ class LauncherOptionInfo(ApiObject):
 
 
 class LauncherStatusInfo(ApiObject):
-    """A launcher, and what it says of itself.
+    """A launcher and its status.
 
     Attributes:
         name: The name in start requests.
@@ -632,8 +632,8 @@ class MemoryHolderInfo(ApiObject):
     Attributes:
         name: `model`, `Out[3]`, or `x in step()` for a variable of a call in the last traceback.
         also: Other holders that have memory in common with it; at most 5.
-        bytes: Of all storages that it holds; a view holds the storage that it is a view of.
-        frees_bytes: What nothing else in the list holds, so that removing it frees it.
+        bytes: Bytes of all storages that it holds; a view holds its whole storage.
+        frees_bytes: Bytes that no other holder in the list holds, so that removing this one frees them.
         parts: Bytes of `parameters`, `buffers`, `gradients` and `state` among them.
     """
 
@@ -679,9 +679,9 @@ class NodeInfo(ApiObject):
         host: The name of the machine; null until its agent has joined.
         state: `waiting`: its agent has not joined. `unreachable`: the link is lost. `gone`: it ended, and
             its ranks.
-        address: With which it reaches the head.
-        interface: The network interface that its ranks use, unless `env` says otherwise.
-        devices: Those that its engine, or its user, has given it. Of NVIDIA.
+        address: The address with which it reaches the head.
+        interface: The network interface that its ranks use, unless `env` names another one.
+        devices: The devices that its engine, or its user, has given it. Of NVIDIA.
         memory_bytes: The memory of the machine.
     """
 
@@ -701,7 +701,7 @@ class NodeDeviceInfo(ApiObject):
 
     Attributes:
         index: The machine's index; null of a part of a device.
-        memory_bytes: All that it has.
+        memory_bytes: The device's total memory.
     """
 
     index: int | None
@@ -749,8 +749,8 @@ class PreparedProcessInfo(ApiObject):
     """A process that is kept to make the next start faster; it ends when memory is short.
 
     Attributes:
-        what: `forkserver`, or `agent`: one that waits for its group, with its zygote.
-        memory_bytes: What n processes share counts as an n-th for each of them.
+        what: `forkserver`, or `agent`: an agent that waits for its group, with its zygote.
+        memory_bytes: Memory that n processes share counts as an n-th for each of them.
     """
 
     what: str
@@ -837,8 +837,8 @@ class RankProfileInfo(ApiObject):
         communicating: In collectives in which all ranks had arrived, while it computed nothing.
         waiting: In collectives before the last rank arrived, while it computed nothing.
         other: In Python, in reading data, asleep.
-        waits_for: Whom it waited for, longest first.
-        last: To how many collectives it came last.
+        waits_for: The ranks that it waited for, longest first.
+        last: In how many collectives it arrived last.
         kept_waiting: How long another rank waited for it, on average, in seconds.
         shift_seconds: Of its clock in the trace, for ranks on several machines.
     """
@@ -859,7 +859,7 @@ class RankSamplesInfo(ApiObject):
     """The memory and processor of one rank: a value for each of the times, null where there was none.
 
     Attributes:
-        allocated_bytes: Null where the ranks have no device, as those below.
+        allocated_bytes: Null where the ranks have no device, as in the fields below.
     """
 
     rank: int
@@ -912,7 +912,7 @@ class RanksStatusInfo(ApiObject):
 
 
 class SampleGapInfo(ApiObject):
-    """A time without samples, because nobody followed the memory."""
+    """A time without samples, because no client followed the memory."""
 
     begin: float
     end: float
@@ -956,7 +956,7 @@ class StackFrameInfo(ApiObject):
     """A line that a rank is at, or a call that led there.
 
     Attributes:
-        name: What users call the file: cell [5], model.py.
+        name: The file's name for users: cell [5], model.py.
         is_library: Whether it is neither a cell nor a module of the user.
     """
 
@@ -980,15 +980,15 @@ class TensorDifferenceInfo(ApiObject):
     Attributes:
         path: Within the variable, as `layer.weight`; empty for the variable itself.
         what: `values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided,
-            or a part that is not as that says. `value`: of what is no tensor, see `found`. `missing`: ranks
-            do not have it.
+            or a part that does not fit this division. `value`: a value other than a tensor, see `found`.
+            `missing`: not on these ranks.
         max_abs: The greatest finite difference of an element; null if there is none.
         nonfinite: Whether a differing element is nan or inf on one of them.
         different: Number of elements that differ, of those compared; 0 if they are further on.
         compared: Number of elements compared, from the first on; 0 beyond the limit of bytes.
         elements: Number of elements of the tensor.
-        found: What these ranks have, as text; empty of tensors that differ in numbers.
-        expected: What the reference has.
+        found: The value on these ranks, as text; empty for tensors that differ in numbers.
+        expected: The value on the reference ranks.
     """
 
     path: str
@@ -1007,7 +1007,7 @@ class TensorDifferenceInfo(ApiObject):
 
 
 class VariableInfo(ApiObject):
-    """A name, and what it is on the ranks."""
+    """A name, and the variable behind it on the ranks."""
 
     name: str
     rows: list[VariableRowInfo]
@@ -1050,7 +1050,7 @@ class VariablesInfo(ApiObject):
     """The variables that cells made on ranks.
 
     Attributes:
-        left_out: How many names a rank has that are not listed.
+        left_out: How many names of a rank are not listed.
         memory: By rank.
     """
 
@@ -1069,7 +1069,7 @@ class VerdictInfo(ApiObject):
         kind: `waits`: it may end.
         reason: `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is
             missing.
-        since: When it was first seen so.
+        since: When this was first seen.
         needed: The ranks that are waited for.
     """
 

@@ -61,7 +61,7 @@ class PlainAsyncGroup(Caller):
         return listed(infos.RankStackInfo, (await self._call("stacks"))["stacks"])
 
     async def variables(self, ranks: str = "all") -> VariableTable:
-        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.
+        """Return the variables of ranks, with their differences; ranks that run a cell are not asked.
 
         Args:
             ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
@@ -69,7 +69,7 @@ class PlainAsyncGroup(Caller):
         return VariableTable(await self._call("variables", query={"ranks": ranks}))
 
     async def compare(self, name: str, ranks: str = "all") -> VariableComparison:
-        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
+        """Return where, on which ranks and by how much a variable differs, and what was not compared.
 
         Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
 
@@ -81,11 +81,11 @@ class PlainAsyncGroup(Caller):
         return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
 
     async def drift(self) -> CellDrift:
-        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
         return CellDrift(await self._call("drift"))
 
     async def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
-        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code.
+        """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
         Cells that a program ran silently, and calls, which are no code of users, are left out.
 
@@ -99,7 +99,7 @@ class PlainAsyncGroup(Caller):
 
         Args:
             notebook: The path of the notebook, or its last parts; by default the only one.
-            cells: The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become
+            cells: The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become
                 comments.
         """
         return infos.ScriptInfo(await self._call("script", body={"notebook": notebook, "cells": cells}))
@@ -107,7 +107,7 @@ class PlainAsyncGroup(Caller):
     async def logs(
         self, rank: int, tail_bytes: int = 262144, before: int | None = None
     ) -> ApiList[infos.LogRecordInfo]:
-        """Return the last records of a rank's log, or those before a record.
+        """Return the last records of a rank's log, or the last ones before a given record.
 
         Args:
             rank: A rank.

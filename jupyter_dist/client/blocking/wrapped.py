@@ -258,7 +258,7 @@ class BlockingGroup:
         return self._loop.run(self._group.stacks())
 
     def variables(self, ranks: str = "all") -> VariableTable:
-        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.
+        """Return the variables of ranks, with their differences; ranks that run a cell are not asked.
 
         Args:
             ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
@@ -266,7 +266,7 @@ class BlockingGroup:
         return self._loop.run(self._group.variables(ranks))
 
     def compare(self, name: str, ranks: str = "all") -> VariableComparison:
-        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
+        """Return where, on which ranks and by how much a variable differs, and what was not compared.
 
         Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all.
 
@@ -278,11 +278,11 @@ class BlockingGroup:
         return self._loop.run(self._group.compare(name, ranks))
 
     def drift(self) -> CellDrift:
-        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
         return self._loop.run(self._group.drift())
 
     def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
-        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code.
+        """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
         Cells that a program ran silently, and calls, which are no code of users, are left out.
 
@@ -296,13 +296,13 @@ class BlockingGroup:
 
         Args:
             notebook: The path of the notebook, or its last parts; by default the only one.
-            cells: The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become
+            cells: The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become
                 comments.
         """
         return self._loop.run(self._group.script(notebook, cells))
 
     def logs(self, rank: int, tail_bytes: int = 262144, before: int | None = None) -> ApiList[infos.LogRecordInfo]:
-        """Return the last records of a rank's log, or those before a record.
+        """Return the last records of a rank's log, or the last ones before a given record.
 
         Args:
             rank: A rank.

@@ -38,7 +38,7 @@ _OF_RANKS = frozenset(kind for kind, needed in _NEEDED.items() if "rank" in need
 
 
 def is_wide(header: Header) -> bool:
-    """Whether it is a record of many ranks."""
+    """Whether a header belongs to a record of many ranks."""
     return header.get("ranks") is not None and header["kind"] in _OF_RANKS
 
 
@@ -80,7 +80,7 @@ def _is_text(value: Any) -> bool:
 
 
 def is_time(value: Any) -> bool:
-    """Whether it is a time, or a number of seconds, of a record."""
+    """Whether a value is a valid time, or number of seconds, of a record."""
     return type(value) in (int, float) and math.isfinite(value) and abs(value) < MAX_SEQ
 
 

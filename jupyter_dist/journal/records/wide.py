@@ -1,7 +1,7 @@
 """Records of many ranks in one: a thousand ranks that print in the same moment make a few records, not thousands.
 
-A wide record has `ranks` in place of `rank`. Its payload is that of each of them. If their payloads differ, it is all
-of them one after the other, in the order of the ranks, and `sizes` has the lengths. `seconds` is a list, too.
+A wide record has `ranks` in place of `rank`. Its payload is the payload of each rank. If the payloads differ, they
+follow each other in the order of the ranks, and `sizes` has their lengths. `seconds` is a list, too.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _OpenRecord:
 
 
 class RecordJoiner:
-    """Joins the records that ranks make in one turn of the event loop; those of one rank stay in their order.
+    """Joins the records that ranks make in one turn of the event loop; the records of each rank stay in order.
 
     Every agent does that, the head of a group on nodes with the records that node agents have joined. It is where an
     agent validates what ranks, or another agent, have sent.

@@ -5,10 +5,10 @@ An operation is declared once, here. How a client's method is derived from it:
 * It is a method of a group if the path begins with ``groups/{group}``, else of a client (`Operation.is_of_group`),
   and is called `Operation.name`; its docstring is `Operation.sentence`, then `Operation.details`.
 * Its arguments are the other parameters of the path (`Operation.arguments`, with their types in `PARAMETERS`), the
-  fields of the body, and the fields of the query. Their types are those of the TypedDict's fields; `Field.description`
-  says what each means, and `Field.keywords["default"]` is the default of one that may be left out. Without such a
-  default it is None, and an argument that is None is not sent. A type within the body or the query that has no
-  fields adds no arguments.
+  fields of the body, and the fields of the query. Their types are the types of the TypedDict's fields;
+  `Field.description` describes each, and `Field.keywords["default"]` is the default of an argument that may be
+  left out. Without such a default it is None, and an argument that is None is not sent. A type within the body or
+  the query that has no fields adds no arguments.
 * It returns the answer, of type `Answer.model`; or, if `Answer.field` is set, only that field of the answer.
   If `Operation.is_file`, it returns the file's bytes.
 * It waits `Operation.answer_seconds` for the answer, and sends an `Idempotency-Key` if `Operation.is_keyed`, so that

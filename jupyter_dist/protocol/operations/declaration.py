@@ -1,4 +1,4 @@
-"""How an operation of the API is declared: its address, the right that it needs, what it takes and answers."""
+"""How an operation of the API is declared: its address, the right that it needs, its arguments and its answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Answer:
     description: str
     model: Any = None  # a type of protocol
     status: int = 200
-    field: str = ""  # the field of the model that clients' methods return; by default they return all of it
+    field: str = ""  # the field of the model that clients' methods return; by default the whole model
     content_type: str = "application/json"
     headers: tuple[str, ...] = ()
 
@@ -52,14 +52,14 @@ class Operation:
     verb: Verb
     path: str  # below the prefix, with {parameters}
     right: Right  # for authorizers
-    sentence: str  # what it does, as docstrings begin
+    sentence: str  # one sentence, as docstrings begin
     details: str = ""  # the rest of the docstring
     answer: Answer
     body: Any = None  # a type of protocol/requests.py
     query: Any = None  # a type of protocol/queries.py
     max_body_bytes: int = SMALL_BODY_BYTES
     is_keyed: bool = False  # takes the header Idempotency-Key: a retry is not carried out twice
-    errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides those that every operation has
+    errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides the codes that every operation has
     is_capped: bool = False  # counts as a download: a user may have only so many at a time
     answer_seconds: float | None = None  # how long a client waits for the answer; by default as for most
     command: str = ""  # of `jupyter dist`, if one does only this
@@ -82,7 +82,7 @@ class Operation:
 
     @property
     def is_of_group(self) -> bool:
-        """Whether it is a method of a group; the others are methods of a client."""
+        """Whether the operation is a method of a group; the others are methods of a client."""
         return self.parameters[:1] == ("group",)
 
     @property

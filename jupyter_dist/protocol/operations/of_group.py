@@ -1,4 +1,4 @@
-"""Operations on a group as a whole: its state, its end, and what is known of its ranks."""
+"""Operations on a group as a whole: its state, its end, and its ranks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ GROUP_OPERATIONS = (
         path="groups/{group}",
         right="execute",
         sentence="End the group; return a sentence about each process that had to be killed.",
-        answer=Answer("The group has ended; lists what had to be killed", models.Shutdown, field="killed"),
+        answer=Answer(
+            "The group has ended; lists the processes that had to be killed", models.Shutdown, field="killed"
+        ),
         errors=("unknown_group", "timed_out"),
     ),
     Operation(
@@ -52,10 +54,10 @@ GROUP_OPERATIONS = (
         verb="post",
         path="groups/{group}/owners",
         right="execute",
-        sentence="Let a group that ends with processes live as long as another one, too.",
+        sentence="Add an owner to a group that ends with processes: the group lives at least as long as this process.",
         body=requests.OwnerRequest,
         is_keyed=True,
-        answer=Answer("The group; one that outlives all processes is not changed", models.GroupModel),
+        answer=Answer("The group; a group that outlives all processes is not changed", models.GroupModel),
         errors=ASKING,
     ),
     Operation(
@@ -122,7 +124,7 @@ GROUP_OPERATIONS = (
         verb="get",
         path="groups/{group}/samples",
         right="read",
-        sentence="Return a page of the last hour's memory samples, with what ranks were seen to wait in.",
+        sentence="Return a page of the last hour's memory samples, with the places where ranks were seen to wait.",
         details="Samples are only taken while a client follows the memory.",
         query=queries.SamplesQuery,
         answer=Answer("Columns, oldest first", machine.PastSamples),
@@ -147,7 +149,7 @@ GROUP_OPERATIONS = (
         verb="get",
         path="groups/{group}/variables",
         right="read",  # by types alone, runs no code of cells
-        sentence="Return the variables of ranks, with what differs between them; ranks that run a cell are not asked.",
+        sentence="Return the variables of ranks, with their differences; ranks that run a cell are not asked.",
         query=queries.RanksQuery,
         answer=Answer("The variables that cells made, equal ones once", differences.VariablesModel),
         errors=(*ASKING, "bad_ranks", "incompatible"),
@@ -157,7 +159,7 @@ GROUP_OPERATIONS = (
         verb="post",
         path="groups/{group}/compare",
         right="execute",  # takes the time of ranks
-        sentence="Return what of a variable differs on which ranks, and by how much; and what could not be compared.",
+        sentence="Return where, on which ranks and by how much a variable differs, and what was not compared.",
         details=(
             "Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all."
         ),
@@ -171,7 +173,7 @@ GROUP_OPERATIONS = (
         verb="get",
         path="groups/{group}/drift",
         right="read",  # from what the server knows; asks no rank
-        sentence="Return which version of which cell ran on which ranks since the last restart, and who has missed it.",
+        sentence="Return the versions of cells that ran on ranks since the last restart, and which ranks missed them.",
         answer=Answer("The cells since the last restart", differences.DriftModel),
         errors=("unknown_group", "group_not_ready", "incompatible", "agent_unreachable"),
     ),
@@ -180,7 +182,7 @@ GROUP_OPERATIONS = (
         verb="get",
         path="groups/{group}/history",
         right="read",
-        sentence="Return the last cells that ran on this group, whoever ran them, oldest first, with their code.",
+        sentence="Return the last cells of all clients that ran on this group, oldest first, with their code.",
         details="Cells that a program ran silently, and calls, which are no code of users, are left out.",
         query=queries.HistoryQuery,
         answer=Answer("The last cells that ran, with their code, oldest first", machine.HistoryModel, field="cells"),

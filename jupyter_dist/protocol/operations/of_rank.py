@@ -40,9 +40,7 @@ RANK_OPERATIONS = (
         verb="post",
         path="groups/{group}/ranks/{rank}/inspect",
         right="execute",  # access to attributes may run code of users
-        sentence=(
-            "Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`."
-        ),
+        sentence="Describe the name at the cursor, as `name?` does on a rank; as `name??` with `detail=1`.",
         details="A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.",
         body=requests.InspectRequest,
         max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
@@ -70,7 +68,7 @@ RANK_OPERATIONS = (
         verb="get",
         path="groups/{group}/ranks/{rank}/log",
         right="read",
-        sentence="Return the last records of a rank's log, or those before a record.",
+        sentence="Return the last records of a rank's log, or the last ones before a given record.",
         query=queries.LogQuery,
         answer=Answer("Records, newest last", models.LogPage, field="records"),
         errors=("unknown_group", "unknown_rank", "agent_unreachable", "timed_out"),

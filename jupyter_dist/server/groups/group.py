@@ -138,7 +138,7 @@ class ManagedGroup:
     async def _nodes_failed(self, why: str) -> None:
         """End a group whose nodes will never be complete; later losses are reported by the agents."""
         assert self._nodes is not None
-        if self.mirror.status.told_state != "starting" or self.mirror.is_ending:
+        if self.mirror.status.reported_state != "starting" or self.mirror.is_ending:
             return
         await self.mirror.stop_tasks()
         await self._nodes.release()

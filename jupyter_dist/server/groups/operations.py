@@ -66,7 +66,7 @@ class GroupOperations:
         mirror = self._mirror
         if not_state is not None:
             # A group that does not respond may still be in that state.
-            await mirror.wait_until(lambda: not_state not in (mirror.state, mirror.status.told_state), wait)
+            await mirror.wait_until(lambda: not_state not in (mirror.state, mirror.status.reported_state), wait)
         return mirror.model()
 
     async def shutdown(self) -> models.Shutdown:

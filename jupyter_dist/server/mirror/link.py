@@ -42,7 +42,7 @@ class AgentLink:
         self._on_lost = on_lost
         self._stream: FrameStream | None = None
         self._reader: asyncio.Task[None] | None = None
-        self.heard_at = 0.0  # monotonic time of its last message
+        self.received_at = 0.0  # monotonic time of its last message
         self.is_silent = False  # alive, but did not answer in time
         self._questions: Questions[tuple[Header, bytes]] = Questions()
 
@@ -134,7 +134,7 @@ class AgentLink:
             yielded_at = time.monotonic()
             while True:
                 header, payload = unpack(*await stream.recv())
-                self.heard_at = time.monotonic()
+                self.received_at = time.monotonic()
                 self._dispatch(header, payload)
                 # Buffered messages are received without a pause, so let other tasks run during a flood.
                 if time.monotonic() - yielded_at > MAX_BUSY_SECONDS:

@@ -139,7 +139,7 @@ class GroupMirror:
         if not is_compatible(protocol):
             raise JupyterDistError("incompatible", f"The group's agent uses protocol {protocol!r:.20}.")
         await self.link.open(self._on_hello, hello_seconds)
-        if self.status.told_state == "warm":
+        if self.status.reported_state == "warm":
             return
         try:
             await self._take_up()
@@ -225,7 +225,7 @@ class GroupMirror:
         log.warning("jupyter_dist: %s", self.status.silence.message)
         self.changed()
 
-    def _mark_heard(self) -> None:
+    def _mark_received(self) -> None:
         self.link.is_silent = False
         if self.status.silence is not None:
             self.status.silence = None
@@ -237,7 +237,7 @@ class GroupMirror:
             await asyncio.sleep(delay)
             process = self.agent_process()
             if process is None:  # if alive, the agent is only slow or stopped, and its ranks are not lost
-                if self.status.told_state not in ("dead", "warm"):
+                if self.status.reported_state not in ("dead", "warm"):
                     self.mark_lost(self.directory.log_tail(600))
                 break
             with process:
@@ -268,23 +268,23 @@ class GroupMirror:
 
     async def _ask_for_life(self) -> None:
         """Detect within seconds that the agent stopped responding, or responds again."""
-        while self._is_unheard_since(math.inf):
-            quiet_seconds = time.monotonic() - self.link.heard_at
+        while self._is_silent_since(math.inf):
+            quiet_seconds = time.monotonic() - self.link.received_at
             # As soon as the agent has been quiet for that long, not up to twice as late.
             await asyncio.sleep(ASK_EVERY_SECONDS - (quiet_seconds if quiet_seconds < ASK_EVERY_SECONDS else 0.0))
             asked_at = time.monotonic()
-            if asked_at - self.link.heard_at >= ASK_EVERY_SECONDS:
+            if asked_at - self.link.received_at >= ASK_EVERY_SECONDS:
                 await self.link.responds(ANSWER_SECONDS)
-                if self._is_unheard_since(asked_at):
+                if self._is_silent_since(asked_at):
                     await asyncio.sleep(0.05)  # first handle messages that arrived while this process was blocked
-                if self._is_unheard_since(asked_at):
+                if self._is_silent_since(asked_at):
                     self.mark_silent()
                     continue
-            if self._is_unheard_since(math.inf):
-                self._mark_heard()
+            if self._is_silent_since(math.inf):
+                self._mark_received()
 
-    def _is_unheard_since(self, at: float) -> bool:
-        return self.link.is_open and self.link.heard_at < at
+    def _is_silent_since(self, at: float) -> bool:
+        return self.link.is_open and self.link.received_at < at
 
     async def stop_tasks(self) -> None:
         """Stop connecting and pinging, because the group ends, or is left to the next server."""
@@ -333,7 +333,7 @@ class GroupMirror:
     def _on_hello(self, header: Header, payload: bytes) -> None:
         self.status.protocol = header["protocol"]
         self.on_group(header, payload)
-        self._mark_heard()
+        self._mark_received()
         if not self.is_ending and (self._asking is None or self._asking.done()):
             self._watch_life()
 
@@ -345,7 +345,7 @@ class GroupMirror:
             self.executions.update(execution)
 
     def _on_message(self, header: Header, payload: bytes) -> None:
-        self._mark_heard()
+        self._mark_received()
         handler = self._handlers.get(header.get("t", ""))
         if handler is not None:
             handler(header, payload)
@@ -408,7 +408,7 @@ class GroupMirror:
 
     def _on_lost(self) -> None:
         self.comms.reset()
-        if not self.is_ending and self.status.told_state != "warm":
+        if not self.is_ending and self.status.reported_state != "warm":
             self.connect()
 
     async def ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:

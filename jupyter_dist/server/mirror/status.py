@@ -49,10 +49,10 @@ class GroupStatus:
     @property
     def state(self) -> str:
         """A GroupState, or `warm` while the agent has no group yet."""
-        return self.told_state if self.silence is None else "unresponsive"
+        return self.reported_state if self.silence is None else "unresponsive"
 
     @property
-    def told_state(self) -> str:
+    def reported_state(self) -> str:
         """Return the state that the agent reported last."""
         return str(self.fields["state"])
 

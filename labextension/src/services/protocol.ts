@@ -111,7 +111,7 @@ export interface INodeDevice {
   index: number | null;
   name: string;
   uuid: string | null;
-  /** All that it has. */
+  /** The device's total memory. */
   memory_bytes: number | null;
 }
 
@@ -125,11 +125,11 @@ export interface INode {
   state: 'waiting' | 'joined' | 'unreachable' | 'gone';
   message: string | null;
   ranks: RankSet;
-  /** With which it reaches the head. */
+  /** The address with which it reaches the head. */
   address: string | null;
-  /** The network interface that its ranks use, unless `env` says otherwise. */
+  /** The network interface that its ranks use, unless `env` names another one. */
   interface: string | null;
-  /** Those that its engine, or its user, has given it. Of NVIDIA. */
+  /** The devices that its engine, or its user, has given it. Of NVIDIA. */
   devices?: INodeDevice[];
   /** The memory of the machine. */
   memory_bytes?: number | null;
@@ -138,7 +138,7 @@ export interface INode {
 /** The nodes that a launcher has asked its engine for, for one group. */
 export interface IAllocation {
   launcher: string;
-  /** `not_known`: the engine does not answer, which says nothing about the nodes. */
+  /** `not_known`: the engine does not answer; the nodes may run all the same. */
   state: 'queued' | 'allocated' | 'not_known' | 'ended';
   /** A sentence: why it waits, which nodes it has, why it has ended. */
   text: string;
@@ -184,7 +184,7 @@ export interface IGroup {
   lease_seconds: number | null;
   /** The processes that it ends with; null: it outlives all. */
   ends_with?: IEndsWith | null;
-  /** What its agent speaks. */
+  /** The protocol version of its agent. */
   protocol: number;
   ranks: IRank[];
   /** What starts its node agents; `local`: there are none. */
@@ -226,7 +226,7 @@ export interface IVerdict {
   /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. */
   reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still';
   message: string;
-  /** When it was first seen so. */
+  /** When this was first seen. */
   since: number;
   waiting: IVerdictPart[];
   /** The ranks that are waited for. */
@@ -238,7 +238,7 @@ export interface IVerdict {
 /** A line that a rank is at, or a call that led there. */
 export interface IStackFrame {
   file: string;
-  /** What users call the file: cell [5], model.py. */
+  /** The file's name for users: cell [5], model.py. */
   name: string;
   line: number;
   function: string;
@@ -264,7 +264,7 @@ export interface IStacks {
 
 /** What the code of some ranks asks for; it waits for the answer. */
 export interface IInputPrompt {
-  /** Those that ask the same. */
+  /** The ranks that ask the same. */
   ranks: RankSet;
   prompt: string;
   /** Whether the answer must not be shown. */
@@ -314,7 +314,7 @@ export interface IExecution {
   line?: string | null;
   /** CRC-32 of its code in UTF-8, in hexadecimal. */
   code_checksum?: string;
-  /** What a queued one waits for: a cell that runs, or one that is queued before it. */
+  /** What a queued cell waits for: a running cell, or a cell queued before it. */
   waits_for?: string | null;
   /** It calls what all ranks must call, and was sent to some. */
   warning?: string | null;
@@ -322,7 +322,7 @@ export interface IExecution {
   notices?: string[];
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
-  /** What its ranks ask for, while they wait for an answer. */
+  /** The questions of its ranks, while they wait for an answer. */
   asking?: IInputPrompt[];
 }
 
@@ -381,7 +381,7 @@ export interface IInspection {
   busy: boolean;
 }
 
-/** What one rank's debugger replies. */
+/** The reply of one rank's debugger. */
 export interface IDebugReply {
   rank: number;
   /** In the format of Jupyter's debug_reply. */
@@ -518,7 +518,7 @@ export interface IExecutions {
   executions: IExecution[];
 }
 
-/** A process on a device; those of other users are one entry without a name. */
+/** A process on a device; the processes of other users are one entry without a name. */
 export interface IDeviceProcess {
   pid: number | null;
   name: string | null;
@@ -564,10 +564,10 @@ export interface IDevices {
 
 /** A process that is kept to make the next start faster; it ends when memory is short. */
 export interface IPreparedProcess {
-  /** `forkserver`, or `agent`: one that waits for its group, with its zygote. */
+  /** `forkserver`, or `agent`: an agent that waits for its group, with its zygote. */
   what: string;
   pid: number;
-  /** What n processes share counts as an n-th for each of them. */
+  /** Memory that n processes share counts as an n-th for each of them. */
   memory_bytes: number;
 }
 
@@ -615,7 +615,7 @@ export interface ISamples {
 export interface IRankSamples {
   rank: number;
   resident_bytes: (number | null)[];
-  /** Null where the ranks have no device, as those below. */
+  /** Null where the ranks have no device, as in the fields below. */
   allocated_bytes: (number | null)[] | null;
   reserved_bytes: (number | null)[] | null;
   peak_bytes: (number | null)[] | null;
@@ -629,13 +629,13 @@ export interface ISeenAt {
   seen: IRanksSeen[];
 }
 
-/** A time without samples, because nobody followed the memory. */
+/** A time without samples, because no client followed the memory. */
 export interface ISampleGap {
   begin: number;
   end: number;
 }
 
-/** How one of the server's devices was used. */
+/** The use of one of the server's devices. */
 export interface IDeviceSamples {
   accelerator: string;
   index: number;
@@ -666,7 +666,7 @@ export interface IHistoryCell {
   code: string;
 }
 
-/** The cells that ran on a group, whoever ran them, oldest first. */
+/** The cells of all clients that ran on a group, oldest first. */
 export interface IHistory {
   cells: IHistoryCell[];
 }
@@ -683,7 +683,7 @@ export interface ILauncherOption {
   common: boolean;
 }
 
-/** A launcher, and what it says of itself. */
+/** A launcher and its status. */
 export interface ILauncherStatus {
   /** The name in start requests. */
   name: string;
@@ -703,7 +703,7 @@ export interface ILaunchers {
 export interface ICellMemory {
   /** Of tensors on the rank's device, or of its process. */
   kind: 'allocated' | 'resident';
-  /** Taken and not given back; less than 0 if it gave back more. */
+  /** Bytes that were allocated and not freed; less than 0 if more were freed. */
   added_bytes: number;
   /** The most that the rank held meanwhile; null if it had held as much before. */
   peak_bytes: number | null;
@@ -717,9 +717,9 @@ export interface IMemoryHolder {
   /** Other holders that have memory in common with it; at most 5. */
   also: string[];
   type: string;
-  /** Of all storages that it holds; a view holds the storage that it is a view of. */
+  /** Bytes of all storages that it holds; a view holds its whole storage. */
   bytes: number;
-  /** What nothing else in the list holds, so that removing it frees it. */
+  /** Bytes that no other holder in the list holds, so that removing this one frees them. */
   frees_bytes: number;
   /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
   parts: Record<string, number>;
@@ -736,7 +736,7 @@ export interface IHeldMemory {
   resident_bytes: number;
   /** Of tensors on the device; null on CPU. */
   allocated_bytes: number | null;
-  /** Those, and what torch keeps for later ones. */
+  /** The allocated bytes, and what torch keeps for later tensors. */
   reserved_bytes: number | null;
   /** The most that was allocated. */
   peak_bytes: number | null;
@@ -797,23 +797,23 @@ export interface IVariableRow {
   ranks: RankSet;
 }
 
-/** A name, and what it is on the ranks. */
+/** A name, and the variable behind it on the ranks. */
 export interface IVariable {
   name: string;
   rows: IVariableRow[];
-  /** Ranks that do not have it. */
+  /** Ranks without this variable. */
   missing: RankSet;
 }
 
 /** The variables that cells made on ranks. */
 export interface IVariables {
-  /** Those that answered. */
+  /** Ranks that answered. */
   ranks: RankSet;
-  /** Those that run a cell; they are not asked. */
+  /** Ranks that run a cell; they are not asked. */
   busy: RankSet;
-  /** Those that are dead, starting, or did not answer. */
+  /** Ranks that are dead, starting, or did not answer. */
   silent: RankSet;
-  /** How many names a rank has that are not listed. */
+  /** How many names of a rank are not listed. */
   left_out: number;
   variables: IVariable[];
   /** By rank. */
@@ -824,11 +824,11 @@ export interface IVariables {
 export interface ITensorDifference {
   /** Within the variable, as `layer.weight`; empty for the variable itself. */
   path: string;
-  /** `values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided, or a part that is not as that says. `value`: of what is no tensor, see `found`. `missing`: ranks do not have it. */
+  /** `values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided, or a part that does not fit this division. `value`: a value other than a tensor, see `found`. `missing`: not on these ranks. */
   what: 'values' | 'shape' | 'placement' | 'value' | 'missing';
-  /** Those that differ from the reference in the same way. */
+  /** The ranks that differ from the reference in the same way. */
   ranks: RankSet;
-  /** The most ranks that have it alike. */
+  /** The largest set of ranks that have it alike. */
   reference: RankSet;
   shape: number[];
   dtype: string;
@@ -842,9 +842,9 @@ export interface ITensorDifference {
   compared: number;
   /** Number of elements of the tensor. */
   elements: number;
-  /** What these ranks have, as text; empty of tensors that differ in numbers. */
+  /** The value on these ranks, as text; empty for tensors that differ in numbers. */
   found: string;
-  /** What the reference has. */
+  /** The value on the reference ranks. */
   expected: string;
 }
 
@@ -857,22 +857,22 @@ export interface INotCompared {
   why: string;
 }
 
-/** In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ. */
+/** The differences of a variable between ranks: by checksums of all, by elements of the tensors that differ. */
 export interface IComparison {
   /** As it was asked for. */
   name: string;
   /** `equal`: everything was compared, and is the same. `differs`: something is not. `not_compared`: nothing that was compared differs, but some was not: see `not_compared`, `left_out`, `busy` and `silent`. */
   outcome: 'equal' | 'differs' | 'not_compared';
-  /** Those that were compared. */
+  /** Ranks that were compared. */
   ranks: RankSet;
   /** Ranks that do not have the variable. */
   missing: RankSet;
-  /** Those that run a cell, or whose device is busy: not compared, or not to the end. */
+  /** Ranks that run a cell, or whose device is busy: not compared, or not to the end. */
   busy: RankSet;
   silent: RankSet;
   /** Number of tensors compared. */
   tensors: number;
-  /** Those of them that are divided over ranks: their parts are meant to differ. */
+  /** Tensors among them that are divided over ranks: their parts are meant to differ. */
   sharded: number;
   /** Number of other values compared: numbers, texts, options of a module. */
   values: number;
@@ -911,13 +911,13 @@ export interface IDriftCell {
   cell_id: string | null;
   /** The first line. */
   line: string;
-  /** How that run ended: `ok` if it did on any rank. */
+  /** How that run ended: `ok` if it succeeded on any rank. */
   state: ExecutionState;
   /** Of its slowest rank. */
   seconds: number | null;
   /** How many versions of its code have run. */
   versions: number;
-  /** That of this run. */
+  /** The version of this run. */
   version: number;
   runs: ICellRun[];
   missed: IMissedCell[];
@@ -925,16 +925,16 @@ export interface IDriftCell {
   offered: RankSet;
   /** Null unless ranks have missed it; of a call of a client, which has none, too. */
   code: string | null;
-  /** The `execution_id` of offered ones before it that set or change what it reads. */
+  /** The `execution_id` of offered cells before it that set or change what it reads. */
   uses: string[];
 }
 
 /** Which version of which cell ran on which ranks since the last restart, in the order to run them again. */
 export interface IDrift {
-  /** That of the group. */
+  /** The generation of the group. */
   generation: number;
   cells: IDriftCell[];
-  /** Missed cells after these: their code is beyond 4 MiB. */
+  /** How many missed cells follow these: their code is beyond 4 MiB. */
   left_out: number;
   /** Whether older cells are no longer known. */
   forgotten: boolean;
@@ -984,9 +984,9 @@ export interface IRankProfile {
   waiting: number;
   /** In Python, in reading data, asleep. */
   other: number;
-  /** Whom it waited for, longest first. */
+  /** The ranks that it waited for, longest first. */
   waits_for: IWaitedFor[];
-  /** To how many collectives it came last. */
+  /** In how many collectives it arrived last. */
   last: number;
   /** How long another rank waited for it, on average, in seconds. */
   kept_waiting: number;
@@ -1026,7 +1026,7 @@ export interface IStartOptions {
   accelerator?: string;
   /** Devices: a list of indices, a count, -1 or "all". */
   devices?: number[] | number | 'all';
-  /** CPU ranks, 1 to 64; on devices their number. On several nodes those of all together. */
+  /** CPU ranks, 1 to 64; on devices their number. On several nodes all nodes' ranks. */
   num_ranks?: number;
   /** What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the server's machine. `external`: you do, with the command in `join` of the group. Others: see `jupyter dist launchers`. */
   launcher?: string;
@@ -1056,7 +1056,7 @@ export interface IStartRequest {
   accelerator?: string;
   /** Devices: a list of indices, a count, -1 or "all". */
   devices?: number[] | number | 'all';
-  /** CPU ranks, 1 to 64; on devices their number. On several nodes those of all together. */
+  /** CPU ranks, 1 to 64; on devices their number. On several nodes all nodes' ranks. */
   num_ranks?: number;
   /** What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the server's machine. `external`: you do, with the command in `join` of the group. Others: see `jupyter dist launchers`. */
   launcher?: string;
@@ -1116,7 +1116,7 @@ export interface IRunOptions {
   ask_first?: boolean;
   /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. */
   allow_stdin?: boolean;
-  /** What to do instead of running `code`, which describes it then. */
+  /** A call to carry out instead of running `code`, which then describes it. */
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
@@ -1138,7 +1138,7 @@ export interface IRunRequest {
   ask_first?: boolean;
   /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. */
   allow_stdin?: boolean;
-  /** What to do instead of running `code`, which describes it then. */
+  /** A call to carry out instead of running `code`, which then describes it. */
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
@@ -1161,7 +1161,7 @@ export interface IInputRequest {
   text: string | null;
   /** Which ranks; by default all that ask, if they ask the same. */
   ranks?: string;
-  /** That of the question; a later question is not answered then. */
+  /** The `seq` of the question; later questions are not answered then. */
   seq?: number;
 }
 
@@ -1169,7 +1169,7 @@ export interface IInputRequest {
 export interface IScriptRequest {
   /** The path of the notebook, or its last parts; by default the only one. */
   notebook?: string | null;
-  /** The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments. */
+  /** The notebook's code cells as JSON, [{id, source}]: cells that did not run on ranks become comments. */
   cells?: string | null;
 }
 
@@ -1350,7 +1350,7 @@ export interface ICommState {
 /** What happened to a comm: a message of a rank, or the death of one. */
 export interface ICommNews {
   seq: number;
-  /** `comm_done`: the rank has handled the message `msg_id`. `dead`: the rank is, with all its comms. */
+  /** `comm_done`: the rank has handled the message `msg_id`. `dead`: the rank has died, with all its comms. */
   kind: 'comm_open' | 'comm_msg' | 'comm_close' | 'comm_done' | 'dead';
   rank: number;
   comm_id?: string;

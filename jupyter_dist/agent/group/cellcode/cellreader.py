@@ -1,4 +1,4 @@
-"""Reads the statements that a cell executes, in order, also those of functions and classes of earlier cells. Pure."""
+"""Reads the statements that a cell executes, in order, with those in functions and classes of earlier cells. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ GROUP_POSITIONS = {
 }
 # The constructors of wrapped models, and which argument is their process group.
 WRAPPERS = {"DistributedDataParallel": 6, "FullyShardedDataParallel": 1}
-# What ranks may have under a name: its kind (kinds.py of ranks), and the methods that all ranks must call. A `ddp`
-# has no buffers, so that its forward alone needs no other rank.
+# The kinds of objects that ranks have under names (kinds.py of ranks), and their methods that all ranks must call. A
+# `ddp` has no buffers, so that its forward alone needs no other rank.
 METHODS = {
     "model": frozenset({"__call__", "forward"}),
     "ddp": frozenset[str](),
@@ -88,7 +88,7 @@ class Reader:
         self._top = _Scope({name: kind for name, kind in self.kinds.items() if _owner(name) not in stored}, stored)
 
     def needs(self, body: Sequence[ast.AST], scope: _Scope | None = None) -> Iterator[str]:
-        """Yield what these statements need, as far as they are executed by every rank that runs them."""
+        """Yield the needs of these statements, as far as every rank that runs the cell executes them."""
         scope = scope or self._top
         for node in body:
             if isinstance(node, ast.If | ast.While | ast.IfExp):
@@ -239,7 +239,7 @@ class Reader:
     def _inner(
         self, function: Function | None, node: ast.Call, scope: _Scope, bound: tuple[str, ast.ClassDef] | None
     ) -> _Scope:
-        """Return the scope of a function: its parameters are what it is called with."""
+        """Return the scope of a function, with its parameters bound to the arguments of the call."""
         if function is None:
             return scope
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
@@ -261,7 +261,7 @@ class Reader:
         return _Scope(kinds, scope.assigned | own, scope.is_quiet, instance, bound[1] if bound is not None else None)
 
     def _method(self, func: ast.expr, scope: _Scope) -> Iterator[str]:
-        """Yield the method of what a name of the ranks stands for."""
+        """Yield the method of an object that the ranks have under a name."""
         for method, owner in _readings(func):
             kind = scope.kinds.get(_name(owner, scope), "")
             label = ast.unparse(owner)
@@ -307,7 +307,7 @@ def _owner_of(func: ast.expr) -> str:
 
 
 def _looked_up(func: ast.expr) -> ast.expr:
-    """Return what `getattr(dist, "barrier")` stands for."""
+    """Return the object behind an expression such as `getattr(dist, "barrier")`."""
     if (
         isinstance(func, ast.Call)
         and isinstance(func.func, ast.Name)
@@ -326,7 +326,7 @@ def _method_of(cls: ast.ClassDef, name: str) -> ast.FunctionDef | ast.AsyncFunct
 
 
 def _value(test: ast.expr, world_size: int | None) -> bool | None:
-    """Return what a condition is: a constant, or a comparison of the world size with one; None if that is not known."""
+    """Return the value of a condition: a constant, or a comparison of one with the world size; None if unknown."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or world_size is None:

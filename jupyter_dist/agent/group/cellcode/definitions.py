@@ -1,4 +1,4 @@
-"""What earlier cells have defined, in the cells' own words: functions, classes, imports, and names of their instances.
+"""The definitions of earlier cells, as source text: functions, classes, imports, and names of their instances.
 
 Kept as text, because nearly no cell is sent to some ranks; what is needed of it is parsed when one is (needs.py).
 """
@@ -44,7 +44,7 @@ class Definitions:
         self._num_chars = 0
 
     def note(self, code: str, ranks: Iterable[int]) -> None:
-        """Note what a cell defines, and that the names which it binds stand for something else from now on."""
+        """Store the definitions of a cell, and drop earlier definitions of the names that it binds."""
         if len(code) > MAX_CELL_CHARS:
             return
         for name in set(_bound(code)):
@@ -64,7 +64,7 @@ class Definitions:
         self._num_chars -= len(known.text) if known is not None else 0
 
     def about(self, words: frozenset[str], ranks: Sequence[int]) -> dict[str, str]:
-        """Return the definitions on these ranks that have one of these words, or use one that has, by name."""
+        """Return the definitions on these ranks that contain one of these words, or use such a definition, by name."""
         here = {name: known for name, known in self._by_name.items() if not known.ranks.isdisjoint(ranks)}
         found: set[str] = set()
         grown = True
@@ -101,7 +101,7 @@ def _bound(code: str) -> Iterator[str]:
 
 
 def _defined(text: str) -> list[str]:
-    """Return the names that a statement defines, if what they stand for can be read there."""
+    """Return the names that a statement defines, if their values can be read from its code."""
     if (found := _DEFINES.match(text) or _MAKES.match(text)) is not None:
         return [found[1]]
     if text.startswith(("import ", "from ")) and "torch" in text:

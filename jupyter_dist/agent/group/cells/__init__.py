@@ -1,1 +1,1 @@
-"""The cells of a group: what each is and has become, in which order they run, and how they are sent to ranks."""
+"""The cells of a group: their states, the order in which they run, and how they are sent to ranks."""

@@ -36,7 +36,7 @@ class Asking:
         return rank in self._asked
 
     def add(self, rank: int, number: int, question: road.InputQuestion) -> None:
-        """Note what a rank asks."""
+        """Add the question of a rank."""
         self._asked[rank] = Asked(next(_seqs), number, question["prompt"], question["password"], time.time())
 
     def drop(self, rank: int) -> bool:
@@ -47,7 +47,7 @@ class Asking:
         """Remove and return the questions that an answer is for: the first answer wins.
 
         Args:
-            ranks: those that it is for; by default all that ask, if they ask the same.
+            ranks: the ranks that the answer is for; by default all that ask, if they ask the same.
             seq: the last question that its author has seen; later ones are not answered.
 
         Raises:
@@ -66,7 +66,7 @@ class Asking:
         return found
 
     def model(self) -> list[models.InputPrompt]:
-        """Return one entry for all ranks that ask the same, in the order in which they began to ask."""
+        """Return an entry for each question, with the ranks that ask it, in the order in which they began to ask."""
         alike: dict[tuple[str, bool], dict[int, Asked]] = {}
         for rank, asked in self._asked.items():
             alike.setdefault((asked.prompt, asked.password), {})[rank] = asked

@@ -62,7 +62,7 @@ class Dispatcher:
         if (known := self.queue.find(execution.id)) is not None:
             _check_same(known, execution)  # a retry: the first answer was lost
             return known
-        # While the group restarts, the ranks that die now are not those that will run it.
+        # While the group restarts, the ranks that die now are not the ranks that will run it.
         if self._process_group.is_formed and (dead := self._dead_ranks(execution)):
             raise dead_error(dead)
         if (reason := self._unreachable(execution)) is not None:
@@ -83,7 +83,7 @@ class Dispatcher:
             self._definitions.note((execution.code or b"").decode("utf-8", "replace"), execution.spec.ranks)
 
     def _check_need(self, execution: AgentExecution) -> None:
-        """Note, or refuse if its client asks first, that a cell for some ranks calls what all must call."""
+        """Warn of a cell for some ranks that calls what all ranks must call; refuse it if its client asks first."""
         spec = execution.spec
         if spec.call is not None or spec.silent or not 0 < len(spec.ranks) < len(self._ranks):
             return
@@ -100,7 +100,7 @@ class Dispatcher:
         execution.warning = message
 
     def pump(self) -> None:
-        """Start every queued cell that can run now, and end those that never can: their ranks are dead."""
+        """Start every queued cell that can run now, and end the cells that never can, because their ranks are dead."""
         if not self._process_group.is_formed or not self.queue.in_state("queued"):
             return  # each rank's reply comes here
         if self._process_group.may_begin:
@@ -113,7 +113,7 @@ class Dispatcher:
             if execution.state == "queued" and (dead := self._dead_ranks(execution)):
                 self._end(execution, "aborted", dead_error(dead))
         again = True
-        while again:  # one that could not begin has ended: those that waited for it may begin
+        while again:  # a cell that could not begin has ended: cells that waited for it may begin
             again = False
             for execution in self.queue.startable():
                 again |= not self._begin_if_reachable(execution)
@@ -121,7 +121,7 @@ class Dispatcher:
     def _begin_if_reachable(self, execution: AgentExecution) -> bool:
         """Start a cell, or hold it until its ranks can be reached; return False if it has ended instead."""
         if execution.state != "queued":
-            return True  # it was behind one that could not begin
+            return True  # it was behind a cell that could not begin
         if (reason := self._unreachable(execution)) is not None:
             self._hold(execution, reason)
             return True
@@ -133,14 +133,14 @@ class Dispatcher:
         return next((reason for rank in execution.spec.ranks if (reason := self._ranks[rank].unreachable)), None)
 
     def _hold(self, execution: AgentExecution, reason: str) -> None:
-        """Keep a cell queued until the link is back, or its ranks are known to be dead, and say so."""
+        """Keep a cell queued, with a warning, until the link is back or its ranks are known to be dead."""
         if execution.id not in self._held:
             self._held[execution.id] = execution.warning
             execution.warning = f"{reason} The cell starts when it is back."
             self._on_change(execution)
 
     def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
-        """Record that ranks finished their parts."""
+        """Record the end of the parts of these ranks."""
         execution = self.queue.find(reply["execution_id"])
         if execution is None or execution.is_final:
             self.pump()  # the ranks are idle all the same
@@ -174,7 +174,7 @@ class Dispatcher:
         self._on_change(execution)
 
     def answer(self, execution: AgentExecution, ranks: list[int] | None, seq: int | None, payload: bytes) -> list[int]:
-        """Give the answer to the ranks that ask; return which those were.
+        """Send the answer to the ranks that ask; return these ranks.
 
         Raises:
             JupyterDistError: `not_asking`, `rank_dead`; `bad_request`, if it is not clear for which ranks it is.
@@ -214,7 +214,7 @@ class Dispatcher:
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
 
     def extend(self, execution: AgentExecution, ranks: list[int], code: bytes) -> None:
-        """Run a running cell on more ranks, too: those that it waits for. Ranks that have it already are skipped.
+        """Extend a running cell to more ranks, which it waits for. Ranks that have the cell already are skipped.
 
         Raises:
             JupyterDistError: `rank_dead`, or `group_not_ready` if the cell or a rank is not in the state for that.
@@ -302,7 +302,7 @@ class Dispatcher:
         return RankSet(rank for rank in execution.running_ranks if self._ranks[rank].execution_id != execution.id)
 
     def _end_forgotten(self, execution: AgentExecution) -> None:
-        """End its parts on ranks that do not have it, and itself if those are all."""
+        """End the parts of a cell on ranks that do not have it, and the cell if no rank has it."""
         forgotten = self._forgotten(execution)
         if execution.state == "queued" or execution.ranks_ended(forgotten, "lost", [None] * len(forgotten)):
             self._end(execution, "aborted" if execution.state == "queued" else None, execution.error)

@@ -1,4 +1,4 @@
-"""One execution: what was asked for, and what has become of it on each rank. Pure."""
+"""One execution: its spec, and its status on each rank. Pure."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class AgentExecution:
 
     @property
     def is_final(self) -> bool:
-        """Whether it has ended."""
+        """Whether the execution has ended."""
         return self.state in FINAL_EXECUTION_STATES
 
     @property
@@ -123,7 +123,7 @@ class AgentExecution:
         return RankSet(rank for rank, (status, _) in self.statuses.items() if status == "running")
 
     def start(self, execution_count: int) -> None:
-        """Mark it as running on every rank."""
+        """Mark the execution as running on every rank."""
         self._enter("running")
         self.execution_count = execution_count
         self.asking = Asking() if self.spec.allow_stdin else None
@@ -132,7 +132,7 @@ class AgentExecution:
         self._num_running = len(self._statuses)
 
     def extend(self, ranks: Iterable[int]) -> None:
-        """Mark it as running on more ranks."""
+        """Mark the execution as running on more ranks."""
         self.spec = replace(self.spec, ranks=self.spec.ranks | ranks)
         known = self.statuses
         self._statuses = {rank: known.get(rank, ("running", None)) for rank in self.spec.ranks}
@@ -140,7 +140,7 @@ class AgentExecution:
         self.verdict = None
 
     def ranks_ended(self, ranks: Sequence[int], status: RankStatus, seconds: Sequence[float | None]) -> bool:
-        """Record how it ended on ranks; return True for the last ones."""
+        """Record the status in which these ranks ended; return True if they were the last ones."""
         statuses = self.statuses
         for rank, one in zip(ranks, seconds, strict=True):
             if statuses[rank][0] == "running":
@@ -151,13 +151,13 @@ class AgentExecution:
         return self._num_running == 0
 
     def rank_memory(self, rank: int, changed: CellMemory) -> None:
-        """Record what it did to the memory of a rank."""
+        """Record how much memory the execution added on a rank."""
         if self._memory is None:
             self._memory = {}
         self._memory[rank] = changed
 
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
-        """End it with the outcome of its ranks, or with `state` if it was aborted before it ran."""
+        """End the execution with the outcome of its ranks, or with `state` if it was aborted before it ran."""
         statuses = list(self.statuses.values())
         if state is not None:
             statuses = [
@@ -210,7 +210,7 @@ class AgentExecution:
         self.state, self.waits_for, self.verdict = state, None, None
 
     def _folded_statuses(self) -> list[models.RanksStatus]:
-        """Return one entry per status, with the seconds of the slowest rank."""
+        """Return an entry for each status, with the seconds of the slowest rank."""
         by_status: dict[RankStatus, dict[int, float]] = {}
         for rank, (status, seconds) in self.statuses.items():
             by_status.setdefault(status, {})[rank] = seconds or 0.0

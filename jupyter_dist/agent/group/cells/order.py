@@ -1,7 +1,7 @@
 """The order of cells, decided here and nowhere else: which may start now, and which must not run after a failure. Pure.
 
 - A cell waits for earlier cells of the same ranks. A rank that has finished its part is free for other notebooks.
-- A cell *follows* another one of its notebook, and the one that it names as `after`: it waits for all ranks of that
+- A cell *follows* another one of its notebook, and the cell that it names as `after`: it waits for all ranks of that
   cell, and does not run if that cell fails, unless the failed one was submitted without `stop_on_error`.
 """
 
@@ -115,7 +115,7 @@ class ExecutionQueue:
     def forbids(self, execution: AgentExecution) -> AgentExecution | None:
         """Return the ended execution whose failure keeps a new one from running; None if there is none.
 
-        Only one that is named as `after`: a cell that is submitted after a failure was seen is meant to run.
+        Only the execution that is named as `after` counts: a cell submitted after a failure was seen is meant to run.
         """
         before = self.find(execution.spec.after)
         return before if before is not None and before.is_final and before.stops_others else None
@@ -137,7 +137,7 @@ class ExecutionQueue:
 
 
 def _wait_of(execution: AgentExecution, earlier_ones: list[AgentExecution]) -> str | None:
-    """Return a sentence about the first of these that keeps it waiting; None if none does."""
+    """Return a sentence about the first of these executions that keeps a cell waiting; None if there is none."""
     for earlier in earlier_ones:
         if not kept_ranks(earlier, execution).isdisjoint(execution.spec.ranks):
             is_same = is_of_same_notebook(execution, earlier)

@@ -1,4 +1,4 @@
-"""Checks what a node agent says of its machine, once, when it joins: the API, the page and the terminal show it."""
+"""Validates a node agent's description of its machine, once, when it joins: the API, page and terminal show it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_DEVICES = 1024
 
 
 def checked(header: Header) -> Header:
-    """Return what a hello says, without fields that are not known.
+    """Return the known fields of a hello.
 
     Raises:
         ValueError: a field has another type, is too long, or has characters that cannot be shown.
@@ -28,7 +28,7 @@ def checked(header: Header) -> Header:
 
 
 def one_line(text: Any) -> str:
-    """Return what a node says as one short line, which no terminal or list can take for something else."""
+    """Return a text from a node as one short line without control characters."""
     return "".join(char if char.isprintable() else " " for char in str(text)[:MAX_TEXT])
 
 

@@ -43,7 +43,7 @@ class JoinFile(Spec):
     version: str = __version__
 
     def write(self, path: Path) -> None:
-        """Write it, readable by this user alone. Raises OSError."""
+        """Write the join file, readable by this user alone. Raises OSError."""
         temporary = path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -115,7 +115,7 @@ def _ipv4() -> list[tuple[str, str]]:
     found = []
     for start in range(0, size, _ENTRY_BYTES):
         label = bytes(entries[start : start + 16]).partition(b"\0")[0].decode(errors="replace")
-        # A second address may have a label of its own: eth0:1.
+        # A second address may have a label: eth0:1.
         found.append((label.partition(":")[0], socket.inet_ntoa(bytes(entries[start + 20 : start + 24]))))
     return found
 

@@ -34,7 +34,7 @@ AT_ONCE_BYTES = 8 << 20
 BUNDLE_BYTES = 1 << 20
 REDIAL_SECONDS = 2.0
 HANDSHAKE_MS = 10_000  # then a connection that has not shown the group's key is closed
-STRANGERS = 1024  # connections beyond those of nodes
+STRANGERS = 1024  # connections besides the nodes' connections
 CONNECTIONS_PER_NODE = 4
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class LinkConversation(Conversation):
     """A conversation that refuses what these sockets do not take.
 
     zmq drops the connection over which a message comes that is too large. The conversation would send it again over the
-    next one, without end, and all that was said after it would wait.
+    next connection, without end, and all later messages would wait.
     """
 
     def send(self, header: Header, payload: bytes = b"") -> None:
@@ -79,7 +79,7 @@ class LinkConversation(Conversation):
 
 
 class _Reader:
-    """Passes on what arrives on a socket of zmq, whose descriptor tells only of changes."""
+    """Reads the messages of a zmq socket, whose descriptor becomes readable only at changes."""
 
     def __init__(self, sock: Any, take: Callable[[list[bytes]], None]) -> None:
         self._sock = sock
@@ -90,7 +90,7 @@ class _Reader:
         self._loop.call_soon(self.look)
 
     def look(self) -> None:
-        """Take what is there; called after each send, too, which may have taken the change from the descriptor."""
+        """Read all messages that have arrived; also called after each send, which may reset the descriptor."""
         num_bytes = 0
         for _ in range(AT_ONCE):
             try:
@@ -99,7 +99,7 @@ class _Reader:
                 return
             try:
                 self._take(parts)
-            except Exception:  # the outermost level of a message: what comes after it must be heard
+            except Exception:  # the outermost level of a message: later messages must still be handled
                 log.exception("A message of another machine cannot be handled")
             if self._sock.closed:
                 return
@@ -109,7 +109,7 @@ class _Reader:
         self._loop.call_soon(self.look)
 
     def look_soon(self) -> None:
-        """Look again if something is there."""
+        """Read again soon, if messages have arrived."""
         if not self._sock.closed and self._sock.getsockopt(zmq.EVENTS) & zmq.POLLIN:
             self._loop.call_soon(self.look)
 
@@ -121,7 +121,7 @@ class _Reader:
 
 
 class _Bundles:
-    """Gathers what is sent in one turn of the event loop: a message of zmq costs as much as what is in it."""
+    """Bundles the frames of one turn of the event loop: each message of zmq costs time, whatever its size."""
 
     def __init__(self, send: Callable[[bytes, bytes], None]) -> None:
         self._send = send
@@ -129,7 +129,7 @@ class _Bundles:
         self._num_bytes = 0
 
     def add(self, receiver: bytes, frame: bytes) -> None:
-        """Send it soon."""
+        """Add a frame, which is sent soon."""
         if not self._frames:
             asyncio.get_running_loop().call_soon(self.flush)
         self._frames.setdefault(receiver, []).append(frame)
@@ -184,7 +184,7 @@ class _Door:
             self._shut(descriptor)
 
     def _shut(self, descriptor: int) -> None:
-        """End a connection; zmq closes its descriptor. It may be that of another file already."""
+        """End a connection; zmq closes its descriptor. The descriptor may be another file's already."""
         with contextlib.suppress(OSError):
             connection = socket.socket(fileno=descriptor)
             try:
@@ -196,7 +196,7 @@ class _Door:
 
 
 class HeadSocket:
-    """The one port of a head. A client without the group's key gets no further than the handshake."""
+    """The only port of a head. A client without the group's key gets no further than the handshake."""
 
     def __init__(self, secret: str, client_public: str, receive: Receive, num_nodes: int = 1) -> None:
         """Listen on all interfaces. Raises OSError."""
@@ -281,7 +281,7 @@ class NodeSocket:
             zmq.SNDHWM: 0,
             zmq.RCVHWM: 0,
             zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
-            zmq.RECONNECT_IVL: -1,  # what it would drop then must be sent again (`is_over`)
+            zmq.RECONNECT_IVL: -1,  # messages that zmq would drop then must be sent again (`is_over`)
         }
         for option, value in options.items():
             self._sock.setsockopt(option, value)
@@ -304,7 +304,7 @@ class NodeSocket:
         self._reader.look_soon()
 
     def close(self, linger_ms: int = 0) -> None:
-        """Close it, after at most this long for what was sent. Idempotent."""
+        """Close the socket, after at most this long for frames that were sent. Idempotent."""
         if not self._sock.closed:
             self._bundles.flush()
             with contextlib.suppress(zmq.ZMQError):

@@ -1,4 +1,4 @@
-"""A rank's spec and environment variables: those that torchrun sets, and those that its backend needs here."""
+"""A rank's spec and environment variables: the variables of torchrun, and the variables for its backend."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None,
     """
     node, local_rank = divmod(rank, spec.ranks_per_node)
     environment = {
-        # Those of torchrun, which Fabric, Accelerate, fastai and plain scripts read.
+        # Variables of torchrun, which Fabric, Accelerate, fastai and plain scripts read.
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(spec.world_size),
@@ -68,7 +68,7 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
 def shared_device_environment(spec: GroupSpec, rank: int) -> dict[str, str]:
     """Return the variables of a rank whose device other ranks of the group use, too.
 
-    It sees its own device alone and is a host of its own, as far as its backend and torchrun's variables are concerned.
+    It sees only its device, and counts as a separate host as far as its backend and torchrun's variables are concerned.
     Seen with NCCL 2.28 on one H200 (docs/gpu.md).
     """
     row = accelerators.ACCELERATORS[spec.accelerator]
@@ -82,7 +82,7 @@ def shared_device_environment(spec: GroupSpec, rank: int) -> dict[str, str]:
 
 
 def node_devices(spec: RankSpec, environment: Mapping[str, str], num_seen: int) -> dict[str, str]:
-    """Return the variable with the devices of a rank on a node: of those that its engine, or its user, has given it.
+    """Return the variable with the devices of a rank on a node, out of the devices that its engine or user gave it.
 
     The group's `devices` count from 0 in these. Raises JupyterDistError `bad_devices` if they are too few.
     """

@@ -19,7 +19,7 @@ from .zygote import ZygoteClient
 
 @dataclass(frozen=True)
 class Preparing:
-    """How long a starter may prepare, and what it calls meanwhile."""
+    """How long a starter may prepare, and the functions that it calls meanwhile."""
 
     seconds: float
     on_import: Callable[[], None] = lambda: None  # torch is being imported

@@ -53,7 +53,7 @@ class ZygoteClient:
             self._sock.sendall(encode_frame({"t": "prepare", "id": number, "world_size": spec.world_size}))
 
         try:
-            if self._may_import:  # before a fork, or as a chore: a question of its own, with the time of an import
+            if self._may_import:  # before a fork, or as a chore: a separate question, with the time of an import
                 self._may_import = await self._prepared.ask(prepare, PREPARE_SECONDS)
             return await self._forks.ask(fork, FORK_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:

@@ -1,4 +1,4 @@
-"""What is known of ranks at one moment: what they wait in, and what they have begun."""
+"""Facts about ranks at one moment: the calls that they wait in, and the collectives that they have begun."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class WaitedCall:
 
     @property
     def of_group(self) -> str:
-        """Return what tells its process group from others."""
+        """Return a key that identifies its process group."""
         return self.key or self.group
 
     @property
@@ -69,7 +69,7 @@ class Fact:
 
     rank: int
     state: State
-    call: WaitedCall | None = None  # of one that waits
+    call: WaitedCall | None = None  # of a rank that waits
     place: str = ""  # the user's line that it is at, or the last cell of an idle one
     begun: int | None = None  # number of collectives that it has begun on the default process group
     execution_id: str | None = None

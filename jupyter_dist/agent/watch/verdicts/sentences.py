@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 Reason = Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"]
 
-# How long nothing has moved is told roughly, so that the sentence does not change at each look.
+# The time without a move is rounded, so that the sentence does not change at each look.
 _ROUGHLY = (86_400, 43_200, 21_600, 7_200, 3_600, 1_800, 600, 300, 120, 60, 30, 10)
 _MAX_PLACES = 3
 
 
 def is_dead(stuck: list[Fact], dead: list[Fact]) -> models.Verdict:
-    """Ranks that are needed are gone."""
+    """A verdict: needed ranks are gone."""
     return _verdict("cannot_end", "dead", stuck, dead, f"{_ranks(dead)} {_is(dead)} dead.")
 
 
 def is_missing(stuck: list[Fact], idle: list[Fact]) -> models.Verdict:
-    """Ranks that are needed are idle, and have not called it."""
+    """A verdict: needed ranks are idle, and have not called the collective."""
     text = f"{_ranks(idle)} {_is(idle)} idle and {_has(idle)} not called it{_counts(stuck, idle)}."
     return _verdict("cannot_end", "missing", stuck, idle, f"{_crossing(stuck)}{text}{_errors(idle)}")
 
@@ -51,7 +51,7 @@ def shapes_differ(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
 
 
 def is_busy(waiting: list[Fact], others: list[Fact]) -> models.Verdict:
-    """Ranks that are needed may still get there."""
+    """A verdict: needed ranks may still get there."""
     where = "; ".join(_where(fact) for fact in others[:_MAX_PLACES] if fact.place)
     called = [fact for fact in others if _all_called(waiting, fact)]
     what = "called something else, or with other tensors" if called == others else "not called it yet"
@@ -146,7 +146,7 @@ def has_called(call: WaitedCall, other: Fact) -> bool | None:
 
 
 def record_of(call: WaitedCall, other: Fact) -> BegunCollective | None:
-    """Return what another rank called with this number."""
+    """Return the call of another rank that has this number."""
     return other.records.get((call.numbered_by, call.seq)) if call.seq is not None else None
 
 

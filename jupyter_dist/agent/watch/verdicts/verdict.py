@@ -1,11 +1,11 @@
 """Judges whether ranks that wait for each other can ever continue. Pure: it gets facts about the ranks, twice.
 
 A rank that waits in a collective continues only if every other rank of its process group gets there. So: ranks that run
-code may get anywhere; a waiting rank may go on if all it waits for are there or may go on; what is left over then
-waits forever. One look could meet ranks on their way, so nothing may have moved between two.
+code may get anywhere; a waiting rank may continue if all ranks that it waits for are there or may continue; the
+ranks that are left over wait forever. One look could meet ranks on their way, so nothing may have moved between two.
 
-Whether a rank "is there" is told by numbers: each process group counts its collectives, and a rank that has begun as
-many has called it, wherever it is now. Then the recorder tells whether it was the same call.
+Numbers decide whether a rank "is there": each process group counts its collectives, and a rank that has begun as
+many has called it, wherever it is now. The recorder then shows whether it was the same call.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _SAME_SHAPES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather_into_
 
 
 def judge(
-    before: Facts, now: Facts, cpu_tells: bool = True, still: Mapping[str, float] | None = None
+    before: Facts, now: Facts, cpu_counts: bool = True, still: Mapping[str, float] | None = None
 ) -> dict[str, models.Verdict]:
     """Return a verdict for each execution in which ranks wait for others, by its id.
 
     Args:
         before: the facts of the first look.
-        now: those of the second one.
-        cpu_tells: whether a waiting rank uses no processor; ranks that wait for a device spin.
+        now: the facts of the second look.
+        cpu_counts: whether a waiting rank uses no processor; ranks that wait for a device spin.
         still: for how many seconds no rank of an execution has moved, by its id.
     """
     waiting = [fact for fact in now.values() if fact.state == "waits" and is_same(before.get(fact.rank), fact)]
-    free = _may_go_on(before, now, cpu_tells) if waiting else set[int]()
+    free = _may_continue(before, now, cpu_counts) if waiting else set[int]()
     found: dict[str, models.Verdict] = {}
     for execution_id in {fact.execution_id for fact in waiting if fact.execution_id is not None}:
         mine = [fact for fact in waiting if fact.execution_id == execution_id]
@@ -55,7 +55,7 @@ def judge(
 
 
 def is_same(before: Fact | None, now: Fact) -> bool:
-    """Whether a rank is where it was, as far as its frames, calls and counts tell."""
+    """Whether a rank is where it was, by its frames, calls and counts."""
     return before is not None and _where(before) == _where(now)
 
 
@@ -63,9 +63,9 @@ def _where(fact: Fact) -> tuple[object, ...]:
     return fact.state, fact.call, fact.execution_id, fact.begun, fact.counts, fact.at
 
 
-def _may_go_on(before: Facts, now: Facts, cpu_tells: bool) -> set[int]:
+def _may_continue(before: Facts, now: Facts, cpu_counts: bool) -> set[int]:
     """Return the ranks that may still do something: the least set that is closed under "all its partners may"."""
-    free = {fact.rank for fact in now.values() if moves(before.get(fact.rank), fact, cpu_tells)}
+    free = {fact.rank for fact in now.values() if moves(before.get(fact.rank), fact, cpu_counts)}
     grown = True
     while grown:
         met = _Met(now, free)
@@ -79,7 +79,7 @@ def _may_go_on(before: Facts, now: Facts, cpu_tells: bool) -> set[int]:
     return free
 
 
-def moves(before: Fact | None, fact: Fact, cpu_tells: bool) -> bool:
+def moves(before: Fact | None, fact: Fact, cpu_counts: bool) -> bool:
     """Whether a rank moves, or may by itself: it runs code, something of it comes, or its call gives up."""
     if fact.state in ("runs", "unknown") or fact.may_start or before is None:
         return True
@@ -87,7 +87,7 @@ def moves(before: Fact | None, fact: Fact, cpu_tells: bool) -> bool:
         return False
     if fact.call is not None and (fact.call.limit is not None or not (fact.call.is_clear or fact.call.also)):
         return True
-    return not is_same(before, fact) or (cpu_tells and fact.cpu_seconds - before.cpu_seconds > MOVES_SECONDS)
+    return not is_same(before, fact) or (cpu_counts and fact.cpu_seconds - before.cpu_seconds > MOVES_SECONDS)
 
 
 class _Met:
@@ -102,7 +102,7 @@ class _Met:
         self._known: dict[WaitedCall, bool] = {}  # of collectives: what holds for one rank in it holds for the others
 
     def holds(self, fact: Fact) -> bool:
-        """Whether it is so for a rank that waits; for one of several calls, if it is not known for which."""
+        """Whether a waiting rank can be met in its call; in one of several, if it is not known in which."""
         assert fact.call is not None
         return any(self._holds(call, fact.rank) for call in (fact.call, *fact.call.also))
 
@@ -130,7 +130,7 @@ def _is_there(call: WaitedCall, rank: int, other: Fact) -> bool:
 
 
 def _exchange(call: WaitedCall, rank: int, other: Fact) -> bool:
-    """Whether the other rank sends what this one receives, or receives what it sends."""
+    """Whether one rank sends to the other, which receives from it."""
     theirs = other.call
     if other.state != "waits" or theirs is None or theirs.of_group != call.of_group:
         return False
@@ -154,7 +154,7 @@ def _meet(call: WaitedCall, other: Fact) -> bool:
 
 
 def _are_alike(call: WaitedCall, theirs: WaitedCall) -> bool:
-    """Whether two calls are the same one. A wait does not tell a root, and a backward pass is any collective."""
+    """Whether two calls are the same one. A wait has no root, and a backward pass is any collective."""
     if None not in (call.seq, theirs.seq) and call.seq != theirs.seq:
         return False
     if call.operation is not None and theirs.operation is not None:
@@ -204,7 +204,7 @@ def _cannot_end(stuck: list[Fact], now: Facts) -> models.Verdict | None:
 
 
 def _differ(stuck: list[Fact], others: list[Fact], now: Facts) -> models.Verdict | None:
-    """All that are needed wait, too, or have called something else: they do not wait for the same."""
+    """A verdict: all needed ranks wait, too, or have called something else."""
     all_of_them = [*stuck, *others]
     calls = list({fact.call: None for fact in all_of_them if fact.call is not None})  # thousands of ranks are in one
     if len({call.of_group for call in calls}) > 1:

@@ -131,7 +131,7 @@ export abstract class Api {
     return this.ask({ verb: 'DELETE', path: ['groups', group] });
   }
 
-  /** Let a group that ends with processes live as long as another one, too. */
+  /** Add an owner to a group that ends with processes: the group lives at least as long as this process. */
   own(group: string, body: IOwnerRequest, retries?: IRetries): Promise<IGroup> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'owners'], body, isKeyed: true }, retries);
   }
@@ -171,7 +171,7 @@ export abstract class Api {
     return this.ask({ verb: 'GET', path: ['groups', group, 'memory'] });
   }
 
-  /** Return a page of the last hour's memory samples, with what ranks were seen to wait in. Samples are only taken while a client follows the memory. */
+  /** Return a page of the last hour's memory samples, with the places where ranks were seen to wait. Samples are only taken while a client follows the memory. */
   samples(group: string, query: ISamplesQuery = {}): Promise<IPastSamples> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'samples'], query });
   }
@@ -181,22 +181,22 @@ export abstract class Api {
     return this.ask({ verb: 'GET', path: ['groups', group, 'stacks'] });
   }
 
-  /** Return the variables of ranks, with what differs between them; ranks that run a cell are not asked. */
+  /** Return the variables of ranks, with their differences; ranks that run a cell are not asked. */
   variables(group: string, query: IRanksQuery = {}): Promise<IVariables> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'variables'], query });
   }
 
-  /** Return what of a variable differs on which ranks, and by how much; and what could not be compared. Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all. */
+  /** Return where, on which ranks and by how much a variable differs, and what was not compared. Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all. */
   compare(group: string, body: ICompareRequest): Promise<IComparison> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'compare'], body });
   }
 
-  /** Return which version of which cell ran on which ranks since the last restart, and who has missed it. */
+  /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */
   drift(group: string): Promise<IDrift> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'drift'] });
   }
 
-  /** Return the last cells that ran on this group, whoever ran them, oldest first, with their code. Cells that a program ran silently, and calls, which are no code of users, are left out. */
+  /** Return the last cells of all clients that ran on this group, oldest first, with their code. Cells that a program ran silently, and calls, which are no code of users, are left out. */
   history(group: string, query: IHistoryQuery = {}): Promise<IHistory> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'history'], query });
   }
@@ -216,7 +216,7 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'complete'], body });
   }
 
-  /** Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`. A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules. */
+  /** Describe the name at the cursor, as `name?` does on a rank; as `name??` with `detail=1`. A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules. */
   inspect(group: string, rank: number, body: IInspectRequest): Promise<IInspection> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'inspect'], body });
   }
@@ -226,7 +226,7 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'ranks', rank, 'comms'], body });
   }
 
-  /** Return the last records of a rank's log, or those before a record. */
+  /** Return the last records of a rank's log, or the last ones before a given record. */
   logs(group: string, rank: number, query: ILogQuery = {}): Promise<ILogPage> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'ranks', rank, 'log'], query });
   }
@@ -261,12 +261,12 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'input'], body });
   }
 
-  /** Run a running cell, as it was submitted, on more ranks; those that have it already are skipped. */
+  /** Run a running cell, as it was submitted, on more ranks; ranks that have it already are skipped. */
   extend(group: string, executionId: string, body: IRanksRequest = {}): Promise<IExecution> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'extend'], body });
   }
 
-  /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, also those that the view leaves out. */
+  /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, including lines that the view leaves out. */
   curves(group: string, executionId: string): Promise<ICurves> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'curves'] });
   }
