@@ -1,4 +1,4 @@
-"""The measure of idioms finds what it should; tests/test_architecture.py compares the figures with their ceilings."""
+"""The measures of prose find what they should; tests/test_architecture.py compares the figures with their ceilings."""
 
 import pytest
 from house import prose
@@ -37,3 +37,9 @@ def test_plain_sentences_are_not(text):
     assert words == len(text.split())
     assert found == []
     assert not prose.PRONOUN_FIRST.match(text)
+
+
+def test_a_name_of_a_missing_file_is_found():
+    text = "See rank/main.py, docs/made_up.md and (made_up.py)."
+    found = prose.missing_files([(ROOT / "made_up.py", [(text, 1)])])
+    assert found == ["made_up.py:1: docs/made_up.md", "made_up.py:1: made_up.py"]

@@ -57,7 +57,7 @@ _LAST_WORDS_SECONDS = 1.0
 def run(spec: RankSpec, channel_fd: int) -> NoReturn:
     """Run this rank until the agent ends it, then exit the process.
 
-    The caller has set up the session, folder and descriptors of the process (birth.py).
+    The caller has set up the session, folder and descriptors of the process (start/shim.py).
     """
     code = 1
     try:

@@ -39,6 +39,9 @@ def figures():
         "idioms_ts": per_thousand("idioms per 1000 words of TypeScript comments", *prose.typescript_idioms()),
         "idioms_docs": per_thousand("idioms per 1000 words of documentation", *prose.page_idioms()),
         "pronouns": counted("docstrings that begin with a verb and a pronoun", prose.pronoun_docstrings()),
+        "missing_files": counted(
+            "files that comments in Python name and that do not exist", prose.missing_files_named()
+        ),
     }
 
 

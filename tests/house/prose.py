@@ -4,8 +4,9 @@ import ast
 import io
 import re
 import tokenize
+from functools import cache
 
-from .sources import pages, place, python_files, tree_of, typescript_files
+from .sources import ROOT, pages, place, python_files, tree_of, typescript_files
 
 # Sentences in which things talk, and pronouns in the place of nouns: *hears nothing*, *those of*, *what it is told*.
 IDIOM = re.compile(
@@ -18,6 +19,10 @@ IDIOM = re.compile(
     re.IGNORECASE,
 )
 PRONOUN_FIRST = re.compile(r"^[A-Z]\w+ (?:it|them|those|that|what|one)\b")
+FILE_NAME = re.compile(r"(?<![\w./])[\w-]+(?:/[\w-]+)*\.(?:py|ts|tsx|md)\b")
+# Files of users and of torch, which comments give as examples.
+OTHER_FILES = {"model.py", "torch/version.py", "torch/nn/modules/module.py"}
+FOLDERS = ("jupyter_dist", "labextension", "docs", "tests", "ui-tests/tests", "examples", "benchmarks")
 BLOCKS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 TYPESCRIPT_COMMENT = re.compile(r"/\*.*?\*/|(?<![:'\"`\w])//[^\n]*", re.DOTALL)
 
@@ -29,12 +34,12 @@ def docstrings(path):
             yield text, node.body[0].lineno
 
 
+@cache
 def python_prose(path):
-    """Yield each comment and docstring with its line."""
-    yield from docstrings(path)
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.string.lstrip("# "), token.start[0]
+    """Return each comment and docstring with its line."""
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    comments = [(token.string.lstrip("# "), token.start[0]) for token in tokens if token.type == tokenize.COMMENT]
+    return [*docstrings(path), *comments]
 
 
 def typescript_prose(path):
@@ -85,3 +90,22 @@ def pronoun_docstrings():
         for text, line in docstrings(path)
         if PRONOUN_FIRST.match(text)
     ]
+
+
+def missing_files(prose):
+    """Return a line for each file that a comment or docstring names, and that this repository does not have."""
+    paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*")]
+    known = {
+        "/".join(path.parts[-length:]) for path in paths for length in range(1, len(path.parts) - len(ROOT.parts) + 1)
+    }
+    return [
+        f"{place(path, line)}: {name}"
+        for path, texts in prose
+        for text, line in texts
+        for name in FILE_NAME.findall(text)
+        if name not in known | OTHER_FILES
+    ]
+
+
+def missing_files_named():
+    return missing_files((path, python_prose(path)) for path in python_files())

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_KEPT_BYTES = 32 << 20  # for a node whose link is cut
 MAX_PENDING_BYTES = 2 * MAX_PAYLOAD_BYTES  # of messages of ranks that are not complete
 CHUNK_BYTES = 256 << 10
-FORK_SECONDS = 320.0  # its zygote may have to import first (starter.py)
+FORK_SECONDS = 320.0  # its zygote may have to import first (processes/starters.py)
 USAGE_SECONDS = 2.0
 GONE = "its node agent ended"
 

@@ -6,7 +6,7 @@ with white space or a closing bracket continues the one before it (a tensor, a d
 after a colon, a comma or an opening bracket: it stays in the block of its ranks although other ranks wrote it, too. The
 order of each rank's lines is kept.
 
-The TypeScript counterpart is labextension/src/model/executions/blocks.ts; both run tests/vectors/bundles.json.
+The TypeScript counterpart is labextension/src/model/outputs/blocks.ts; both run tests/vectors/bundles.json.
 """
 
 from __future__ import annotations

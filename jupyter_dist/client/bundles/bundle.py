@@ -1,4 +1,4 @@
-"""The bundle that a notebook saves for a rank cell, and its text; see labextension/src/model/executions/bundle.ts."""
+"""The bundle that a notebook saves for a rank cell, and its text; see labextension/src/model/outputs/bundle.ts."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Text with the labels of its ranks, and figures, tables and errors as separate outputs. The bundle, in the first
 output, names the other outputs instead of repeating them, so that each is saved once.
 
-The TypeScript counterpart is labextension/src/model/executions/portable.ts; both run tests/vectors/portable.json.
+The TypeScript counterpart is labextension/src/model/outputs/portable.ts; both run tests/vectors/portable.json.
 """
 
 from __future__ import annotations
