@@ -17,6 +17,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
+from . import staging
 from .pickling import dumps
 
 ALIGNMENT = 64
@@ -25,15 +26,19 @@ MIN_WARM_BYTES = 1 << 20
 MADV_POPULATE_READ = 22  # Linux 5.14; the mmap module does not name it
 
 
-def pack(values: Mapping[str, Any]) -> list[memoryview]:
+def pack(values: Mapping[str, Any], *, stages: bool = False) -> list[memoryview]:
     """Return the pieces of a file of these named objects; arrays are not copied.
+
+    Args:
+        values: The objects, by name.
+        stages: Leave large tensors on their device. Only `put` and `write` can copy such pieces (staging.py).
 
     Raises:
         JupyterDistError: `cannot_send`, naming the object and why.
     """
     buffers: list[pickle.PickleBuffer] = []
     try:
-        data = dumps(dict(values), buffers.append)
+        data = dumps(dict(values), buffers.append, stages=stages)
     except Exception as err:  # runs the object's own code, which may raise anything
         raise _cannot_send(values, err) from err
     pieces = [memoryview(data), *(buffer.raw() for buffer in buffers)]
@@ -58,7 +63,14 @@ def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str
     Raises:
         JupyterDistError: `cannot_send`, naming the object and why.
     """
-    pieces = pack(values)
+    pieces = pack(values, stages=True)
+    try:
+        return _save(pieces, paths, warm)
+    except RuntimeError as err:  # of the device that a tensor is on
+        raise _cannot_send(values, err) from err
+
+
+def _save(pieces: Sequence[memoryview], paths: Sequence[str], warm: str) -> str:
     if warm and size_of(pieces) >= MIN_WARM_BYTES and _write_over(warm, pieces):
         return warm
     for path in paths:
@@ -66,7 +78,7 @@ def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             try:
                 write(file, pieces)
-            except OSError:
+            except (OSError, RuntimeError):
                 os.unlink(path)
                 raise
             finally:
@@ -137,17 +149,19 @@ def _load_restricted(view: memoryview) -> dict[str, Any]:
 def write(file: int, pieces: Sequence[memoryview]) -> None:
     """Write all pieces at the current position of the file."""
     for piece in pieces:
-        done = 0
-        while done < piece.nbytes:  # one call writes at most 2 GiB
-            done += os.write(file, piece[done:])
+        for part in staging.parts(piece):
+            done = 0
+            while done < part.nbytes:  # one call writes at most 2 GiB
+                done += os.write(file, part[done:])
 
 
 def put(pieces: Sequence[memoryview], target: memoryview) -> None:
     """Copy all pieces into existing memory."""
     position = 0
     for piece in pieces:
-        target[position : position + piece.nbytes] = piece
-        position += piece.nbytes
+        for part in staging.parts(piece):
+            target[position : position + part.nbytes] = part
+            position += part.nbytes
 
 
 def mapped(file: int) -> mmap.mmap:

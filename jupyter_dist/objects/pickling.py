@@ -14,24 +14,38 @@ from typing import Any
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
 
+from . import staging
+
 PYTHON = tuple(sys.version_info[:2])
 # Set on a class that was sent by value: a later class with the same name replaces it.
 CAME = "__jupyter_dist_came__"
 
 
-def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], object] | None = None) -> bytes:
-    """Pickle a value; its large buffers go to the callback. Exceptions of the value's own code pass through."""
+def dumps(
+    value: Any, buffer_callback: Callable[[pickle.PickleBuffer], object] | None = None, *, stages: bool = False
+) -> bytes:
+    """Pickle a value; its large buffers go to the callback. Exceptions of the value's own code pass through.
+
+    Args:
+        value: The value.
+        buffer_callback: Called with each large buffer.
+        stages: Leave large tensors on their device: the callback gets places without bytes (staging.py).
+    """
     file = io.BytesIO()
-    _Pickler(file, protocol=5, buffer_callback=buffer_callback).dump(value)
+    pickler = _Pickler(file, protocol=5, buffer_callback=buffer_callback)
+    pickler.stages = stages
+    pickler.dump(value)
     return file.getvalue()
 
 
 class _Pickler(pickle.Pickler):
+    stages = False
+
     def reducer_override(self, obj: Any) -> Any:
         """Called by pickle for every object without a built-in rule."""
         torch = sys.modules.get("torch")
         if torch is not None and type(obj) is torch.storage.TypedStorage:
-            return _reduce_storage(obj)
+            return _reduce_storage(obj, stages=self.stages)
         if isinstance(obj, BaseException) and _needs_help(type(obj)):
             return _exception, (type(obj), obj.args), vars(obj) or None
         if isinstance(obj, type | types.FunctionType) and is_of_notebook(obj):
@@ -100,9 +114,11 @@ def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | Non
     return found
 
 
-def _reduce_storage(storage: Any) -> Any:
+def _reduce_storage(storage: Any, *, stages: bool) -> Any:
     untyped = storage._untyped_storage
     kind = untyped.device.type if untyped.device.type in DEVICE_TYPES else None
+    if stages and staging.is_staged(untyped):
+        return _storage, (storage.dtype, kind, pickle.PickleBuffer(staging.OnDevice.of(untyped)))
     host = untyped.cpu()  # no copy if it is on the CPU
     return _storage, (storage.dtype, kind, pickle.PickleBuffer(_bytes_of(host)))
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from jupyter_dist.objects import files
 from jupyter_dist.server.devices.nvml import NvmlReader
 
 from .harness import AgentProcess
@@ -21,6 +22,12 @@ def num_gpus():
     """Return how many torch sees; in a process of its own, because the driver opens descriptors that stay."""
     command = [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]
     return int(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _driver_is_open():
+    """Open the driver's library before leaks are looked for: it keeps pipes and events until the process ends."""
+    NvmlReader().read()
 
 
 @pytest.fixture
@@ -58,6 +65,14 @@ def test_emptying_the_cache_gives_memory_back(gpus):
     agent.run("x = torch.ones(1 << 26, device=device); del x", [0])
     header, _ = agent.request("empty_cache", ranks=[0])
     assert header["freed_bytes"]["0"] >= 1 << 28
+
+
+def test_a_large_tensor_is_copied_from_the_device_in_chunks(gpus, tmp_path):
+    agent = gpus(1)
+    save = f"from jupyter_dist.objects import files\nfiles.save({{'x': x}}, [{str(tmp_path / 'x')!r}])"
+    agent.run(f"x = torch.arange(40 << 20, device=device, dtype=torch.float32)\n{save}", [0])
+    found = files.load(str(tmp_path / "x"))["x"]
+    assert [found[index].item() for index in (0, (16 << 20) + 1, -1)] == [0.0, (16 << 20) + 1, (40 << 20) - 1]
 
 
 def test_the_devices_of_this_machine():

@@ -10,10 +10,11 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError, RankError, TimedOutError
-from jupyter_dist.objects import files, functions, pickling
+from jupyter_dist.objects import files, functions, pickling, staging
 from jupyter_dist.objects.segments import Segments, filled
 
 
@@ -91,6 +92,31 @@ def test_large_arrays_are_mapped_not_copied(tmp_path):
     assert found["x"].ctypes.data % files.ALIGNMENT == 0
     with pytest.raises(JupyterDistError, match="not on this machine"):
         files.load(path + "nothing")
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_tensors_that_stay_on_their_device_are_copied_in_parts_into_the_file(tmp_path, monkeypatch, is_warm):
+    """As on a CUDA device (tests/agent/test_gpu.py), with the chunks of tensors on the CPU."""
+    monkeypatch.setattr(staging, "is_staged", lambda storage: storage.nbytes() >= 1 << 20)
+    chunks = []
+
+    def from_device(storage):
+        whole = pickle.PickleBuffer(pickling._bytes_of(storage)).raw()
+        chunks.extend(whole[start : start + 300_000] for start in range(0, whole.nbytes, 300_000))
+        yield from chunks
+
+    monkeypatch.setattr(staging, "_from_device", from_device)
+    path, warm = str(tmp_path / "x"), str(tmp_path / "warm")
+    if is_warm:
+        (tmp_path / "warm").write_bytes(bytes(8 << 20))
+    values = {"before": torch.ones(3), "large": torch.arange(1 << 20, dtype=torch.float32), "after": b"after"}
+    used = files.save(values, [path], warm)
+    assert (used, len(chunks)) == (warm if is_warm else path, 14)
+    found = files.load(used)
+    assert torch.equal(found["large"], values["large"])
+    assert (found["before"].sum().item(), found["after"]) == (3.0, b"after")
+    # What is sent to another machine is packed whole: no bytes are left on a device.
+    assert all(type(piece.obj) is not staging.OnDevice for piece in files.pack(values))
 
 
 def test_functions_are_called_on_ranks(group):

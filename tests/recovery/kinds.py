@@ -24,6 +24,9 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DistributedSampler
 
 warnings.simplefilter("ignore")
+# With Python 3.12 and torch 2.9 to 2.11, models that were compiled crash the process when they are freed (docs/gpu.md).
+if hasattr(torch._dynamo.config, "use_recursive_dict_tags_for_guards"):
+    torch._dynamo.config.use_recursive_dict_tags_for_guards = False
 rank = dist.get_rank()
 mesh = init_device_mesh(device.type, (2, 2), mesh_dim_names=("dp", "tp"))
 flat = init_device_mesh(device.type, (4,), mesh_dim_names=("all",))

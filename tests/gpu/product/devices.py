@@ -162,6 +162,19 @@ def objects(lab: Lab) -> None:
         made.run(group, "print(big.device, float(big[-1]))")
         with lab.step("gather") as found:
             found["value"] = {rank: float(one) for rank, one in group.gather("t.sum()").items()}
+        for staged in (False, True):
+            least = "4 << 20" if staged else "1 << 60"
+            made.run(group, f"import jupyter_dist.objects.staging as s; s.MIN_BYTES = {least}; del s")
+            for number in range(3):
+                with lab.step("pull of 1 GiB again", staged=staged, number=number) as found:
+                    again = group.pull("big", rank=1)
+                    found["value"] = [float(again[0]), float(again[count // 2 + 1]), float(again[-1])]
+                    found["same"] = bool((again == value).all())
+                del again
+            for number in range(2):
+                with lab.step("broadcast again", staged=staged, number=number):
+                    group.broadcast("big", src=1)
+                made.run(group, "print(big.device, float(big[-1]), float(big.double().sum()))")
         del value
         with lab.step("profile") as found:
             result = group.profile("w = torch.ones(1024, 1024, device=device)\nfor _ in range(5):\n    w = w @ w / 1024; dist.all_reduce(w)\nprint(w.mean().item())",

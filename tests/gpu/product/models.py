@@ -61,8 +61,24 @@ def models(lab: Lab) -> None:
         made.run(group, "p = next(sharded.parameters()); print(type(p).__name__, p.full_tensor().shape)")
 
 
+# Where KIT_CRASHES names a folder, a rank that crashes writes its stacks there, in C++ too.
+WATCHED = """
+import os as _os, torch as _torch
+if _os.environ.get("KIT_CRASHES"):
+    _os.dup2(_os.open(_os.path.join(_os.environ["KIT_CRASHES"], f"{_os.getpid()}.txt"), _os.O_CREAT | _os.O_WRONLY | _os.O_APPEND), 2)
+    _torch._C._set_print_stack_traces_on_fatal_signal(True)
+    _os.write(2, (f"rank {_os.environ.get('RANK')} RAS {_os.environ.get('NCCL_RAS_ENABLE')} "
+                  f"CHECK {_os.environ.get('MALLOC_CHECK_')}\\n").encode())
+"""
+
+USED = """
+import resource as _r
+print(len(_os.listdir("/proc/self/fd")), max(map(int, _os.listdir("/proc/self/fd"))), len(_os.listdir("/proc/self/task")), _r.getrlimit(_r.RLIMIT_NOFILE),
+      len(dist.distributed_c10d._world.pg_map))
+"""
+
 NUM_KINDS_RANKS = 4
-LEAST_ROUND_SECONDS = 15.0
+LEAST_ROUND_SECONDS = 8.0
 
 
 @experiment(240, "The kinds of tests/recovery: trained undisturbed, then a freed hang, a failed rank, a replaced rank, in turn.",
@@ -73,6 +89,7 @@ def recovery(lab: Lab) -> None:
         lab.say(skipped=f"{path} does not exist")
         return
     kinds = f"{path.read_text()}\nplace = {str(lab.folder)!r}\n"
+    kinds = WATCHED + kinds
     with session(lab, NUM_KINDS_RANKS) as (made, group):
         made.run(group, kinds, what="the kinds")
         undisturbed = "undisturbed = [steps(number) for number in range(4)]"
@@ -81,12 +98,15 @@ def recovery(lab: Lab) -> None:
         # The numbers themselves repeat: without a fault, a second run has no differences.
         made.run(group, "begin()\nprint([differences(number) for number in range(2)])", what="without a fault")
         faults = (_hang, _failed_rank, _replaced_rank)
-        for number in range(9):
-            if lab.left < LEAST_ROUND_SECONDS or group.status()["state"] != "ready":
+        if os.environ.get("KIT_ORDER") == "deaths":
+            faults = (_replaced_rank, _hang, _replaced_rank)
+        for number in range(18):
+            if lab.left < LEAST_ROUND_SECONDS or group.status().state != "ready":
                 lab.say(rounds=number)
                 break
             begun = time.monotonic()
             faults[number % 3](lab, made, group, number // 3, kinds)
+            made.run(group, USED, what="descriptors and threads")
             lab.say(
                 round=number // 3, fault=faults[number % 3].__name__, round_seconds=round(time.monotonic() - begun, 2)
             )
@@ -126,7 +146,7 @@ def _replaced_rank(lab: Lab, made: Session, group: Any, round_: int, kinds: str)
     execution = group.submit(f"if rank != {killed}: dist.barrier()\n{SYNC}")
     time.sleep(1)
     asked = time.monotonic()
-    os.kill(group.status()["ranks"][killed]["pid"], 9)
+    os.kill(group.status().ranks[killed].pid, 9)
     with lab.step("the survivors' cell") as found:
         found.update(shown(made.ended(group, execution, 25)))
         found["seconds_after_the_death"] = round(time.monotonic() - asked, 2)

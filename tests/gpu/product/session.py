@@ -77,7 +77,7 @@ class Session:
             result = self.ended(group, execution, seconds)
             found.update(shown(result))
             if result is not None and result.state == "lost":
-                found["exits"] = [one["exit"] for one in group.status()["ranks"] if one["exit"]]
+                found["exits"] = [one["exit"] for one in group.status().model["ranks"] if one["exit"]]
         return result
 
     def ended(self, group, execution, seconds: float, *, may_interrupt: bool = True):
