@@ -15,7 +15,6 @@ from typing import Any
 from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, ReportedError, explain_failure
 from jupyter_dist.rank.collectives import failures
 from jupyter_dist.rank.collectives.diagnosis import mainthread
-from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
 from jupyter_dist.rank.ipython import tracebacks
@@ -31,11 +30,10 @@ FORCE_AFTER_SECONDS = 2.0
 PRIVATE_SIGNAL = signal.SIGRTMAX - 1
 REMINDER_SIGNAL = signal.SIGRTMAX - 2
 
-# Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE.
+# Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE;
+# modules that call a user's function or script, which is interrupted as a cell is, set CALLS_USER_CODE. These are flags
+# and no names, because a module may be moved.
 _OURS = ".".join(__name__.split(".")[:2]) + "."
-
-# These modules call the user's code, which is interrupted as a cell is.
-_CALLS = (f"{__name__.rpartition('.')[0]}.calls", usercode.__name__)
 
 # Its frame is the innermost one of ours while the event loop waits, or runs callbacks of earlier cells.
 _LOOP = (f"{_OURS}main", "_serve")
@@ -161,7 +159,9 @@ class Interrupter:
 
     def calls_user_code(self, frame: FrameType) -> bool:
         """Whether a frame is a cell's own, or a frame of ours that calls a user's function or script."""
-        return frame.f_globals is self._user_globals or frame.f_globals.get("__name__") in _CALLS
+        return frame.f_globals is self._user_globals or (
+            _is_ours(frame.f_globals) and bool(frame.f_globals.get("CALLS_USER_CODE", False))
+        )
 
     def safe_point(self) -> None:
         """Run the handlers, and raise the KeyboardInterrupt, that waited while our own code ran. Called at its end."""
@@ -318,9 +318,13 @@ class Interrupter:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), error)
 
 
-def _is_guarded(module: dict[str, Any]) -> bool:
+def _is_ours(module: dict[str, Any]) -> bool:
     name = module.get("__name__")
-    return isinstance(name, str) and name.startswith(_OURS) and not module.get("INTERRUPTIBLE", False)
+    return isinstance(name, str) and name.startswith(_OURS)
+
+
+def _is_guarded(module: dict[str, Any]) -> bool:
+    return _is_ours(module) and not module.get("INTERRUPTIBLE", False)
 
 
 def _masks_sigint() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+CALLS_USER_CODE = True
+
 
 def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call a user's function; return its result, or raise its exception."""

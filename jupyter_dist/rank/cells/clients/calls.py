@@ -15,6 +15,7 @@ from . import scripts
 from .farfiles import FarFiles
 
 INTERRUPTIBLE = True
+CALLS_USER_CODE = True
 
 Call = dict[str, Any]  # requests.RankCall
 
