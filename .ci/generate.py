@@ -8,20 +8,11 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import (
-    curves,
-    differences,
-    machine,
-    memory,
-    messages,
-    models,
-    profiles,
-    queries,
-    requests,
-    states,
-)
+from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
+from jupyter_dist.protocol.wire import messages, queries, requests
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.operations import API_VERSION
 

@@ -14,8 +14,8 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
 from .driver import REPOSITORY

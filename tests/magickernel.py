@@ -12,7 +12,7 @@ from jupyter_client.manager import start_new_kernel
 from waits import PATIENCE, PATIENCE_WITH_A_START
 
 from jupyter_dist.client.bundles.bundle import without_ansi
-from jupyter_dist.protocol.models import PART_MIME, RANKS_MIME
+from jupyter_dist.protocol.models.models import PART_MIME, RANKS_MIME
 
 
 class Cell:

@@ -22,8 +22,9 @@ from jupyter_dist.cli.command import Command
 from jupyter_dist.cli.commands.machine.mcp import McpCommand
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.extension import OURS
-from jupyter_dist.protocol import machine, models, requests
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.schemas import object_schema, schema_name
+from jupyter_dist.protocol.wire import requests
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi

@@ -31,7 +31,7 @@ from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.specs import HEAD_VARIABLE, GroupSpec
+from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
@@ -42,7 +42,7 @@ from .contact.server_link import AT_ANY_TIME, After, RequestHandler, ServerLink
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
-    from jupyter_dist.protocol import machine, models
+    from jupyter_dist.protocol.models import machine, models
 
 # A warm agent whose server is gone will never be claimed.
 UNCLAIMED_LEASE_SECONDS = 30.0

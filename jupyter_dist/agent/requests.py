@@ -14,10 +14,10 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
-from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.protocol.states import STARTING_RANK_STATES
+from jupyter_dist.protocol.wire import road
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 

@@ -13,7 +13,7 @@ from jupyter_dist.client import Client, Group
 from jupyter_dist.client.displays.growing import stream_of
 from jupyter_dist.protocol.accelerators import WITH_DEVICES
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.models import LogRecord
+from jupyter_dist.protocol.models.models import LogRecord
 
 STREAMS = ("stdout", "stderr")  # the bits of torchrun's --redirects and --tee
 PAGE_BYTES = 4 << 20

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from jupyter_dist.protocol.specs import MAX_SEQ
+from jupyter_dist.protocol.wire.specs import MAX_SEQ
 
 from .reader import execution_records, place_of, records_backward
 from .records.record import PREFIX_BYTES, Check, Record

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.specs import MAX_SEQ
+from jupyter_dist.protocol.wire.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, encode_frame
 
 from .blocks import Block, read_blocks

@@ -17,7 +17,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_dist.kernel.execution.cells import CellRunner, complain
 from jupyter_dist.kernel.execution.host import KernelHost
 from jupyter_dist.kernel.execution.lines import KernelMagics
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import models
 from jupyter_dist.system.limits import within
 from jupyter_dist.version import __version__
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import models
 
 
 class Usage:

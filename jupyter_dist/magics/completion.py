@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.protocol.models import CompletionModel
+from jupyter_dist.protocol.models.models import CompletionModel
 from jupyter_dist.protocol.ranks import parse_ranks
 
 from .automode import AutoMode, goes_to_ranks

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from jupyter_dist.protocol.models import ViewItem
+from jupyter_dist.protocol.models.models import ViewItem
 from jupyter_dist.protocol.ranks import RankSet
 
 from .tokens import COLOR, Token, tokenize

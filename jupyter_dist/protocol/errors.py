@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .models import ErrorBody
+    from jupyter_dist.protocol.models.models import ErrorBody
 
 
 class JupyterDistError(Exception):

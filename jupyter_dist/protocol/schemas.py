@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from . import curves, differences, machine, memory, messages, models, requests
+from jupyter_dist.protocol.models import curves, differences, machine, memory, models
+from jupyter_dist.protocol.wire import messages, requests
+
 from .field import Field
 from .operations import of_execution, of_group, of_rank, of_server
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
 from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.debugging.debuggers import Debuggers

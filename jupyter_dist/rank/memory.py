@@ -14,7 +14,7 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.guard.own import gc, os
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.memory import CellMemory
+    from jupyter_dist.protocol.models.memory import CellMemory
 
 RESERVE_BYTES = 8 << 20
 MIN_CHANGE_BYTES = 1 << 20  # smaller changes of a cell are not reported

@@ -8,7 +8,7 @@ import select
 from collections.abc import Callable
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
 
-from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
+from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.guard.own import threading, time
 from jupyter_dist.rank.output.outbox import Outbox

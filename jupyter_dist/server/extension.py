@@ -10,7 +10,7 @@ from jupyter_core.utils import ensure_async
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Enum, Int, List, Unicode
 
-from jupyter_dist.protocol.requests import MAX_CPU_RANKS
+from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.routes import tornado_routes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jupyter_dist.protocol import machine, models
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 
 from .environments.environments import default_environment
 from .groups.manager import GroupManager

@@ -14,7 +14,7 @@ from jupyter_dist.protocol import accelerators
 from .limits import within
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import NodeDevice
+    from jupyter_dist.protocol.models.models import NodeDevice
 
 LIBRARY = "libnvidia-ml.so.1"
 READ_SECONDS = 10.0  # a driver that loads firmware takes seconds; a hanging driver must not keep a node out

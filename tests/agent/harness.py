@@ -18,7 +18,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
 from .forked import fork_agent

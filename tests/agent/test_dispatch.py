@@ -16,7 +16,7 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.records import receive
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec
 
 WORLD_SIZE = 3
 KILLED = Ending(None, 9, because="on request")

@@ -13,7 +13,7 @@ from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.requests import handlers_of
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 
 SURVIVOR_DIED = Ending(None, signal.SIGTERM)
 

@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.watch.freeing import AGAIN_SECONDS, Freeing
-from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 
 @dataclass

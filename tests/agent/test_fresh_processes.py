@@ -16,7 +16,7 @@ from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.agent.processes.starting.fresh import FreshProcesses, _exited
 from jupyter_dist.agent.processes.starting.process import RankDescriptors, open_descriptors
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import encode_frame
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist.agent.group.cells.asking import Asking
-from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire import road
 
 
 @pytest.fixture

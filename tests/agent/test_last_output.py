@@ -16,7 +16,7 @@ from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.transport.frames import encode_frame
 from jupyter_dist.transport.stream import READ_BYTES
 

@@ -13,8 +13,8 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.process_group import ProcessGroup, Revived
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import IllegalTransitionError
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 STATES = {
     "group": states.GroupState,

@@ -15,7 +15,7 @@ from jupyter_dist.agent.watch.verdicts import verdict
 from jupyter_dist.agent.watch.verdicts.facts import Fact, WaitedCall
 from jupyter_dist.agent.watch.verdicts.verdict import judge
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 NUM_RANKS = 64
 NUM_CELLS = 200

@@ -15,7 +15,7 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.records import receive
 from jupyter_dist.agent.requests import handlers_of
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec
 
 
 def test_the_end_of_a_cell_does_not_wait_for_the_output_of_another_that_nobody_reads(pair):

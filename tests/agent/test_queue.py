@@ -3,7 +3,7 @@ import pytest
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 
 def cell(name, ranks, notebook="a.ipynb"):

@@ -17,7 +17,7 @@ from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import encode_frame
 

@@ -8,8 +8,8 @@ from jupyter_client.manager import start_new_kernel
 from waits import PATIENCE
 
 from jupyter_dist.client import JupyterDistError
-from jupyter_dist.protocol import requests
 from jupyter_dist.protocol.schemas import object_schema
+from jupyter_dist.protocol.wire import requests
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -14,7 +14,7 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 from jupyter_dist.server.spawner.directories import groups_directory
 
 from .server import JupyterServer
@@ -179,7 +179,7 @@ def other_version(place, protocol):
     """A copy of the package as a version with another protocol would be; return the program of its agents."""
     package = place.home / f"protocol-{protocol}" / "jupyter_dist"
     shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
-    specs = package / "protocol" / "specs.py"
+    specs = package / "protocol" / "wire" / "specs.py"
     ours, theirs = f"\nPROTOCOL_VERSION = {PROTOCOL_VERSION}\n", f"\nPROTOCOL_VERSION = {protocol}\n"
     assert specs.read_text().count(ours) == 1
     specs.write_text(specs.read_text().replace(ours, theirs))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jupyter_dist.protocol.profiles import MAX_COLLECTIVES
+from jupyter_dist.protocol.models.profiles import MAX_COLLECTIVES
 from jupyter_dist.server.folding.content import DamagedContentError
 from jupyter_dist.server.folding.profiles import compare, profile_output, read_summary
 

@@ -17,8 +17,8 @@ from leaks import nothing_left
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.requests import RunRequest, StartRequest
 from jupyter_dist.protocol.schemas import fields_of
+from jupyter_dist.protocol.wire.requests import RunRequest, StartRequest
 from jupyter_dist.server.http.guard import parse_body
 from jupyter_dist.transport.frames import encode_frame
 

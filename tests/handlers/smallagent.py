@@ -16,7 +16,7 @@ from pathlib import Path
 from jupyter_dist.agent.contact.server_link import ServerLink, answer
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 
 EXECUTION = {
     "id": "e-small",

@@ -7,8 +7,8 @@ import pytest
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.protocol.operations.of_server import MAX_START_BYTES
-from jupyter_dist.protocol.requests import MAX_CODE_BODY_BYTES
 from jupyter_dist.protocol.schemas import body_schema
+from jupyter_dist.protocol.wire.requests import MAX_CODE_BODY_BYTES
 from jupyter_dist.server.http.strictjson import MAX_VALUES, SMALL_BYTES, parse_json
 
 STARTS = [

@@ -31,7 +31,7 @@ from jupyter_dist.agent.nodes.member import NodeAgent
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle, RankDescriptors
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
 
 FIRST_PID = 1 << 23  # more than Linux gives

@@ -16,7 +16,7 @@ from jupyter_dist.agent.nodes.head import Nodes
 from jupyter_dist.agent.processes.starting.environment import node_devices, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 
 from .twonodes import NODE_VARIABLES, TwoNodes
 

@@ -17,7 +17,7 @@ from jupyter_dist.agent.processes.records import RankRecord, from_message, from_
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.wide import MAX_PART_BYTES, each_rank
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.transport.frames import LENGTHS, FrameDecoder, encode_frame, unpack
 
 CELL = {"execution_id": "e"}

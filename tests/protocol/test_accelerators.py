@@ -5,7 +5,7 @@ import pytest
 from jupyter_dist.agent.group.conditions import conditions
 from jupyter_dist.agent.processes.starting.environment import rank_environment, rank_spec
 from jupyter_dist.protocol import accelerators
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 
 MASTER = ("127.0.0.1", 29500)
 

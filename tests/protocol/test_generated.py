@@ -10,10 +10,11 @@ import answers
 import jsonschema
 import pytest
 
-from jupyter_dist.protocol import messages, models, requests
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.protocol.schemas import body_schema, components, fields_of, object_schema, schema_name
-from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.wire import messages, requests
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
 
@@ -74,7 +75,7 @@ def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
 def test_the_source_needs_the_standard_library_alone():
     code = (
         "import sys; sys.modules['typing_extensions'] = None; sys.path.insert(0, sys.argv[1]);"
-        "import jupyter_dist.protocol.requests, jupyter_dist.protocol.messages; print(len(sys.modules))"
+        "import jupyter_dist.protocol.wire.requests, jupyter_dist.protocol.wire.messages; print(len(sys.modules))"
     )
     subprocess.run([sys.executable, "-S", "-c", code, str(ROOT)], check=True, capture_output=True)
 

@@ -20,7 +20,7 @@ from typing import Any
 from waits import PATIENCE
 
 import jupyter_dist.agent.boot as boot
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.start.preload import OPTIONAL
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame
 

@@ -16,7 +16,7 @@ from rankclient import RankClient, ZygoteClient, make_spec
 from waits import PATIENCE, until
 
 import jupyter_dist.agent.boot as boot
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.transport.frames import Header, encode_frame
 
 BUSY = "print('go')\nwhile True: pass"

@@ -22,5 +22,5 @@ def test_gpu_id_is_the_device_as_the_user_named_it(shared: RankClient) -> None:
     spec = dataclasses.replace(
         shared.spec, accelerator="cuda", device="cuda:1", local_rank=1, env={"CUDA_VISIBLE_DEVICES": "3,4"}
     )
-    code = f"from jupyter_dist.protocol.specs import RankSpec\nfrom jupyter_dist.rank.main import gpu_id as of\nprint(of(RankSpec(**{spec.to_dict()!r})))"
+    code = f"from jupyter_dist.protocol.wire.specs import RankSpec\nfrom jupyter_dist.rank.main import gpu_id as of\nprint(of(RankSpec(**{spec.to_dict()!r})))"
     assert shared.run(code).text() == "4\n"

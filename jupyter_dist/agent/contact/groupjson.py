@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, GroupSpec
 from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 
 def write_group_json(

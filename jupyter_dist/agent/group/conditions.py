@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the folder itself
 LEAST_SHARED_BYTES = 128 << 20  # Docker's default is 64 MiB

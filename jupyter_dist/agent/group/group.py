@@ -19,9 +19,9 @@ from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.profiles import TRACES
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.models.profiles import TRACES
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, GroupState
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -195,7 +195,7 @@ class AgentGroup:
         self._settle()
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
-        """Handle a message of the code on a rank (protocol/road.py)."""
+        """Handle a message of the code on a rank (protocol/wire/road.py)."""
         if not header["kind"].startswith("comm_"):
             self.dispatcher.rank_sent(rank, header, content)
         elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):

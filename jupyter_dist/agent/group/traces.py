@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from jupyter_dist.protocol.profiles import MAX_RANK_TRACE_BYTES
+from jupyter_dist.protocol.models.profiles import MAX_RANK_TRACE_BYTES
 from jupyter_dist.system.files.private import make_folder
 
 KEPT_BYTES = 512 << 20  # of all cells; the oldest go first

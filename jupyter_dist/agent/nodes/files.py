@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jupyter_dist.protocol.requests import CHUNK_BYTES
+from jupyter_dist.protocol.wire.requests import CHUNK_BYTES
 from jupyter_dist.transport.frames import Header
 
 Answer = Callable[[Header, bytes], None]

@@ -13,7 +13,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.specs import GroupSpec, RankSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header, encode_frame
 from jupyter_dist.transport.tasks import start_task
@@ -25,7 +25,7 @@ from .remote import RemoteNode
 from .stores import LinkStores
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late

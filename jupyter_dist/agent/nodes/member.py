@@ -23,7 +23,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle,
 from jupyter_dist.agent.processes.starting.startmethod import PreloadingStarter, Preparing, StartMethod
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.devices import read_devices, visible
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import end_orphans, reap
@@ -37,7 +37,7 @@ from .outgoing import OutgoingRecords
 from .stores import StoreDoor
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import NodeDevice
+    from jupyter_dist.protocol.models.models import NodeDevice
 
 BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25

@@ -21,8 +21,8 @@ from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import SETTLE_SECONDS, OnExit, ProcessHandle, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import NodeState
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, Header, pack, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.tasks import start_task
@@ -33,7 +33,7 @@ from .link.sockets import LinkConversation
 from .stores import LinkStores
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 MAX_KEPT_BYTES = 32 << 20  # for a node whose link is cut
 MAX_PENDING_BYTES = 2 * MAX_PAYLOAD_BYTES  # of messages of ranks that are not complete

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
+from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 LAST_WORDS_LINES = 20
 LAST_WORDS_BYTES = 1 << 16

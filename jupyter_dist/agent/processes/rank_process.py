@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import CALLBACK_ID, RankSpec
 from jupyter_dist.protocol.states import RANK_LIFE, STARTING_RANK_STATES, RankState
+from jupyter_dist.protocol.wire import road
+from jupyter_dist.protocol.wire.specs import CALLBACK_ID, RankSpec
 from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 
@@ -21,8 +21,8 @@ from .death import Ending, LastWords, describe_companions, exit_model
 from .starting.process import ProcessHandle
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
-    from jupyter_dist.protocol.memory import CellMemory
+    from jupyter_dist.protocol.models import models
+    from jupyter_dist.protocol.models.memory import CellMemory
 
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
@@ -61,7 +61,7 @@ class RankListener(Protocol):
         """Ranks finished their parts of an execution alike, each in its seconds; their output is in the journal."""
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
-        """The code on a rank sent a message (protocol/road.py), which is valid."""
+        """The code on a rank sent a message (protocol/wire/road.py), which is valid."""
 
     def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
         """A rank sent the next part of its trace of a profiled cell."""

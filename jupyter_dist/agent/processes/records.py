@@ -19,7 +19,7 @@ from jupyter_dist.transport.frames import Header
 from .rank_process import RankProcess
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.memory import CellMemory
+    from jupyter_dist.protocol.models.memory import CellMemory
 
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
 PROCESS_GROUPS = ("ok", "broken", "none", "lost")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 
 from .localchannel import LocalChannel
 from .rank_process import RankChannel

@@ -24,7 +24,7 @@ from .verdicts.stillness import Stillness
 from .verdicts.verdict import judge
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 FIRST_SECONDS = 0.6  # most cells end within it
 SETTLE_SECONDS = 0.4

@@ -19,7 +19,7 @@ from .verdicts.facts import IN_DEBUGGER, BegunCollective, Fact, Facts, State, Wa
 from .verdicts.sentences import waits_in
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 ANSWER_SECONDS = 2.0
 MAX_MEMBERS = 8192

@@ -21,7 +21,7 @@ from .verdicts.facts import Facts
 from .verdicts.sentences import waits_in
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import machine
+    from jupyter_dist.protocol.models import machine
 
 ASK_SECONDS = 0.5
 IDLE_TICKS = 4  # idle ranks are sampled this many times less often

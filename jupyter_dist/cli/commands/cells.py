@@ -26,7 +26,7 @@ from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.blocking.asking import ask_user
 from jupyter_dist.client.displays.growing import nothing
 from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
-from jupyter_dist.protocol import requests
+from jupyter_dist.protocol.wire import requests
 from jupyter_dist.system.terminal import for_terminal
 
 from .groups import start_fields

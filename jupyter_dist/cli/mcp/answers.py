@@ -9,8 +9,8 @@ from typing import Any
 
 from jupyter_dist.client import Result
 from jupyter_dist.client.bundles.bundle import output_text, rank_label, without_ansi
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 
 NUM_EXECUTIONS = 10

@@ -14,8 +14,8 @@ from jupyter_dist.client.blocking.report import stacks_text, status_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import parse_ranks
-from jupyter_dist.protocol.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
+from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
 from jupyter_dist.system.limits import within
 
 from .answers import bounded, group_line, log_text, page, result_text, variables_text, verdict

@@ -28,8 +28,8 @@ from jupyter_dist.client.servers import (
 )
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.requests import StartOptions
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.wire.requests import StartOptions
 from jupyter_dist.system.files.places import may_have_groups
 
 from .arguments import check_names

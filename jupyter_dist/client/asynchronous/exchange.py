@@ -15,9 +15,10 @@ from typing import Any
 
 from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, Segments, filled, parent_folders
-from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.wire import requests
 
 MEGABYTE = 1e6
 

@@ -13,8 +13,8 @@ from jupyter_dist.client.answers.infos import InputAnsweredInfo
 from jupyter_dist.client.connection.feeds import ExecutionFeed
 from jupyter_dist.client.connection.http import SilentServerError
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import TimedOutError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.system.limits import within
 

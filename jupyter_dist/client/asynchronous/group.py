@@ -24,11 +24,12 @@ from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
 from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import SampleSeries, joined
 from jupyter_dist.client.servers import own_process
-from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.ranks import parse_ranks
-from jupyter_dist.protocol.requests import RunOptions
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES, GroupState
+from jupyter_dist.protocol.wire import requests
+from jupyter_dist.protocol.wire.requests import RunOptions
 from jupyter_dist.system.limits import within
 
 from . import exchange

@@ -13,8 +13,8 @@ from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.objects import files
 from jupyter_dist.objects.functions import Sent, source_of
 from jupyter_dist.objects.pickling import is_of_notebook
-from jupyter_dist.protocol import requests
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.wire import requests
 
 from .exchange import exchange_folders, place_of
 

@@ -12,8 +12,8 @@ from jupyter_dist.client.asynchronous.execution import AsyncExecution
 from jupyter_dist.client.displays.interrupts import held_interrupts
 from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .asking import Ask

@@ -13,9 +13,9 @@ from jupyter_dist.client.asynchronous.launching import Call
 from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
 from jupyter_dist.client.results.result import RankError, Result
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.requests import RunOptions, StartOptions
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.wire.requests import RunOptions, StartOptions
 
 from .asking import Ask, asker
 from .execution import Execution, Show

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import TimedOutError
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
 from .group import Client, Group

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jupyter_dist.protocol.models import (
+from jupyter_dist.protocol.models.models import (
     RANKS_MIME,
     ExecutionModel,
     GroupModel,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import models
 
 from .bundle import mime_bundle
 from .portable import as_displays, portable_outputs

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jupyter_dist.protocol.models import PART_MIME, RANKS_MIME, Output, RanksBundle, SavedItem
+from jupyter_dist.protocol.models.models import PART_MIME, RANKS_MIME, Output, RanksBundle, SavedItem
 from jupyter_dist.protocol.ranks import RankSet
 
 from .bundle import MAX_FALLBACK_CHARS, MAX_FALLBACK_LINES, bounded, bounded_blocks, end_text, mime_bundle, rank_label

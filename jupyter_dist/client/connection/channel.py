@@ -18,7 +18,7 @@ from tornado.httpclient import HTTPClientError
 from tornado.simple_httpclient import HTTPTimeoutError
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.messages import ClientMessage, ServerMessage, SubmitMessage, SubmittedMessage
+from jupyter_dist.protocol.wire.messages import ClientMessage, ServerMessage, SubmitMessage, SubmittedMessage
 from jupyter_dist.system.limits import within
 
 from .feeds import ExecutionFeed, Feed, Followed, Key, message_key, topic_key

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.machine import MemorySample
-from jupyter_dist.protocol.messages import (
+from jupyter_dist.protocol.models.machine import MemorySample
+from jupyter_dist.protocol.models.models import ExecutionModel, LogRecord
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+from jupyter_dist.protocol.wire.messages import (
     ClientMessage,
     ExecutionMessage,
     LogMessage,
@@ -16,8 +18,6 @@ from jupyter_dist.protocol.messages import (
     Topic,
     ViewMessage,
 )
-from jupyter_dist.protocol.models import ExecutionModel, LogRecord
-from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .liveview import LiveView
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol.messages import ViewMessage
-from jupyter_dist.protocol.models import ViewChange, ViewItem
+from jupyter_dist.protocol.models.models import ViewChange, ViewItem
+from jupyter_dist.protocol.wire.messages import ViewMessage
 
 
 class LiveView:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import METADATA_KEY, ViewItem
+from jupyter_dist.protocol.models.models import METADATA_KEY, ViewItem
 
 MAX_KEPT = 50  # executions; the displays of older ones stay as they are in this client's output
 

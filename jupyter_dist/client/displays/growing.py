@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jupyter_dist.client.bundles.bundle import Item, item_text
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol.models import Output
+from jupyter_dist.protocol.models.models import Output
 from jupyter_dist.protocol.ranks import RankSet
 
 STREAMS = frozenset({"stdout", "stderr"})  # displays count as stdout, errors as stderr

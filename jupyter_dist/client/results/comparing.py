@@ -8,7 +8,7 @@ from html import escape
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers.infos import NotComparedInfo, TensorDifferenceInfo, VariableInfo
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.protocol import differences as models
+from jupyter_dist.protocol.models import differences as models
 
 from .holders import MemoryHolders, format_bytes
 

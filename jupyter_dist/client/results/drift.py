@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from jupyter_dist.client.answers.infos import DriftCellInfo
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import differences as models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .result import RankError, Result

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jupyter_dist.client.answers.infos import HeldMemoryInfo
 from jupyter_dist.client.bundles.bundle import rank_label
-from jupyter_dist.protocol.memory import CellMemory, HeldMemory, MemoryHolder
+from jupyter_dist.protocol.models.memory import CellMemory, HeldMemory, MemoryHolder
 from jupyter_dist.protocol.ranks import RankSet
 
 MAX_LINES = 20

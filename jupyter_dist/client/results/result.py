@@ -12,8 +12,8 @@ from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bund
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import ExecutionModel, GroupModel, Output, RanksBundle, ViewItem
-from jupyter_dist.protocol.profiles import PROFILE_MIME
+from jupyter_dist.protocol.models.models import ExecutionModel, GroupModel, Output, RanksBundle, ViewItem
+from jupyter_dist.protocol.models.profiles import PROFILE_MIME
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from jupyter_dist.client.answers.infos import RankSamplesInfo
-from jupyter_dist.protocol import machine
+from jupyter_dist.protocol.models import machine
 
 from .holders import format_bytes
 

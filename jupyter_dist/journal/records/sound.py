@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
-from jupyter_dist.protocol.specs import MAX_SEQ
+from jupyter_dist.protocol.wire.specs import MAX_SEQ
 from jupyter_dist.transport.frames import Header
 
 MAX_TEXT = 4096

@@ -14,7 +14,7 @@ from jupyter_dist.client.bundles.outputs import Emit
 from jupyter_dist.client.displays.live import TOGETHER_SECONDS, VerdictLine
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import METADATA_KEY, WIDGET_MIME, Output, ViewItem
+from jupyter_dist.protocol.models.models import METADATA_KEY, WIDGET_MIME, Output, ViewItem
 from jupyter_dist.protocol.ranks import RankSet
 
 

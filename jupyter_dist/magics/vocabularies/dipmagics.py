@@ -13,7 +13,7 @@ from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
 from jupyter_dist.magics.session import App
-from jupyter_dist.protocol.models import ViewItem
+from jupyter_dist.protocol.models.models import ViewItem
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 from .dipper import Dipper

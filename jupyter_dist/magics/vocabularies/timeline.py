@@ -13,7 +13,7 @@ from jupyter_dist.client import Group
 from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import notebook_path
-from jupyter_dist.protocol.models import ExecutionModel
+from jupyter_dist.protocol.models.models import ExecutionModel
 
 MAX_LINE = 60
 FIELDS = (

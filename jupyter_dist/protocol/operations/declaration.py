@@ -55,8 +55,8 @@ class Operation:
     sentence: str  # one sentence, as docstrings begin
     details: str = ""  # the rest of the docstring
     answer: Answer
-    body: Any = None  # a type of protocol/requests.py
-    query: Any = None  # a type of protocol/queries.py
+    body: Any = None  # a type of protocol/wire/requests.py
+    query: Any = None  # a type of protocol/wire/queries.py
     max_body_bytes: int = SMALL_BODY_BYTES
     is_keyed: bool = False  # takes the header Idempotency-Key: a retry is not carried out twice
     errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides the codes that every operation has

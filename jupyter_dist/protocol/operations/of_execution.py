@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol import curves, models, queries, requests
+from jupyter_dist.protocol.models import curves, models
+from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
 

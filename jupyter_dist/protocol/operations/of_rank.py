@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol import models, queries, requests
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
 

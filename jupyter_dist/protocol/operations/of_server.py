@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jupyter_dist.protocol import machine, models, requests
+from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.wire import requests
 
 from .declaration import Answer, Operation
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Protocol
 
-from jupyter_dist.protocol import road
+from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.guard.own import json, threading
 from jupyter_dist.rank.ipython.displays import encode_content
 from jupyter_dist.rank.output.capture import Capture, check_size

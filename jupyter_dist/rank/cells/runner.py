@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionResult
 
-from jupyter_dist.protocol.specs import CALLBACK_ID
+from jupyter_dist.protocol.wire.specs import CALLBACK_ID
 from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.errors import reasons
 from jupyter_dist.rank.cells.introspection import life

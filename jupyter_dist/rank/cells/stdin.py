@@ -10,7 +10,7 @@ from queue import SimpleQueue
 
 from IPython.core.error import StdinNotImplementedError
 
-from jupyter_dist.protocol import road
+from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.guard.own import threading
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams

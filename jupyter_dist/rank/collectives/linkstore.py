@@ -10,7 +10,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, socket, time
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame
 

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import BACKENDS
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.collectives.aborting import nccl, unhang
 from jupyter_dist.rank.collectives.aborting.gloo_sockets import GlooSockets
 from jupyter_dist.rank.collectives.diagnosis import counters, flight, mainthread, records

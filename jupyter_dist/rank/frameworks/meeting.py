@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import torch.distributed as dist
 
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.collectives.linkstore import LinkStore, store_at
 
 INTERRUPTIBLE = True  # cells run and wait below these functions

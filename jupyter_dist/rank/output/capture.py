@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_dist.protocol import road
+from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.guard.own import json
 
 from .readable import check_readable

@@ -6,7 +6,7 @@ import os
 import socket
 from itertools import starmap
 
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
 from . import shim

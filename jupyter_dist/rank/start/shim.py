@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.processes import END_SECONDS, TreeShutdown, adopt_orphans, die_with, read_process, reap
 from jupyter_dist.transport.frames import Header, encode_frame
 

@@ -24,7 +24,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 

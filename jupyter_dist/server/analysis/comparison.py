@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import differences as models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .differences import Ask, BusyError, ask_all

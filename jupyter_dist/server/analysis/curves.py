@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jupyter_dist.numbers.curves import Curve, csv_lines, curves_of_lines
-from jupyter_dist.protocol import curves as models
+from jupyter_dist.protocol.models import curves as models
 from jupyter_dist.protocol.operations.of_execution import MAX_CURVE_NUMBERS
 from jupyter_dist.server.folding.printed import printed_lines
 from jupyter_dist.server.mirror.history import PrintedRecords

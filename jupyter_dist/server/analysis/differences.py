@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import differences as models
 from jupyter_dist.protocol.ranks import RankSet
 
 _SILENT = ("rank_dead", "timed_out", "group_not_ready", "node_unreachable")

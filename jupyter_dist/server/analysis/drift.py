@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from jupyter_dist.protocol import models
-from jupyter_dist.protocol.differences import DriftModel
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.differences import DriftModel
 from jupyter_dist.server.mirror.executions import MAX_KEPT
 from jupyter_dist.server.mirror.mirror import GroupMirror
 from jupyter_dist.server.script.missed import Processes, cells_of, with_code

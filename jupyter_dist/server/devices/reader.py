@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 
 import psutil
 
-from jupyter_dist.protocol import machine
 from jupyter_dist.protocol.accelerators import ACCELERATORS, given_devices
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import machine
 from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from typing import Any, cast
 
-from jupyter_dist.protocol import machine
+from jupyter_dist.protocol.models import machine
 
 KEEP_SECONDS = 3600.0
 MAX_NUMBERS = 720_000  # of a group: an hour of 32 ranks on devices, 6 MB

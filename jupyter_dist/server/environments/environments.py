@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.accelerators import WITH_DEVICES, built_for
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.server.spawner.local import agent_environment
 from jupyter_dist.system.limits import within
 

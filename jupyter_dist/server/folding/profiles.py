@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jupyter_dist.protocol import models
-from jupyter_dist.protocol.profiles import MAX_COLLECTIVES, PROFILE_MIME, UNKNOWN, Profile, RankProfile
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.profiles import MAX_COLLECTIVES, PROFILE_MIME, UNKNOWN, Profile, RankProfile
 from jupyter_dist.protocol.ranks import RankSet
 
 from .content import DamagedContentError, is_deep

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .fold import STREAM_KINDS

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jupyter_dist.journal.records.wide import each_payload, each_rank
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .content import DamagedContentError, read_content

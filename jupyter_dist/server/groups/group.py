@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.mirror import ANSWER_SECONDS, GroupMirror
 from jupyter_dist.server.mirror.status import GroupStatus

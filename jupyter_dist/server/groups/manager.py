@@ -12,9 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
-from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import LOCAL
+from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.wire.specs import LOCAL
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
 from jupyter_dist.server.launchers.allocation import STATE_FILE

@@ -6,8 +6,8 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.server.launchers.allocation import (
     Allocated,
     Allocation,

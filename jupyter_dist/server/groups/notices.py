@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.system.limits import within
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.protocol import curves, differences, machine, models, road
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import curves, differences, machine, models
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
-from jupyter_dist.protocol.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.wire import road
+from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.server.analysis.comparison import compare
 from jupyter_dist.server.analysis.curves import MAX_BYTES, CurvesByName, csv_chunks, find_curves, list_curves
 from jupyter_dist.server.analysis.differences import list_variables

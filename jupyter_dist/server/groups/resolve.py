@@ -11,8 +11,8 @@ from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
-from jupyter_dist.protocol.specs import HEAD_VARIABLE, LOCAL, GroupSpec
+from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
+from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.system.processes import read_process
 

@@ -70,7 +70,7 @@ def parse_key(key: str | None, handler: Any, path: str | None = None) -> str | N
 
 
 def parse_body(model: Any, body: Any) -> dict[str, Any]:
-    """Return the fields of a body, a type of protocol/requests.py, with their defaults.
+    """Return the fields of a body, a type of protocol/wire/requests.py, with their defaults.
 
     Raises:
         JupyterDistError: `bad_request`, naming the field.

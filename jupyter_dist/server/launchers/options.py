@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jupyter_dist.protocol import machine
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import machine
 
 MAX_CHARS = 500
 MAX_WORDS = 50

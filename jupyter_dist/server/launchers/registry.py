@@ -8,8 +8,8 @@ from pathlib import Path
 
 from traitlets.config import Config
 
-from jupyter_dist.protocol import machine
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models import machine
 from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from jupyter_dist.protocol.messages import CommNews, CommState
+from jupyter_dist.protocol.wire.messages import CommNews, CommState
 from jupyter_dist.transport.frames import Header
 
 MAX_QUEUED = 5000  # messages for a page that does not take them; after that it gets the state of all comms

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from jupyter_dist.journal.ends import Span
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
 
 MAX_KEPT = 2000

@@ -13,8 +13,8 @@ from jupyter_dist.journal.ends import Ends, Span, first_and_last
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.journal.records.record import Check
 from jupyter_dist.journal.records.wide import of_rank
-from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.script.runs import RecordedRun
 from jupyter_dist.server.script.translate import is_empty

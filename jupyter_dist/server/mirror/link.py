@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.transport.frames import FrameError, Header, pack, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream

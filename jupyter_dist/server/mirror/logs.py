@@ -11,7 +11,7 @@ from typing import Any, cast
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.record import Check
 from jupyter_dist.journal.records.wide import of_rank, ranks_of
-from jupyter_dist.protocol.models import LogRecord
+from jupyter_dist.protocol.models.models import LogRecord
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
 from jupyter_dist.server.folding.feeding.rankfeed import Decoders
 from jupyter_dist.server.folding.views import rich_output

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.journal.records.sound import is_sound
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, is_compatible
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, is_compatible
 from jupyter_dist.server.devices.samples import MemorySamples
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.folding.viewstore import ViewStore

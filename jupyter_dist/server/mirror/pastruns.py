@@ -10,8 +10,8 @@ from typing import Any
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.record import Check, Record
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.script.runs import RecordedRun, latest
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import MAX_RANKS
-from jupyter_dist.protocol.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.system.limits import within
 
 # The notice about a node in these states while a cell runs.

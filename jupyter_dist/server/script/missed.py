@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol import differences as drift
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import differences as drift
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .runs import missing_names

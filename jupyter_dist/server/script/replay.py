@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from jupyter_dist.protocol import differences as drift
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import differences as drift
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 
 from .missed import CatchUpCell, Event, Processes, events_of, ordered, ran_on, was_on_all, with_code

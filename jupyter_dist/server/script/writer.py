@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.folding.content import MAX_BYTES
 

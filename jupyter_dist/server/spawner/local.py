@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import HEAD_VARIABLE
+from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE
 from jupyter_dist.system.files import disk
 from jupyter_dist.system.inherited import without_credentials
 

@@ -11,7 +11,8 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models, road
+    from jupyter_dist.protocol.models import models
+    from jupyter_dist.protocol.wire import road
 
 _seqs = itertools.count(1)  # of all questions of this agent
 

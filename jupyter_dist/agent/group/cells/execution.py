@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import EXECUTION_LIFE, FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 from .asking import Asking
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
-    from jupyter_dist.protocol.memory import CellMemory
+    from jupyter_dist.protocol.models import models
+    from jupyter_dist.protocol.models.memory import CellMemory
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec, is_compatible
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, Spec, is_compatible
 from jupyter_dist.version import __version__
 
 NAME = "join.json"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import GroupSpec, RankSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 
 USUAL_FILES = 1024
 HEAD_FILES = 1 << 16  # it listens where strangers can connect, and its ranks are processes of others

@@ -10,7 +10,7 @@ import socket
 import subprocess
 
 from jupyter_dist.agent.processes.death import SHIM_KILLED, Ending
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import encode_frame, pack
 from jupyter_dist.transport.stream import FrameStream

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import CLEANER_SECONDS, signal_same, usage_of
 from jupyter_dist.transport.frames import Header

@@ -10,7 +10,7 @@ import socket
 import subprocess
 
 from jupyter_dist.agent.processes.death import ZYGOTE_KILLED, Ending
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.tasks import start_task

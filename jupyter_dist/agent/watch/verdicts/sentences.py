@@ -10,7 +10,7 @@ from jupyter_dist.protocol.ranks import RankSet
 from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 Reason = Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"]
 

@@ -17,7 +17,7 @@ from . import sentences
 from .facts import BACKWARD, Fact, Facts, WaitedCall
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.models import models
 
 # Of processor time, between two looks: data that arrives takes more, an answer to a look less.
 MOVES_SECONDS = 0.08

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from jupyter_dist.cli.command import Command
 from jupyter_dist.client import Client, JupyterDistError
-from jupyter_dist.protocol.machine import Devices, Prepared
-from jupyter_dist.protocol.models import EnvironmentsModel
+from jupyter_dist.protocol.models.machine import Devices, Prepared
+from jupyter_dist.protocol.models.models import EnvironmentsModel
 
 MIN_FILES = 4096
 MIN_SHARED_BYTES = 1 << 30

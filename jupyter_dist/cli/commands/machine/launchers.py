@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from jupyter_dist.cli.command import Command
-from jupyter_dist.protocol import machine
+from jupyter_dist.protocol.models import machine
 
 
 class LaunchersCommand(Command):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.answers.infos import LogRecordInfo
 from jupyter_dist.client.bundles.bundle import output_text
-from jupyter_dist.protocol.models import LogRecord
+from jupyter_dist.protocol.models.models import LogRecord
 
 
 class LogsCommand(Command):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from jupyter_dist.objects import files
-from jupyter_dist.protocol.requests import CHUNK_BYTES
+from jupyter_dist.protocol.wire.requests import CHUNK_BYTES
 from jupyter_dist.rank.collectives.linkstore import ask
 from jupyter_dist.rank.guard.own import os
 

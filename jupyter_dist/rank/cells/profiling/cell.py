@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from jupyter_dist.protocol.profiles import MAX_RANK_EVENTS, MAX_TRACE_EVENTS
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.models.profiles import MAX_RANK_EVENTS, MAX_TRACE_EVENTS
+from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.collectives.diagnosis import records
 from jupyter_dist.rank.guard.own import os, time
 

@@ -17,7 +17,7 @@ from .opening import StepBudget, is_kind_of
 from .storages import Holding, Storage, held_by
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.memory import MemoryHolder
+    from jupyter_dist.protocol.models.memory import MemoryHolder
 
 MAX_STEPS = 60_000  # of all holders together: some 50 ms
 MAX_STEPS_EACH = 8_000  # of one, so that a list of a million objects leaves some for the others

@@ -16,7 +16,7 @@ from .tensors import device_of, dtype_of, is_any_tensor, shape_of
 from .walk import MAX_CHARS, ValuePart, Walk, is_dtensor, text_of
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.differences import VariableOnRank
+    from jupyter_dist.protocol.models.differences import VariableOnRank
 
 MAX_NAMES = 2000
 MAX_STEPS = 40_000  # of all names together: some 50 ms

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol.models import models
 from jupyter_dist.server.folding.fold import ID_RANKS, STREAM_KINDS, Fold, lowest
 from jupyter_dist.server.folding.rows import Row
 

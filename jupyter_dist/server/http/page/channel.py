@@ -11,9 +11,9 @@ from typing import Any
 from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.messages import CommMessage, ServerMessage, SubmitMessage
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.wire.messages import CommMessage, ServerMessage, SubmitMessage
 from jupyter_dist.server.http.base import DiscreetMixin, Hosted, error_of
 from jupyter_dist.server.http.guard import check_right, parse_body, parse_key
 from jupyter_dist.server.http.strictjson import parse_json

@@ -9,9 +9,9 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage
+from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.wire.messages import ErrorMessage, ServerMessage, SubmittedMessage
 from jupyter_dist.server.groups.manager import REMOVED, GroupManager
 from jupyter_dist.server.mirror.mirror import Topic
 from jupyter_dist.system.limits import within

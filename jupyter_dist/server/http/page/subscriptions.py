@@ -6,9 +6,9 @@ import contextlib
 import time
 from typing import Any, ClassVar
 
-from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.messages import (
+from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.wire.messages import (
     MAX_ID,
     ChangesMessage,
     CommsMessage,
@@ -17,7 +17,7 @@ from jupyter_dist.protocol.messages import (
     TopicMessage,
     ViewMessage,
 )
-from jupyter_dist.protocol.specs import MAX_SEQ
+from jupyter_dist.protocol.wire.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.groups.manager import GroupManager

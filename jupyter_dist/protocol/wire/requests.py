@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from .field import Field
-from .ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+
 from .road import MAX_COMM_BYTES, MAX_INPUT_CHARS
 from .specs import MAX_SEQ
 

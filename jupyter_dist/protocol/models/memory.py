@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from .field import Field
+from jupyter_dist.protocol.field import Field
 
 
 class CellMemory(TypedDict):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from .field import Field
-from .machine import Devices, MemorySample
-from .models import (
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.models.machine import Devices, MemorySample
+from jupyter_dist.protocol.models.models import (
     ErrorBody,
     ExecutionModel,
     GroupModel,
@@ -14,6 +14,7 @@ from .models import (
     RankModel,
     ViewChange,
 )
+
 from .requests import MAX_GROUP_RANKS, CommRequest, RunRequest
 from .specs import MAX_SEQ
 

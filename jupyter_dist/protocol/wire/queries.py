@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from .field import Field
+from jupyter_dist.protocol.field import Field
+
 from .requests import Expression
 from .specs import MAX_SEQ
 

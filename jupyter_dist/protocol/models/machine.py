@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from .field import Field
+from jupyter_dist.protocol.field import Field
+
 from .models import RankSet
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from .field import Field
+from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
+
 from .memory import CellMemory
-from .states import ExecutionState, GroupState, NodeState, RankState
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from .errors import bad_request
-from .ranks import RankSet
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.ranks import RankSet
 
 # The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.
 PROTOCOL_VERSION = 1

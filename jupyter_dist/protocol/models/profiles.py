@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from .field import Field
+from jupyter_dist.protocol.field import Field
+
 from .models import RankSet
 
 PROFILE_MIME = "application/vnd.jupyter-dist.profile+json"

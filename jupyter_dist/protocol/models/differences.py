@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from .field import Field
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.states import ExecutionState
+
 from .memory import HeldMemory
 from .models import RankSet
-from .states import ExecutionState
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.

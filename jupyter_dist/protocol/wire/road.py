@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from .errors import bad_request
+from jupyter_dist.protocol.errors import bad_request
 
 if TYPE_CHECKING:
     from typing_extensions import Required

@@ -1,0 +1,1 @@
+"""What the server, agents, ranks and pages are sent: requests, queries, messages and specifications."""
