@@ -40,7 +40,7 @@ export const CommandIDs = {
   restart: 'jupyter-dist:restart',
   /** Replace dead ranks by new processes; args: `{group}`. */
   replace: 'jupyter-dist:replace',
-  /** Show the cells that ranks have missed, to run them there; args: `{group, execution?: one that is checked}`. */
+  /** Show the cells that ranks have missed, to run them there; args: `{group, execution?}`, where the cell of `execution` is checked. */
   catchUp: 'jupyter-dist:catch-up',
   /** The same, from a notification; nothing if replaced ranks have missed no cell; args: `{group}`. */
   offerCatchUp: 'jupyter-dist:offer-catch-up',
@@ -150,7 +150,7 @@ export interface IReadWanted {
 
 /** Starts groups for notebooks in one step. */
 export interface IDistStarter {
-  /** The numbers of ranks to offer, and the one that fits the machine; the usual ones until `machine`. */
+  /** The numbers of ranks to offer, and the number that fits the machine; the usual numbers until `machine`. */
   readonly sizes: readonly number[];
   readonly fitting: number;
   /** Resolves when the machine is known, or cannot be. */
@@ -343,7 +343,7 @@ export const IDistSidebarSections = new Token<IDistSidebarSections>(
   'Sections that other extensions add to the Ranks sidebar.'
 );
 
-/** A badge in the corner of code cells, beside the one that shows where a cell runs. */
+/** A badge in the corner of code cells, beside the badge that shows where a cell runs. */
 export interface ICellBadge extends IContribution {
   /** The text for a cell, or null. Called again when the cell's metadata changes, or `changed` is emitted. */
   describe(cell: ICodeCellModel): { text: string; title?: string } | null;

@@ -16,7 +16,7 @@ declare module '@jupyterlab/debugger' {
 
   export interface IDebugger {
     readonly isStarted: boolean;
-    /** The title is that of the panel. */
+    /** `title`: the panel's title. */
     readonly model: {
       title: string;
       /** Setting the frame has its variables read. */

@@ -132,7 +132,7 @@ export class RankKernel implements IDisposable {
     }
   }
 
-  /** The answers to what was sent are lost: all, or those of one rank. */
+  /** Stop waiting for answers to sent messages: of all ranks, or of one rank. */
   forgetSent(rank?: number): void {
     for (const [id, { ranks }] of [...this._sent]) {
       [...ranks].filter(each => each === (rank ?? each)).forEach(each => this.handled(id, each));

@@ -1,6 +1,6 @@
 /**
- * Equal widgets of ranks, shown as one (decision 26). The one is a widget of its own in the page: it follows that of the
- * first rank, and what is changed in it goes to each rank.
+ * Equal widgets of ranks, shown as one shared widget (decision 26). The shared widget exists in the page only: it follows
+ * the first rank's widget, and a change in it is sent to each rank.
  */
 import type { IDisposable } from '@lumino/disposable';
 import type { ICommNews } from '../../services/protocol';
@@ -15,7 +15,7 @@ const LOOK_MS = 200;
 
 const PREFIX = 'all-ranks-';
 
-/** Whether a widget stands for those of several ranks. */
+/** Whether a widget is shared: it stands for the widgets of several ranks. */
 export function isShared(id: string): boolean {
   return id.startsWith(PREFIX);
 }
@@ -157,7 +157,7 @@ export class SharedWidgets implements IDisposable {
       return;
     }
     if ([...set.roots.keys()].some(rank => this._kernel.waitsFor(rank))) {
-      set.since = null; // they are told one after the other
+      set.since = null; // the ranks get the change one after the other
     } else {
       set.since ??= Date.now();
     }
@@ -190,7 +190,7 @@ export class SharedWidgets implements IDisposable {
     return this._states.treeOf(firstOf(set.roots))?.ids ?? firstOf(set.ids);
   }
 
-  /** Open those that are missing. */
+  /** Open the shared widgets that are missing. */
   private _open(set: ISet): void {
     const missing = this._idsOf(set).filter(id => !this._opened.has(PREFIX + id));
     if (missing.length === 0) {

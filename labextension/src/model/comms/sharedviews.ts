@@ -24,13 +24,13 @@ interface IItem {
 
 interface IShown<T> {
   group: { id: string };
-  /** Those of the cell. */
+  /** The ranks of the cell. */
   ranks: string;
   state: ExecutionState;
   items: readonly T[];
 }
 
-/** Those of one output. */
+/** The shared widgets of one output. */
 export class SharedViews implements IDisposable {
   constructor(
     private readonly _widgets: ISharedFinder,
@@ -46,7 +46,7 @@ export class SharedViews implements IDisposable {
     this._widgets.sharedChanged.disconnect(this._onChanged, this);
   }
 
-  /** The items to show. While the cell runs they are those of each rank, which are different from moment to moment. */
+  /** The items to show. While the cell runs, each rank's widgets are shown, because their states differ from moment to moment. */
   apply<T extends IItem>({ group, ranks, state, items }: IShown<T>): readonly T[] {
     const withWidgets = FINAL_STATES.has(state) ? items.filter(item => widgetOf(item) !== null) : [];
     if (withWidgets.length === 0) {

@@ -213,7 +213,7 @@ export class WidgetSpace implements IDisposable {
     }
   }
 
-  /** Mark widgets as those of a kernel that is gone, or not: JupyterLab shows them with a broken link. */
+  /** Mark widgets as live, or as widgets of a dead kernel, which JupyterLab shows with a broken link. */
   private async _setLive(ids: readonly string[], live: boolean): Promise<void> {
     const manager = await this.manager;
     const models = ids.filter(id => manager.has_model(id)).map(id => manager.get_model(id) as Promise<IWidgetModel>);
@@ -323,7 +323,7 @@ function faceOf(kernel: RankKernel, context: Context | null): object {
   };
 }
 
-/** The notebook's kernel, and other groups, have widgets of their own. */
+/** Keep the widgets of the notebook's kernel and of other groups. */
 function merged(
   before: Record<string, { state: object }> | undefined,
   own: Record<string, { state: object }>

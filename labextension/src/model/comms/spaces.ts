@@ -1,4 +1,4 @@
-/** Finds the widgets of a group for a notebook; loads what they need when the first one is shown. */
+/** Finds the widgets of a group for a notebook; loads the code for widgets when the first one is shown. */
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -23,7 +23,7 @@ export class WidgetSpaces {
     private readonly _service: Pick<IDistService, 'subscribe' | 'sendToWidget'>,
     private readonly _rendermime: IRenderMimeRegistry,
     private readonly _context: Context | null,
-    /** Whether the page has JupyterLab's extension for widgets: what it shares can be imported even if it is disabled. */
+    /** Whether the page has JupyterLab's extension for widgets: its modules can be imported even if it is disabled. */
     private readonly _isInstalled: () => boolean,
     private readonly _createView: (
       options: IRenderMime.IRendererOptions,

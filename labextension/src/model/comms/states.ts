@@ -1,9 +1,9 @@
-/** The states of widgets as their ranks tell them, and whether widgets of several ranks are equal apart from their ids. */
+/** The states of widgets as their ranks send them, and whether widgets of several ranks are equal apart from their ids. */
 import type { ICommNews, ICommState } from '../../services/protocol';
 
 /** How ipywidgets names another widget in a state. */
 const REFERENCE = 'IPY_MODEL_';
-/** These say where a widget is shown, not what it is. */
+/** Fields about where a widget is shown, which do not change its content. */
 const IGNORED = new Set(['_view_count', 'msg_id']);
 /** Larger ones are shown for each rank: comparing them would cost more than it saves. */
 const MAX_CHARS = 1 << 18;

@@ -14,9 +14,9 @@ export interface INamed {
   isMeasured: boolean;
 }
 
-/** What a line says. */
+/** The named numbers of a line of output. */
 export interface INamedNumbers {
-  /** The number of a step, an iteration, an epoch, and what it is called. */
+  /** The name and the number of a step, an iteration or an epoch. */
   step: { name: string; value: number } | null;
   values: INamed[];
 }

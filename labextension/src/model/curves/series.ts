@@ -81,7 +81,7 @@ export class Series {
 export class Curve {
   constructor(readonly name: string) {}
 
-  /** What they count by, as the ranks call it; empty if they do not say. */
+  /** The ranks' name for the step that they count by; empty if their lines have none. */
   stepName = '';
   unit = '';
   readonly ranks = new Map<number, Series>();
@@ -103,7 +103,7 @@ export class Curve {
       this.ranks.set(rank, series);
       this._first.set(rank, value);
     }
-    // "using lr 0.001" says the same each time; nan is equal to nothing, and worth a look.
+    // "using lr 0.001" has the same number each time; nan is equal to nothing, and worth a look.
     if (step !== null || value !== this._first.get(rank)) {
       this._varied.add(rank);
     }

@@ -1,14 +1,14 @@
 /**
- * The files that stand for cells have the same names on all ranks, but the ranks of other machines keep them in folders
- * of their own. JupyterLab knows one folder: replies name that of the first rank that answered, and a rank takes its own
- * file of that name.
+ * The files that stand for cells have the same names on all ranks, but other machines keep them in other folders.
+ * JupyterLab knows one folder: replies name the folder of the first rank that answered, and each rank opens its own file
+ * of that name.
  */
 import type { IDebugReply } from '../../services/protocol';
 
 type Content = IDebugReply['content'];
 
 export class CellFiles {
-  /** The reply with the cells' files where JupyterLab looks for them. Replies to `debugInfo` say where a rank has them. */
+  /** The reply with the cells' files where JupyterLab looks for them. Replies to `debugInfo` contain a rank's folder. */
   read(reply: IDebugReply): IDebugReply {
     const body = reply.content.body as Content | undefined;
     if (typeof body?.tmpFilePrefix === 'string' && body.tmpFilePrefix !== '') {

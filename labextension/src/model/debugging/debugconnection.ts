@@ -28,12 +28,12 @@ const FOR_ALL = new Set([
     'setExceptionBreakpoints'
   ]
 ]);
-/** For the ranks that go on, together or alone. A rank that runs answers that it is not stopped. */
+/** Requests for ranks to continue, together or alone. A running rank answers that it is not stopped. */
 const STEPS = new Set(['continue', 'next', 'stepIn', 'stepOut', 'pause']);
 const WAIT_SECONDS = 8;
 const RETRY_MS = 2000;
 const LOOK_MS = 20;
-/** As long as this another rank waits for answers of the one that is shown. */
+/** How long the page waits for the shown rank's answers before it shows another rank. */
 const ANSWERED_MS = 3000;
 
 interface IReply {
@@ -53,7 +53,7 @@ export interface IDebugConnectionOptions {
   ranks: string;
   /** The path of the notebook. */
   path: string;
-  /** Say why the debugger could not be started. */
+  /** Show why the debugger could not be started. */
   onProblem(message: string): void;
 }
 
@@ -237,7 +237,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  /** The reply of the first rank, or that of the first one that failed to begin. */
+  /** The reply of the first rank, or of the first rank that failed to begin. */
   private async _ask(content: Content, ranks: string): Promise<IReply> {
     const contents = (await this._askRanks(content, ranks)).map(reply => reply.content as IReply);
     const begins = content.command === 'initialize' || content.command === 'attach';
@@ -276,7 +276,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  /** Tell JupyterLab what happens on a rank until the next turn: to another rank, back to this one, or attached again. */
+  /** Report a rank's events to JupyterLab until another rank is shown, or the debugger is attached again. */
   private async _follow(rank: number, since: number, turn: number): Promise<void> {
     const isFollowed = (): boolean => this._isStarted && !this._isDisposed && this._turns === turn;
     while (isFollowed()) {
@@ -304,7 +304,7 @@ export class DebugConnection implements IDisposable {
     this.states.refresh();
   }
 
-  /** A stop that nobody sees is shown, if the rank that is shown runs; not before the others have had time to stop, too. */
+  /** Show a stopped rank if the shown one runs; not before the other ranks have had time to stop, too. */
   private _onStates(): void {
     const [first] = this.states.states.filter(({ stopped }) => stopped);
     const mayLeave = !this._isKept || !this._living().includes(this._shown);
@@ -313,7 +313,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  /** Show a rank as soon as JupyterLab has what it asked of the one before, unless yet another is wanted by then. */
+  /** Show a rank as soon as JupyterLab has all answers of the previous rank, unless yet another rank is wanted by then. */
   private async _show(rank: number): Promise<void> {
     this._wanted = rank;
     await this._answered();
@@ -322,7 +322,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  /** JupyterLab asks for frames, scopes and variables one after the other, and takes each answer for one of whoever is shown then. */
+  /** JupyterLab asks for frames, scopes and variables one after the other, and takes each answer for the rank that is shown then. */
   private async _answered(): Promise<void> {
     const latest = Date.now() + ANSWERED_MS;
     do {
@@ -330,7 +330,7 @@ export class DebugConnection implements IDisposable {
     } while (this._unanswered > 0 && Date.now() < latest);
   }
 
-  /** Have JupyterLab forget what it shows, and ask this rank. */
+  /** Clear JupyterLab's debugger panel, and fill it from this rank. */
   private async _turnTo(rank: number): Promise<void> {
     const turn = ++this._turns;
     this._shown = rank;

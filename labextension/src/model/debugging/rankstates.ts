@@ -4,7 +4,7 @@ import { ChangingModel } from '../changing';
 import type { IDebugReply } from '../../services/protocol';
 
 const BUSY_MS = 1000;
-/** A debugger that nobody asks is detached by its rank. */
+/** A rank detaches a debugger that gets no requests for some time. */
 const IDLE_MS = 8000;
 
 /** One rank's debugger. */

@@ -1,4 +1,4 @@
-/** The checksum by which versions of a cell are told apart: CRC-32, as the server's `code_checksum`. */
+/** The checksum that distinguishes versions of a cell: CRC-32, as the server's `code_checksum`. */
 
 const TABLE = Array.from({ length: 256 }, (_, byte) => {
   let value = byte;

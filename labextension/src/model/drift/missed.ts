@@ -9,7 +9,7 @@ import { ChangingModel } from '../changing';
 
 export type SavedRun = Pick<IRanksBundle, 'group' | 'execution_id' | 'state' | 'started_at'>;
 
-/** What the server said of a group. */
+/** The server's report on a group. */
 interface IReport {
   /** By execution, the ranks to which it is offered; null until the server answers. */
   missed: Map<string, string> | null;

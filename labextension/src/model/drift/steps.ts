@@ -1,4 +1,4 @@
-/** The cells of a dialog that sends ranks what they have missed, and the run of those that were chosen. */
+/** The cells of the dialog for missed cells, and how the chosen ones are run on the ranks that missed them. */
 import type { IDrift, IDriftCell, IExecution, IMissedCell } from '../../services/protocol';
 import type { IError } from '@jupyterlab/nbformat';
 import type { IDistExecutions } from '../../tokens';
@@ -15,7 +15,7 @@ export interface IStep {
 export interface IOutcome {
   /** How many succeeded. */
   readonly done: number;
-  /** Those that the user left out, and those that use what they set or change. */
+  /** The steps that the user left out, and the steps that use names which those set or change. */
   readonly skipped: readonly IStep[];
   /** The step that failed, and why; null if none did. */
   readonly failed: { step: IStep; why: string } | null;
@@ -74,7 +74,7 @@ export async function runSteps(steps: readonly IStep[], options: IRunOptions): P
   return { done, skipped, failed: null };
 }
 
-/** Submit a step, on other ranks or not at all if the user says so. */
+/** Submit a step, on other ranks or not at all if the user chooses so. */
 async function submit(step: IStep, { executions, group, ask }: IRunOptions): Promise<IExecution | 'skip' | 'stop'> {
   const { code, ranks } = step;
   try {

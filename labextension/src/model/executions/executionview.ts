@@ -70,7 +70,7 @@ function withoutIds(items: readonly IViewItem[], removed: readonly number[]): IV
   return items.filter(item => !ids.has(item.id));
 }
 
-/** Put an item in its place; false if what it depends on is missing. `ids` are those of the items. */
+/** Put an item in its place; false if the item that it continues is missing. `ids`: the ids of `items`. */
 function place(items: IViewItem[], ids: Set<number>, change: IViewChange): boolean {
   const index = ids.has(change.id) ? lastIndexOf(items, change.id) : -1;
   const known = index < 0 ? null : items[index];

@@ -1,4 +1,4 @@
-/** Which cells on ranks are worth a notification: long ones that have ended, and those that cannot end. */
+/** Which cells on ranks are worth a notification: long cells that have ended, and cells that cannot end. */
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { FINAL_STATES, IExecution } from '../../services/protocol';

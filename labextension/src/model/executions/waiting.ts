@@ -63,7 +63,7 @@ export class WaitingModel {
     private readonly _service: Pick<IDistService, 'executions'>
   ) {}
 
-  /** What it waits for, as far as is known; more may be known a second later. */
+  /** The cause for which an execution waits, as far as is known; more may be known a second later. */
   of(execution: Pick<IExecution, 'id' | 'ranks' | 'group' | 'notebook'>): Awaited | null {
     const group = this._groups.find(execution.group);
     if (!group) {

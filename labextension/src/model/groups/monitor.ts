@@ -8,7 +8,7 @@ import type { IExecution, IGroup, IMemorySample, TopicMessage } from '../../serv
 import type { IService } from '../../services/service';
 import { MemoryModel } from './memorymodel';
 
-/** How often the memory of a group that runs nothing is drawn: a frame a second costs a page that nobody touches 1 % of a core. */
+/** How often the memory of a group that runs nothing is drawn: a frame a second costs an idle page 1 % of a core. */
 const IDLE_SECONDS = 5;
 
 export class GroupMonitor {
@@ -157,7 +157,7 @@ export class GroupMonitors {
     return monitor;
   }
 
-  /** Update all monitors; dispose those of groups that are gone. */
+  /** Update all monitors; dispose the monitors of groups that are gone. */
   update(groups: readonly IGroup[]): void {
     const living = new Set(groups.map(group => group.id));
     for (const [id, monitor] of this._monitors) {

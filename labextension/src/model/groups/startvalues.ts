@@ -193,7 +193,7 @@ export function defaultForm(world: IStartWorld, environment: string | null, rank
   };
 }
 
-/** The form with what a notebook wants; what it leaves out stays. */
+/** The form with the fields that a notebook sets; other fields stay. */
 export function filledForm(form: IStartForm, wanted: FilledForm | null): IStartForm {
   if (!wanted) {
     return form;

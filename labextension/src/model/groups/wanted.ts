@@ -51,13 +51,13 @@ export function readWanted(value: unknown): IReadWanted {
   };
 }
 
-/** What it takes to start a group like this one again, here or on a machine with other devices. */
+/** The fields for starting a group like this one again, here or on a machine with other devices. */
 export function wantedOf(group: IGroup, request: IStartRequest | null, devices: readonly IDevice[]): IWantedGroup {
   const { name } = group.environment;
   return { ...placeOf(group, devices), ...(name ? { environment: name } : {}), ...chosenIn(request) };
 }
 
-/** Without an accelerator the ranks are on the devices of the machine, and on the CPU of one that has too few. */
+/** Without an accelerator the ranks are on the machine's devices, or on its CPU if it has too few. */
 function placeOf(group: IGroup, present: readonly IDevice[]): IWantedGroup {
   const { accelerator, devices, world_size: size, launcher = LOCAL, nodes = [] } = group;
   if (launcher !== LOCAL && nodes.length > 0) {
@@ -92,7 +92,7 @@ export function sizeOf({ num_ranks, devices, num_nodes, ranks_per_node }: IWante
   return Array.isArray(devices) ? devices.length : (num_ranks ?? null);
 }
 
-/** A free name for the group of a notebook: that of its file. */
+/** A free name for the group of a notebook, made of its file's name. */
 export function nameFor(path: string, groups: readonly IGroup[]): string {
   const stem = path
     .split('/')

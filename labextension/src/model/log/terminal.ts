@@ -24,7 +24,7 @@ export function writeText(open: string, text: string): ITerminalText {
   return { lines: parts.map(settle), open: compact(last) };
 }
 
-/** Shorten an open line to what it shows and the text written over it so far, to keep the column. */
+/** Shorten an open line to its visible text and the text written over it so far, to keep the column. */
 function compact(line: string): string {
   const cut = line.lastIndexOf('\r');
   return cut < 0 ? line : settle(line.slice(0, cut)) + line.slice(cut);

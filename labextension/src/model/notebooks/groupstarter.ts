@@ -97,7 +97,7 @@ export class GroupStarter extends ChangingModel implements IDistStarter {
   private readonly _service: Service;
 }
 
-/** The size of the group in the outputs of a notebook that was saved before notebooks said what they want. */
+/** The size of the group in the outputs of a notebook that was saved before notebooks had fields for the group they want. */
 function savedSize(notebook: INotebookModel, name: string): number | null {
   for (const cell of codeCells(notebook)) {
     const group = savedBundle(cell)?.group;

@@ -26,7 +26,7 @@ import { Views } from './views';
 
 /** How often to retry a group that could not report the state of a cell. */
 const ASK_AGAIN_MS = 10000;
-/** For two minutes: TCP delivers what it still had when a connection is back. */
+/** For two minutes: when a connection is back, TCP delivers the data it still had. */
 const LOOKS = 12;
 
 /** The states in which the server knows all executions of a group; otherwise it waits for the group's agent. */
@@ -49,7 +49,7 @@ export interface INotebooksOptions {
 interface IAttachOptions {
   notebook: INotebookModel;
   cells: readonly ICodeCellModel[];
-  /** Resolves when it is known which pages have the notebook; by default, when its authors say so. */
+  /** Resolves when it is known which pages have the notebook; by default, when its authors have settled. */
   settled?: Promise<void>;
   /** What was submitted later is shown, in the server's time; by default, what is newer than the file. */
   since?: number;

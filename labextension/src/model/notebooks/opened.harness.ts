@@ -1,4 +1,4 @@
-/** For specs: a notebook on ranks in two views, with a server and a kernel that answer what the spec says. */
+/** For specs: a notebook on ranks in two views, with a server and a kernel whose answers the spec sets. */
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookCellExecutor, NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
@@ -13,7 +13,7 @@ import { codeCells } from '../cells/output/cellruns';
 import { ExecutionsModel } from '../executions/executions';
 import { NotebooksModel } from './notebooks';
 
-/** The server: what it was asked to run, and what it says of it. */
+/** The server: records requests to run cells, and sends the messages that the spec makes. */
 class Server {
   readonly requests: IRunRequest[] = [];
 
@@ -80,11 +80,11 @@ class Server {
   private readonly _handlers = new Set<[string, ITopicHandler]>();
 }
 
-/** A kernel, and JupyterLab's executor: what it answers, the test says. */
+/** A kernel and JupyterLab's executor; the spec sets the kernel's answers. */
 class Kernel {
   readonly ran: string[] = [];
   readonly results = new Map<string, PromiseDelegate<boolean>>();
-  /** What it answers to nothing, which it gets when a cell was left to it. */
+  /** The answer to the empty request that the kernel gets after a cell was left to it. */
   nothing = new PromiseDelegate<string>();
   asked = 0;
   readonly statusChanged = new Signal<unknown, string>({});

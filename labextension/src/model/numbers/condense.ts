@@ -18,7 +18,7 @@ export interface IProgress {
   fastest: { rank: number; text: string };
 }
 
-/** One line for those of several ranks. */
+/** One line that stands for the lines of several ranks. */
 export interface ICondensed {
   name: string;
   parts: Part[];
@@ -125,7 +125,7 @@ interface IMade {
   condensed: ICondensed | null;
 }
 
-/** Takes segments and puts those of an item that are side by side together again. */
+/** Collects segments, and joins an item's segments that are side by side. */
 class Out {
   add(item: IItem): void {
     this._flush();

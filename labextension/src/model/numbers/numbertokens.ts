@@ -33,7 +33,7 @@ const NUMBER = String.raw`(?<number>(?:(?<![\w.)\]])[-+])?${DIGITS}|(?<!\w)(?:na
 const UNIT = String.raw`(?<unit>\s?(?:ns|[µμu]s|ms|s|min|h)(?![\w/]))?`;
 const PATTERN = new RegExp(`${COLOR}|${BAR}|${CLOCK}|${NUMBER}${UNIT}`, 'g');
 
-/** The libraries of devices by how their names are formed, whoever makes them. */
+/** Libraries of devices are matched by how their names are formed, for any vendor. */
 const VERSION = /\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*$/i;
 const TWO_PARTS = /^[0-9]+\.[0-9]+$/;
 const MAX_BEFORE = 20;

@@ -22,13 +22,13 @@ export interface ISpread {
   values: IValue[];
 }
 
-/** What one rank wrote. */
+/** A number as one rank wrote it. */
 export interface IWritten {
   rank: number;
   token: IToken;
 }
 
-/** Fewer ranks cannot say which of them is the odd one. */
+/** With fewer ranks, it cannot be decided which rank is the odd one. */
 const MIN_FOR_ODD = 4;
 /** In standard deviations, which are estimated from the median deviation. */
 const ODD_DEVIATIONS = 6;

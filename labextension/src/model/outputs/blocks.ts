@@ -1,7 +1,7 @@
 /**
  * Puts the lines of each set of ranks together, for readers that show plain
- * text. The Python counterpart, which says how and why, is
- * jupyter_dist/client/bundles/blocks.py; both run tests/vectors/bundles.json.
+ * text. The Python counterpart, which explains how and why,
+ * is jupyter_dist/client/bundles/blocks.py; both run tests/vectors/bundles.json.
  */
 import { expandRanks, formatRanks } from '../format/ranks';
 
@@ -94,7 +94,7 @@ export class Blocks {
     return true;
   }
 
-  /** Part the last unit of a block: some of its ranks go on differently. */
+  /** Split the last unit of a block, because its ranks continue differently. */
   private _split(block: IOpenBlock, ranks: readonly number[]): void {
     const name = formatRanks(block.ranks);
     if (block.unit > 0) {

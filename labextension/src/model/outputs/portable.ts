@@ -1,6 +1,6 @@
 /**
  * The saved form of a cell's output, which every reader of notebooks can show: text with the labels of its ranks, and
- * figures, tables and errors as outputs of their own (docs/decisions/0019). The bundle, in the first output, names the
+ * figures, tables and errors as separate outputs (docs/decisions/0019). The bundle, in the first output, names the
  * other outputs instead of repeating them, so that each is saved once.
  *
  * The Python counterpart, for cells of kernels, is jupyter_dist/client/bundles/portable.py; both run tests/vectors/portable.json.
@@ -228,7 +228,7 @@ function marked(output: IOutput, execution: string): IOutput {
   return { ...output, data: { ...(output.data as object), [PART_MIME]: { of: execution } } } as IOutput;
 }
 
-/** What a kernel, which can send only displays, says of an output that was none; and its number. */
+/** A kernel can send displays only: the mark on a display that stands for another output, and the output's number. */
 interface IMark {
   readonly of?: unknown;
   readonly part?: unknown;

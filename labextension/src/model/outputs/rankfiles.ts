@@ -23,7 +23,7 @@ const KINDS: readonly (readonly [string, string])[] = [
   ['text/html', 'html']
 ];
 
-/** What a rank printed and showed, as text; it says where lines are left out. */
+/** A rank's output as text, with a note where lines are left out. */
 export function textOf(items: readonly ISavedItem[]): string {
   let text = '';
   for (const item of items) {

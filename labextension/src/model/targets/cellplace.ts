@@ -1,4 +1,4 @@
-/** The rank that answers for a cell while its user types: the first living one of those that it runs on. */
+/** The rank that answers for a cell while its user types: the first living one of the cell's ranks. */
 import type { ICellModel } from '@jupyterlab/cells';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IDistGroups } from '../../tokens';

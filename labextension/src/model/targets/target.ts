@@ -25,7 +25,7 @@ export interface IRankTarget {
 /** Ranks, or null for the kernel. */
 export type Target = IRankTarget | null;
 
-/** The own target of a cell; undefined: that of the notebook. */
+/** The target of a cell; undefined: the notebook's. */
 export type CellTarget = { target: 'kernel' } | { group?: string; ranks: string } | undefined;
 
 /** What notebook and cell models have in common here. */

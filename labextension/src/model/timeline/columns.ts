@@ -1,7 +1,7 @@
 /** The samples of a group as columns: the times, and for each rank and metric a number for each of them. */
 import type { IMemorySample, IPastSamples, IRankMemory, IRankSamples } from '../../services/protocol';
 
-/** A time without samples that is longer is a gap: those of idle ranks are 4 s apart. */
+/** A longer time without samples is a gap: idle ranks send a sample every 4 s. */
 const GAP_SECONDS = 15;
 /** An hour of a sample a second, and some more; then the oldest go. */
 const MAX_TIMES = 4000;

@@ -27,7 +27,7 @@ export function rangeOf({ seconds, to }: IChoice, full: IRange): IRange {
   return { from, to: Math.min(full.to, from + seconds) };
 }
 
-/** What chooses a range; one that ends now continues with the time, one that is nearly all is all. */
+/** The choice that shows a range: a range that ends now moves on with time, and nearly all becomes all. */
 export function choose(range: IRange, full: IRange): IChoice {
   const seconds = Math.max(MIN_SECONDS, range.to - range.from);
   if (seconds >= (full.to - full.from) * 0.999) {

@@ -16,7 +16,7 @@ export interface IRow {
   /** In bytes; null where it is not known. */
   readonly memory: number | null;
   readonly cpu: number | null;
-  /** What it runs. */
+  /** The cell that the rank runs. */
   readonly cell: IExecution | null;
   /** Where it was at the last look. */
   readonly line: string;

@@ -1,7 +1,7 @@
 /** Which variables a panel lists, in what order, and what of them differs between ranks. Pure. */
 import type { IVariable, IVariableRow } from '../../services/protocol';
 
-/** What a rank says of a variable, in the order of the columns. */
+/** The fields of a variable on a rank, in the order of the columns. */
 export const COLUMNS = ['type', 'shape', 'dtype', 'device', 'bytes', 'value'] as const;
 export type Column = (typeof COLUMNS)[number];
 

@@ -6,7 +6,7 @@ import { formatRanks } from '../format/ranks';
 
 export interface IHeldAlike {
   readonly ranks: RankSet;
-  /** On each of these ranks; the most of them, which is written as that of the others. */
+  /** On each of these ranks; where ranks differ slightly, the largest. */
   readonly bytes: number;
   /** The largest of them: processes are never quite the same. */
   readonly residentBytes: number;
@@ -18,7 +18,7 @@ export interface IHeldAlike {
   readonly isWhole: boolean;
 }
 
-/** One entry for ranks that hold as much, and have the same beside their variables; those that hold most first. */
+/** One entry for ranks that hold as much, and have the same beside their variables; largest first. */
 export function heldAlike(memory: readonly IHeldMemory[]): IHeldAlike[] {
   const alike = groupedBy(memory, one => JSON.stringify([formatBytes(one.bytes), one.is_whole, othersOf(one)]));
   return [...alike.values()]

@@ -11,7 +11,7 @@ import type { Notices } from './longcellnotices';
 const ID = 'jupyter-dist:long-cells';
 const DEFAULT_SECONDS = 60;
 
-/** Says when a long cell on ranks has ended, failed or cannot end. */
+/** Notifies the user when a long cell on ranks has ended, has failed, or cannot end. */
 export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Notifies when a long cell on ranks has ended, failed or cannot end.',
@@ -54,7 +54,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       notices ??= load();
       notices.then(
         found => found.say(cell),
-        () => (notices = null) // the console says why; the next one may be shown
+        () => (notices = null) // the console shows why; the next notification may succeed
       );
     });
   }

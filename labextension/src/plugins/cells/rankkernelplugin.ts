@@ -1,9 +1,9 @@
 /**
  * A notebook whose kernel is *Ranks* (decision 18): its cells go to the kernel
  * as any notebook's do, and the kernel runs them on its group. This plugin
- * tells the kernel that the page shows the output of ranks, so that it sends
- * one output with all ranks and no text for clients that do not know them,
- * and which notebook it is, so that a reloaded page finds its running cells.
+ * sends the kernel two facts: that the page shows the output of ranks, so that
+ * the kernel sends one output with all ranks and no text for other clients;
+ * and the notebook's path, so that a reloaded page finds its running cells.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
@@ -44,7 +44,7 @@ export const rankKernelPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** What the kernel says of a cell that it runs. */
+/** The kernel's message about a cell that it runs. */
 interface IRunning {
   group: string;
   execution: string;

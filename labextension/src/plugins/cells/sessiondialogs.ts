@@ -149,7 +149,7 @@ class RankRestart {
   private readonly _trans: TranslationBundle;
 }
 
-/** The groups that the notebook's cells run on: its own, and those of single cells. */
+/** The groups that the notebook's cells run on: the notebook's group, and the groups that single cells choose. */
 function groupNames(panel: NotebookPanel): string[] {
   const { model } = panel.content;
   if (!model) {

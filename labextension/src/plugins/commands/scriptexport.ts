@@ -26,7 +26,7 @@ export class ScriptExport {
     this._trans = trans;
   }
 
-  /** Export the current notebook; without one, the only one that ran cells on the group. */
+  /** Export the current notebook; without one, the only notebook that ran cells on the group. */
   async run(group: IGroup): Promise<void> {
     try {
       const panel = this._tracker?.currentWidget ?? null;

@@ -129,7 +129,7 @@ async function createConsole(parts: Parts, opened: IOpened): Promise<GroupConsol
   return new module.GroupConsole({ ...parts, ...opened });
 }
 
-/** Opens consoles, new ones and those of the stored layout. */
+/** Opens new consoles, and the consoles of the stored layout. */
 class Consoles {
   constructor(
     private readonly _app: JupyterFrontEnd,

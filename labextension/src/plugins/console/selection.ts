@@ -58,7 +58,7 @@ export class SelectionRunner {
     }
   }
 
-  /** The notebook's group, that of a console, or the one that the user chooses. */
+  /** The group of the notebook, of a console, or of the user's choice. */
   private async _group(): Promise<IGroup | null> {
     const known = this._groupOfNotebook() ?? this._current(null)?.target.group;
     return known ?? this._choice.resolve(undefined, this._trans.__('Run on Ranks'));
@@ -134,7 +134,7 @@ function takeCode(editor: CodeEditor.IEditor): string {
   const source = editor.model.sharedModel.getSource();
   const [from, to] = [editor.getOffsetAt(start), editor.getOffsetAt(end)].sort((a, b) => a - b);
   if (from !== to) {
-    // One that begins in the indentation of a line has all of it.
+    // A selection that begins in the indentation of a line includes the whole indentation.
     const line = source.lastIndexOf('\n', from - 1) + 1;
     return dedented(source.slice(source.slice(line, from).trim() ? from : line, to));
   }

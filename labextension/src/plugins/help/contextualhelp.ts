@@ -1,6 +1,6 @@
 /**
  * Contextual Help, JupyterLab's panel, of notebooks on ranks without a kernel and of consoles on ranks. The panel shows
- * what a source tells it: JupyterLab's own asks kernels, these ask the first rank that the cell runs on.
+ * the answers of a source: JupyterLab's source asks kernels, this one asks the first rank that the cell runs on.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { IInspector } from '@jupyterlab/inspector';

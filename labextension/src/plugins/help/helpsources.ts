@@ -75,7 +75,7 @@ class RankConnector {
     private readonly _kernel: () => Kernel | null
   ) {}
 
-  /** Whether the last answer was that of a rank that ran a cell. */
+  /** Whether the rank ran a cell when it answered last. */
   wasBusy = false;
 
   async fetch({ text, offset }: IInspectionRequest): Promise<object> {

@@ -1,7 +1,8 @@
 /**
  * Shift+Tab and Contextual Help of cells that run on ranks. JupyterLab asks
  * the notebook's kernel connection, so this plugin answers in its place for
- * such cells. Without a kernel, Contextual Help has a plugin of its own.
+ * such cells. For notebooks without a kernel, another plugin serves
+ * Contextual Help.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';

@@ -1,4 +1,4 @@
-/** Sends ranks what they have missed: the offer, the dialog and the notifications. Loaded when it is first used. */
+/** Runs missed cells on the ranks that missed them: offer, dialog and notifications. Loaded when it is first used. */
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { IAnswer, isOffered, IOutcome, IStep, runSteps, stepsOf } from '../../model/drift/steps';
@@ -10,7 +10,7 @@ import { cellName } from '../../widgets/drift/driftwords';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 
 const SHORT_MS = 8000;
-/** What takes less is not worth a notification while it runs; JupyterLab loses changes of one that has just begun. */
+/** A shorter run is not worth a notification; JupyterLab loses changes of a notification that was just opened. */
 const QUICK_MS = 1000;
 
 export class CatchUp {
@@ -21,7 +21,7 @@ export class CatchUp {
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Say that replaced ranks have missed cells, if they have. */
+  /** Notify the user of cells that replaced ranks have missed, if there are any. */
   async offer(group: IGroup): Promise<void> {
     const { _trans: trans } = this;
     const offered = (await this._service.drift(group.id)).cells.filter(cell => cell.offered);
@@ -101,7 +101,7 @@ export class CatchUp {
     });
   }
 
-  /** A cell that needs all ranks would wait on those that missed it: forever, if the others do not run it again. */
+  /** On the ranks that missed it, a cell that needs all ranks would wait forever, unless the others run it again. */
   private async _ask(step: IStep, message: string): Promise<IAnswer> {
     const { _trans: trans } = this;
     const { button } = await showDialog({

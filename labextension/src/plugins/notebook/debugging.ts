@@ -1,6 +1,6 @@
 /**
- * JupyterLab's debugger panel on ranks: the bug button of a notebook that runs on ranks attaches to those that are chosen
- * in its picker, and a row in the panel says which of them it shows.
+ * JupyterLab's debugger panel on ranks: the bug button of a notebook that runs on ranks attaches to the ranks chosen
+ * in its picker, and a row in the panel shows which rank is displayed.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
@@ -144,7 +144,7 @@ class Connections {
   private readonly _all = new Map<NotebookPanel, DebugConnection>();
 }
 
-/** JupyterLab forgets the variables after each line of its console, and reads those of a frame when it is chosen. */
+/** JupyterLab drops the variables after each line of its console, and reads a frame's variables when the frame is chosen. */
 function showVariables(this: IDebugger, connection: DebugConnection): void {
   const { callstack } = this.model;
   const { frame } = callstack;

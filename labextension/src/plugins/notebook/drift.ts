@@ -10,7 +10,7 @@ import type { CatchUp } from './catchup';
 
 const ARGS = { type: 'object', properties: { group: { type: 'string' }, execution: { type: 'string' } } } as const;
 
-/** Sends ranks what they have missed; what that takes is loaded when it is first used. */
+/** Offers to run missed cells on the ranks that missed them; the code for it is loaded when it is first used. */
 export const driftPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:drift',
   description: 'Shows which cells ranks have missed, and runs them there.',

@@ -34,7 +34,7 @@ export const profilesPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 function isProfile({ items, state }: IRanksOutput): boolean {
-  // It is an output of its own, after all others.
+  // The profile is a separate output, after all others.
   return FINAL_STATES.has(state) && items.slice(-MOST_LAST).some(({ output }) => PROFILE_MIME in dataOf(output));
 }
 

@@ -90,7 +90,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   }
 };
 
-/** Each notebook has a registry of its own, because nested outputs need its resolver and its widget manager; its views share it. */
+/** Give each notebook its own registry, shared by its views: nested outputs need the notebook's resolver and widget manager. */
 function followRegistries(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
@@ -131,7 +131,7 @@ function actsOf(
   };
 }
 
-/** What a cell's header needs to say what ranks have missed. */
+/** The options of the note, in a cell's header, on ranks that have missed the cell. */
 function driftOf(
   { commands }: JupyterFrontEnd,
   service: IDistService,
@@ -155,7 +155,7 @@ function cellOf(tracker: INotebookTracker | null, node: HTMLElement): ICodeCellM
 
 const said = new Map<string, Widget>();
 
-/** The widgets of one notebook. The page says once why they are shown as text. */
+/** The widgets of one notebook. If they are shown as text, the page explains it once. */
 function spacesOf(
   service: IDistService,
   registry: IRenderMimeRegistry,
@@ -180,7 +180,7 @@ function spacesOf(
   );
 }
 
-/** What belongs to the output of ranks, and is in outputs of its own. */
+/** Add renderers for the parts of ranks' output that are separate outputs. */
 function addParts(registry: IRenderMimeRegistry): void {
   const createRenderer = (): PartRenderer => new PartRenderer(registry);
   registry.addFactory({ safe: true, mimeTypes: [PART_MIME], defaultRank: 10, createRenderer }, 10);

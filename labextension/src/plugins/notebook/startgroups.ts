@@ -30,7 +30,7 @@ export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
     new GroupStarter(service, groups)
 };
 
-/** Offers a group in the cells that miss theirs, and new ranks in those that miss dead ones; says what starts. */
+/** Offers to start a group in cells whose group is missing, and to replace dead ranks; shows what starts. */
 export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:cell-offers',
   description: 'Offers to start the group of a cell that could not run because it is not there.',
@@ -106,7 +106,7 @@ export const newNotebookPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** Tiles beside those of kernels have images; this color is seen in light and dark. */
+/** Tiles in the kernels' sections have images; this color is visible in light and dark themes. */
 const TILE_ICON = `data:image/svg+xml,${encodeURIComponent(ranksIcon.svgstr.replace('#616161', '#f37726'))}`;
 
 const NEW_ARGS = {
@@ -176,7 +176,7 @@ export async function startWanted(
   return started(app, panel, name, read, () => starter.start(name, read.wanted, localPath(app, panel)));
 }
 
-/** Start a group; if that fails, say why and open the form with the same fields. */
+/** Start a group; if that fails, show why and open the form with the same fields. */
 export async function started(
   app: JupyterFrontEnd,
   panel: NotebookPanel,

@@ -53,8 +53,8 @@ class RunningGroups implements IRunningSessions.IManager {
   }
 
   /**
-   * Always the same array: JupyterLab first renders the one that it got when it created the section, and does not
-   * notice earlier changes.
+   * Always the same array: JupyterLab first renders the array that it got when it created the section, and does
+   * not notice earlier changes.
    */
   running(): IRunningSessions.IRunningItem[] {
     return this._items;

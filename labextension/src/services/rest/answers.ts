@@ -1,4 +1,4 @@
-/** Reads the answers to requests, which may be those of a proxy in between. */
+/** Reads the answers to requests, which may come from a proxy in between. */
 import { DistError, isPassing } from '../errors';
 import type { IErrorBody } from '../protocol';
 import { translation } from '../translation';
@@ -50,7 +50,7 @@ export function unanswered(reason: unknown): unknown {
     return reason;
   }
   const { code, message, status } = reason;
-  // The server's hint says that nothing changes.
+  // The server's hint promises that nothing changes, which may be wrong here.
   const hint = isPassing(reason)
     ? translation().__('It may be done when the agent responds: look before you repeat it.')
     : reason.hint;

@@ -1,4 +1,4 @@
-/** A panel of a group in the main area, whose model asks nothing while nobody sees it. */
+/** A panel of a group in the main area; while it is hidden, its model sends no requests. */
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
@@ -11,7 +11,7 @@ export interface IPanelModel extends IDisposable {
 }
 
 export abstract class GroupPanel<T extends IPanelModel> extends ReactWidget {
-  /** `kind` is a part of the panel's id, which has that of the group, too. */
+  /** The panel's id consists of `kind` and the group's id. */
   constructor(
     protected readonly model: T,
     kind: string,

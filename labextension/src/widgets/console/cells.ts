@@ -1,6 +1,6 @@
 /**
  * The cells of a console, as a notebook without a file: they run, and find their executions again after a reload, as
- * those of any notebook do.
+ * a notebook's cells do.
  */
 import { CodeCellModel, ICodeCellModel, RawCellModel } from '@jupyterlab/cells';
 import type { IRawCellModel } from '@jupyterlab/cells';
@@ -18,7 +18,7 @@ export class ConsoleCells implements CodeConsole.IModelFactory {
   readonly notebook: INotebookModel = new NotebookModel();
   readonly codeCellContentFactory = CodeCellModel.defaultContentFactory;
 
-  /** The id of the next cell, one that ran before the page was reloaded; null: a new one. */
+  /** The id of the next cell, which ran before the page was reloaded; null: a new id. */
   next: string | null = null;
 
   createCodeCell(): ICodeCellModel {
@@ -31,7 +31,7 @@ export class ConsoleCells implements CodeConsole.IModelFactory {
     return new RawCellModel(options);
   }
 
-  /** The console has cleared a cell. If it still runs, the page says so. */
+  /** The console has cleared a cell. If the cell still runs, the page shows a notification. */
   remove(id: string): void {
     const index = this.notebook.sharedModel.cells.findIndex(cell => cell.getId() === id);
     if (index >= 0) {

@@ -1,4 +1,4 @@
-/** A code console on ranks: JupyterLab's own, whose cells go to a group as those of a notebook do, without a kernel. */
+/** A code console on ranks: JupyterLab's console, whose cells run on a group as a notebook's cells do, without a kernel. */
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import type { ICellModel } from '@jupyterlab/cells';
 import type { IEditorServices } from '@jupyterlab/codeeditor';
@@ -123,7 +123,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     return placeIn(this._options.groups, getNotebookTarget(this._cells.notebook));
   }
 
-  /** Run code in it; on other ranks than those of the next cell if they are given. */
+  /** Run code in the console, on the given ranks or else on the ranks of the next cell. */
   run(code: string, ranks?: string): Promise<void> {
     return this.content.inject(code, ranks ? { [METADATA_KEY]: { ranks } } : {});
   }
@@ -177,7 +177,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     }
   }
 
-  /** Show the cells that ran here before the page was reloaded; those that run go on. */
+  /** Show the cells that ran here before the page was reloaded, and follow the cells that still run. */
   private async _restore(): Promise<void> {
     const { groups, notebooks, path, isRestored, target } = this._options;
     await groups.ready;

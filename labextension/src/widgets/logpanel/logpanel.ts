@@ -97,7 +97,7 @@ export class LogPanel extends Widget {
     this._finder.update(formatRanks(this._known.map(({ rank }) => rank)), countStates(this._known));
   }
 
-  /** Of many ranks: those that were opened last, and those that need a look. */
+  /** The tabs of a group of many ranks: the ranks that were opened last, and the ranks that need a look. */
   private _chosen(): number[] {
     const bad = this._known.filter(({ state }) => state === 'dead' || state === 'unresponsive').map(({ rank }) => rank);
     const some = bad.length < this._known.length ? bad.slice(0, MAX_BAD) : [];
@@ -163,7 +163,7 @@ export class LogPanel extends Widget {
   private readonly _finder: RankFinder;
   private _known: readonly IRank[];
   private readonly _options: ILogPanelOptions;
-  /** Those that have a tab, in order. */
+  /** The ranks with a tab, in order. */
   private _ranks: number[] = [];
   private _wanted = -1;
   private readonly _tabs: RankTabs;

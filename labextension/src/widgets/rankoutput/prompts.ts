@@ -137,7 +137,7 @@ class PromptField {
     this._chosen.hidden = ranks.length < 2;
   }
 
-  /** Fill in an earlier answer: commands of a debugger are said again and again. */
+  /** Fill in an earlier answer: commands of a debugger are entered again and again. */
   private _recall(step: -1 | 1): void {
     this._recalled = Math.min(Math.max(this._recalled + step, 0), sentBefore.length);
     this._input.value = sentBefore[this._recalled] ?? '';

@@ -1,4 +1,4 @@
-/** Badges of cells: that a cell goes somewhere else than its notebook, and what other extensions say of it. */
+/** Badges of cells: the cell's target where it differs from the notebook's, and badges of other extensions. */
 import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';

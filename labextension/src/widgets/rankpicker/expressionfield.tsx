@@ -131,7 +131,7 @@ interface IAdviceProps {
   hint: string;
 }
 
-/** What is wrong with the expression, or what one may be. */
+/** The error in the expression, or a hint on how to write one. */
 function Advice({ id, anchor, error, hint }: IAdviceProps): React.ReactElement {
   return (
     <Floating anchor={anchor}>

@@ -28,11 +28,11 @@ export abstract class TargetModel extends ChangingModel {
 
   /** The notebook, or the cells of a console; null while it is loaded. */
   protected abstract readonly notebook: INotebookModel | null;
-  /** The active cell, which may have a target of its own. */
+  /** The active cell, which may have its own target. */
   protected abstract readonly activeCell: ICellModel | null;
   /** The cells that a choice for cells is for. */
   protected abstract selectedCells(): ICellModel[];
-  /** Whether single cells can have a target of their own. */
+  /** Whether single cells can have their own target. */
   abstract readonly hasCellTargets: boolean;
 
   get groups(): readonly IGroup[] {

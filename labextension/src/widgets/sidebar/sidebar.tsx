@@ -1,4 +1,4 @@
-/** The Ranks sidebar: devices, groups, and the form for a new group. What it shows is in content.tsx. */
+/** The Ranks sidebar: devices, groups, and the form for a new group. Its content is in content.tsx. */
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
@@ -61,7 +61,7 @@ export class RanksSidebar extends ReactWidget {
     wanted: FilledForm | null = null,
     from: Element | null = document.activeElement
   ): Promise<IGroup | null> {
-    // One whose group is being started has an answer of its own.
+    // A form whose group is being started gets the answer to that request.
     if (this._form && !this._form.isPending) {
       this._form.answer(null);
     }
@@ -77,7 +77,7 @@ export class RanksSidebar extends ReactWidget {
     if (form !== this._form) {
       return;
     }
-    // Whoever opened it may take the focus back (focus.ts), and asks before the form is gone.
+    // The form's opener may take the focus back (focus.ts), and checks before the form is gone.
     const { activeElement } = document;
     if (this.node.contains(activeElement)) {
       (activeElement as HTMLElement).blur();
@@ -86,7 +86,7 @@ export class RanksSidebar extends ReactWidget {
     this._changed.emit();
   }
 
-  /** Start a group as a form says, and close the form. */
+  /** Start a group with a form's fields, and close the form. */
   async start(form: OpenForm, request: IStartRequest): Promise<void> {
     form.begin();
     try {

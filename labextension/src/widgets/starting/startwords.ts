@@ -21,7 +21,7 @@ function groupWords(trans: TranslationBundle, wanted: IWantedGroup): string {
   ].join(', ');
 }
 
-/** What the label does not say, each in a line: what the notebook asks for beside a number of ranks and an environment. */
+/** The fields that the label leaves out, each in a line: all beside the number of ranks and the environment. */
 export function startDetails(trans: TranslationBundle, { wanted, refused }: IReadWanted): string[] {
   const { accelerator, backend, devices, env, launcher, launcher_options } = wanted;
   const variables = Object.entries(env ?? {}).map(([name, value]) => `${name}=${value}`);

@@ -1,6 +1,6 @@
 /** The color of a rank, the same wherever it is shown: style/ranks.css has them. */
 
-/** So many ranks have a color of their own; further ones begin again. */
+/** The number of different colors; further ranks repeat them. */
 export const NUM_COLOURS = 8;
 
 /** The name of its color: an attribute that the style sheets know. */

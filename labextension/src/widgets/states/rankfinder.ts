@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { includesRank } from '../../model/format/ranks';
 import { fillStateBar, StateCounts } from './statebar';
 
-/** Above this many ranks, not each has a tab, a toggle or a row of its own. */
+/** Above this many ranks, only some have a tab, a toggle or a row. */
 export const MANY_RANKS = 64;
 
 export interface IRankFinderOptions {

@@ -6,7 +6,7 @@ import { stateWord } from './statewords';
 
 export type StateCounts = readonly (readonly [RankState | ExecutionState, number])[];
 
-/** How many of these ranks are in each state; those that need a look first. */
+/** How many of these ranks are in each state; states that need a look first. */
 export function countStates(ranks: readonly IRank[]): [RankState, number][] {
   const counts = new Map<RankState, number>();
   for (const { state } of ranks) {

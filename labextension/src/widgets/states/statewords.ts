@@ -38,7 +38,7 @@ function isComing(state: RankState): boolean {
   return state === 'starting' || state === 'importing' || state === 'joining';
 }
 
-/** Whether no interrupt ends what it runs, so that killing it is offered. */
+/** Whether the rank ignores interrupts, so that killing it is offered. */
 export function cannotBeInterrupted({ state, ignores_interrupt }: IRank): boolean {
   return state === 'unresponsive' || ignores_interrupt === true;
 }

@@ -1,4 +1,4 @@
-/** The table of ranks as they are now: also what the lanes say to those who cannot see them. */
+/** The table of ranks as they are now; it gives the content of the lanes to screen readers, too. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretUpIcon } from '@jupyterlab/ui-components';
 import React, { memo } from 'react';

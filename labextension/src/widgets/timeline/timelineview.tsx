@@ -131,7 +131,7 @@ function Charts(props: IChartsProps): React.ReactElement {
   );
 }
 
-/** Draws what the props say at the time; a new model needs new canvases. */
+/** Draw with the props of the moment; a new model needs new canvases. */
 function draw(
   now: React.MutableRefObject<IChartsProps>,
   overviewHost: HTMLElement,

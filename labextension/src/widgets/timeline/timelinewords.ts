@@ -1,4 +1,4 @@
-/** What the timeline says in words. */
+/** The timeline's texts. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes, formatPercent, formatSeconds } from '../../model/format/quantities';
 import { bandAt, IBand } from '../../model/timeline/bands';

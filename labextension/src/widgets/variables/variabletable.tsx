@@ -205,7 +205,7 @@ function Cells({ row, odd, isInside, trans }: ICellsProps): React.ReactElement {
   );
 }
 
-/** The memory that it holds, and below it with what it shares that. */
+/** The memory that a variable holds, and a note below if it is shared. */
 function Bytes({ row, trans }: Pick<ICellsProps, 'row' | 'trans'>): React.ReactElement {
   const words = bytesWords(trans, row);
   return (
@@ -220,7 +220,7 @@ function Bytes({ row, trans }: Pick<ICellsProps, 'row' | 'trans'>): React.ReactE
   );
 }
 
-/** Stays in the tab order while a cell runs, and says why it does nothing. */
+/** Stays in the tab order while a cell runs, with the reason why it is disabled. */
 function CompareButton({ variable, trouble, isFirst, trans, onCompare }: IVariableProps): React.ReactElement {
   const words = trans.__('Compare %1 between ranks', variable.name);
   return (

@@ -80,7 +80,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     this._interrupts.set(notebook, (this._interrupts.get(notebook) ?? 0) + 1);
   }
 
-  /** Abort the waiting cells of a closed notebook; one that is being submitted is not interrupted. */
+  /** Abort the waiting cells of a closed notebook; a cell that is being submitted is not interrupted. */
   release(notebook: INotebookModel): void {
     this._queues.get(notebook)?.abortWaiting();
   }

@@ -12,7 +12,7 @@ import { resolveTarget } from '../../targets/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
-/** The page's executor: that of ranks, or one that refuses rank cells with a reason. */
+/** The page's executor of cells: the executor for ranks, or an error with which rank cells are refused. */
 export class CellGuard implements INotebookCellExecutor {
   constructor(inner: INotebookCellExecutor | IErrorBody) {
     this._inner = 'runCell' in inner ? inner : null;

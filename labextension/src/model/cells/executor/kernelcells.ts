@@ -1,7 +1,7 @@
 /**
  * Kernel cells, as the cells after them see them. JupyterLab's executor returns false, or even true, for a cell that its
- * kernel has not run: the cells after it are in the kernel's queue, which the kernel cancels. Those that wait in the page
- * are in no kernel's queue.
+ * kernel has not run: the cells after it are in the kernel's queue, which the kernel cancels. Cells that wait in
+ * the page are in no kernel's queue.
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
@@ -13,7 +13,7 @@ import { CellUnfinished } from './queue';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
-/** A kernel that gets one of these cancels what it runs and what waits for it. */
+/** In each of these states a kernel cancels its running cell and its queue. */
 const CANCELS: ReadonlySet<string> = new Set<Kernel.Status>(['restarting', 'autorestarting', 'terminating', 'dead']);
 
 /** A cell that waits for the kernel or runs on it. */
@@ -71,7 +71,7 @@ export class KernelCell {
 
   /**
    * Whether a cell that JupyterLab has left to the kernel succeeds: it was moved, deleted or run again, or a view of it
-   * was closed. The kernel runs it to its end and, if it fails, aborts what it gets before that.
+   * was closed. The kernel runs the cell to its end and, if the cell fails, aborts requests that arrived before that.
    */
   private async _hasEndedWell(kernel: Kernel.IKernelConnection | null): Promise<boolean> {
     const { notebook } = this._options;
@@ -106,7 +106,7 @@ function kernelOf(context: ISessionContext | undefined): Kernel.IKernelConnectio
   return context?.session?.kernel ?? null;
 }
 
-/** Whether JupyterLab runs no cell, which it says in a dialog. */
+/** Whether JupyterLab refuses to run cells, and shows a dialog about it. */
 function refuses(context: ISessionContext | undefined): boolean {
   return context?.isTerminating === true || context?.pendingInput === true;
 }

@@ -16,7 +16,7 @@ const FIELD = 'jupyter_dist';
 /** The same for executions that have ended, whose widgets may still print. */
 const LATE_FIELD = 'jupyter_dist_late';
 
-/** A page that opens a shared notebook has heard of the others by then: what they say comes after the document. */
+/** By then a page that opens a shared notebook has received the other pages' states, which come after the document. */
 export const SETTLE_MS = 2000;
 
 type IAwareness = INotebookModel['sharedModel']['awareness'];
@@ -36,7 +36,7 @@ export class Authors extends ChangingModel implements IDisposable {
     awareness.on('change', this._onChange);
   }
 
-  /** Before this resolves, a page does not know whether it is alone, and writes only what it has submitted itself. */
+  /** Resolves when the page knows whether it is alone; before, it writes only the output of cells it has submitted itself. */
   readonly settled: Promise<void>;
 
   dispose(): void {
@@ -109,7 +109,7 @@ export class Authors extends ChangingModel implements IDisposable {
       .sort(([a], [b]) => a - b);
   }
 
-  /** Whether this page is the first of those that have claimed something; of all, if none has. */
+  /** Whether this page is the first of the pages with claims, or of all pages if none has a claim. */
   private _isFirst(claimed: readonly [number, Claims][]): boolean {
     const [first] = claimed.length > 0 ? claimed : this._pages();
     return first === undefined || first[0] === this._awareness.clientID;

@@ -128,7 +128,7 @@ export class CellRuns {
     this._late.get(notebook)?.forEach(late => late.flush());
   }
 
-  /** Handle a closed notebook: its executions continue. Those of deleted cells can still be interrupted. */
+  /** Handle a closed notebook: its executions continue, and executions of deleted cells can still be interrupted. */
   release(notebook: INotebookModel): void {
     for (const run of this._of(notebook).filter(run => run.cell !== null || run.isDetached)) {
       this._runs.delete(run);
@@ -144,7 +144,7 @@ export class CellRuns {
     return this.cancel(this._of(notebook));
   }
 
-  /** Interrupt runs. Each is asked for, whatever becomes of the others; then it rejects with the first error. */
+  /** Interrupt all runs, even if the request for one fails; then reject with the first error. */
   async cancel(runs: readonly CellRun[]): Promise<void> {
     const groups = new Set(runs.map(run => run.execution.group));
     const answers = [...groups].map(group => this._cancelIn(runs.filter(run => run.execution.group === group)));

@@ -12,7 +12,7 @@ export interface IFoundCell {
   bundle: IRanksBundle | null;
 }
 
-/** What the server knows of executions. */
+/** The executions on the server. */
 export interface IKnown {
   /** All listed executions, of all groups. */
   executions: readonly IExecution[];
@@ -29,12 +29,12 @@ export interface IAttachment {
 }
 
 /**
- * Match cells with what the server knows of this notebook.
+ * Match cells with the server's executions of this notebook.
  *
  * A cell is attached if its saved execution had not ended, if the server
  * still runs it, or if it was run after the file was last saved. Ids from a
- * file are only compared with those that the server lists, because a file is
- * untrusted.
+ * file are only compared with the ids that the server lists, because a file
+ * is untrusted.
  */
 export function findAttachments(
   cells: readonly IFoundCell[],

@@ -1,4 +1,4 @@
-/** One line for those of several ranks that differ in numbers only. */
+/** One line that stands for several ranks' lines, which differ in numbers only. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ICondensed, IProgress } from '../../../model/numbers/condense';
 import type { ISpread, IValue } from '../../../model/numbers/spread';

@@ -32,7 +32,7 @@ export class CurveChart {
 
   readonly node = document.createElement('figure');
 
-  /** Draw the curve; `shown`: the ranks with a line of their own. */
+  /** Draw the curve; `shown`: the ranks that have a line. */
   update(curve: Curve, shown: ReadonlySet<number>): void {
     this._curve = curve;
     this._shown = shown;

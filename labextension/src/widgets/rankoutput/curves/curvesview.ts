@@ -99,7 +99,7 @@ export class CurvesView {
       return button;
     });
     this._bar.replaceChildren(...(ranks.length > 1 ? [...each, all] : []), file);
-    // One stop of the tab key; arrows go on from there.
+    // The bar is one stop of the tab key; arrow keys move inside it.
     [...this._bar.children].forEach((button, i) => ((button as HTMLElement).tabIndex = i === 0 ? 0 : -1));
   }
 

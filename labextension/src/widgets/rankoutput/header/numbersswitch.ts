@@ -38,7 +38,7 @@ export class NumbersSwitch {
     return this._isExact ? items : condensed;
   }
 
-  /** Show or hide the exact lines of one that is condensed. */
+  /** Show or hide the exact lines of a condensed line. */
   toggle(key: string): void {
     if (!this._opened.delete(key)) {
       this._opened.add(key);

@@ -4,7 +4,7 @@ import { loaded } from '../../../services/errors';
 import { notifyError } from '../../base/errornote';
 import type { IShownItem } from '../items/shown';
 
-/** How long a button says what it did. */
+/** How long a button shows its result. */
 const SAID_MS = 2000;
 
 export class RankButtons {

@@ -7,8 +7,8 @@ import type { IShown } from '../items/shown';
 export const MAX_STANDING_OUT = 12;
 
 /**
- * The ranks that differ from most: first those that ask for input (`asking`), then those that ended in another way, then
- * those with output that few others have. If all differ, none stands out.
+ * The ranks that differ from most: first ranks that ask for input (`asking`), then ranks that ended in another way, then
+ * ranks with output that few others have. If all differ, none stands out.
  */
 export function standingOut(shown: IShown, asking: readonly string[] = []): number[] {
   const { perRank, items } = shown;

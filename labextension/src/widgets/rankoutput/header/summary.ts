@@ -11,8 +11,8 @@ import type { IShown, IShownRank } from '../items/shown';
 const MAX_NAMED = 4;
 
 /**
- * "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `now`: null without times that pass; `isStale`: it may be out of date;
- * `waiting`: what it waits for.
+ * "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `now`: null without times that pass; `isStale`: the state may be out
+ * of date; `waiting`: the cause for which the cell waits.
  */
 export function summarize(
   trans: TranslationBundle,

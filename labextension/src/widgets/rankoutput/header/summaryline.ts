@@ -12,7 +12,7 @@ export class SummaryLine {
 
   readonly nodes: readonly HTMLElement[];
 
-  /** `waiting` returns what it waits for; for a null time, without how long. */
+  /** `waiting` returns the cause for which the cell waits; for a null time, without how long. */
   update(shown: IShown, now: number, isStale: boolean, waiting: (now: number | null) => string | null): void {
     const words = (at: number | null): string =>
       summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at));

@@ -168,7 +168,7 @@ export class RankTabBar {
   private _tabs = new Map<TabId, HTMLElement>();
 }
 
-/** The ranks that have a tab: all, or of many those that stand out, and the one that was chosen. */
+/** The ranks that have a tab: all; of many ranks, the ranks that stand out and the chosen rank. */
 function withTab(shown: IShown, selected: TabId, asking: readonly string[]): IShownRank[] {
   if (shown.perRank.length <= MANY_RANKS) {
     return shown.perRank;

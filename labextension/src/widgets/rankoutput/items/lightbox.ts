@@ -1,4 +1,4 @@
-/** A figure or a table in the whole window, and by arrow keys those of the other ranks. */
+/** A figure or a table in the whole window; arrow keys show the other ranks' figures and tables. */
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';

@@ -21,7 +21,7 @@ export class ScrollBox {
       this._node.scrollTop = this._node.scrollHeight;
       this._top = this._node.scrollTop;
     }
-    // Out of sight the browser skips an output: to measure it would lay it out, and the observer tells when it is drawn.
+    // Out of sight the browser skips an output: to measure it would lay it out, and the observer fires when it is drawn.
     if (!this._scrolls && this._isDrawn) {
       // The observer only sees the box, which stops growing when it is full.
       cancelAnimationFrame(this._frame);

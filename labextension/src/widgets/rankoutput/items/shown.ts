@@ -14,7 +14,7 @@ import type { ICondensed } from '../../../model/numbers/condense';
 export interface IShownItem extends ISavedItem {
   /** Stays the same for an item across updates. */
   key: string;
-  /** In place of an output: one line for those of several ranks. */
+  /** In place of an output: one line that stands for several ranks' lines. */
   condensed?: ICondensed;
 }
 

@@ -1,4 +1,4 @@
-/** Says in a cell's header what is not the same for all ranks: some have not run it, some missed it, or it was edited. */
+/** A note in a cell's header where ranks differ: some have not run the cell, some missed it, or it was edited. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
@@ -38,7 +38,7 @@ export class DriftNote implements IDisposable {
     return this._isDisposed;
   }
 
-  /** Show what is to say of an execution; nothing of one that has not ended, or of a file that is not trusted. */
+  /** Show the notes on an execution; none while it runs, or where the file is not trusted. */
   update(bundle: IRanksBundle, isTrusted: boolean): void {
     this._bundle = isTrusted && FINAL_STATES.has(bundle.state) ? bundle : null;
     if (this._bundle?.code_checksum) {
@@ -72,7 +72,7 @@ export class DriftNote implements IDisposable {
     if (shape !== this._shape) {
       this._shape = shape;
       this.node.hidden = parts.length === 0;
-      // The same elements stay as long as they say the same: one may have the focus.
+      // Elements are kept while their text is unchanged: one may have the focus.
       this.node.replaceChildren(...parts.map(part => this._element(part)));
     }
   }

@@ -5,14 +5,14 @@ import type { IGroup } from '../../../services/protocol';
 import { cannotBeInterrupted } from '../../states/statewords';
 import { rankSetLabel } from '../items/itemrow';
 
-/** What some ranks wait for; those that no interrupt ends can be killed. */
+/** A message about ranks that wait; ranks that ignore interrupts can be killed. */
 export interface IRankNote {
   readonly ranks: string;
   readonly message: string;
   readonly isStuck: boolean;
 }
 
-/** What the ranks that run this execution say, equal messages once. */
+/** The messages of the ranks that run this execution, equal messages once. */
 export function notesOf(group: IGroup | null, execution: string): IRankNote[] {
   const notes = new Map<string, { message: string; isStuck: boolean; ranks: number[] }>();
   for (const rank of group?.ranks ?? []) {

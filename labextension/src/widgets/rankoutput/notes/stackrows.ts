@@ -4,7 +4,7 @@ import type { IRankStack, IStackFrame } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
 import { stateOfStack } from './stackstate';
 
-/** What one rank, or some that are at the same line, are at; `isOpen`: with all calls. */
+/** The row for a rank, or for ranks at the same line; `isOpen`: with all calls of the stack. */
 export function stackEntry(
   trans: TranslationBundle,
   { ranks, state, call, frames }: IRankStack,

@@ -1,4 +1,4 @@
-/** The card in a cell that says why it does not end: which ranks wait for which others, and what to do. */
+/** The card in a cell that explains why it does not end: which ranks wait for which others, and what to do. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IRankStack, IVerdict } from '../../../services/protocol';

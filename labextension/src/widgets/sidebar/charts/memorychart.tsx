@@ -229,7 +229,7 @@ function padded(low: number | null, high: number | null): [number, number] {
 interface IColours {
   readonly line: string;
   readonly faint: string;
-  /** Those of ranks. */
+  /** The colors of ranks. */
   readonly ranks: readonly string[];
   readonly band: string;
   readonly text: string;

@@ -1,4 +1,4 @@
-/** What the launcher of a group says of its nodes, and the command that is to be run where nodes are missing. */
+/** The launcher's report on a group's nodes, and the command to run where nodes are missing. */
 import React from 'react';
 import type { IGroup } from '../../../services/protocol';
 import { useSidebar } from '../context';

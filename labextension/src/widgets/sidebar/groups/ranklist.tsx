@@ -107,7 +107,7 @@ interface IRankDetailsProps {
   readonly memory: IRankMemory | null;
 }
 
-/** The lines below a row: why it is dead, what it waits for, and details of its memory if there is room. */
+/** The lines below a rank's row: why it is dead or waits, and details of its memory if there is room. */
 function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   if (rank.state === 'dead') {

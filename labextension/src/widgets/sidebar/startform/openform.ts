@@ -8,7 +8,7 @@ import { mayTakeFocus } from '../../base/focus';
 interface IOpenFormOptions {
   /** The notebook it was opened for; null: the current one. */
   readonly notebook: string | null;
-  /** What it is filled in with. */
+  /** The values that the form is filled in with. */
   readonly wanted: FilledForm | null;
   /** What had the focus when the user asked for it; null: the user did not ask for it. */
   readonly from: Element | null;

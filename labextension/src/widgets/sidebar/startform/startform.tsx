@@ -159,7 +159,7 @@ function useEnvironments(): IKnown {
   return known;
 }
 
-/** Each launcher with what it says of itself; asking an engine can take seconds, and the form does not wait. */
+/** The status of each launcher; asking an engine can take seconds, and the form does not wait. */
 function useLaunchers(): readonly ILauncherStatus[] {
   const { service } = useSidebar();
   const [launchers, setLaunchers] = useState<readonly ILauncherStatus[]>([]);

@@ -5,7 +5,7 @@ import type { TimelineModel } from '../../../model/timeline/timeline';
 import { GUTTER, Lanes } from './lanes';
 
 const DRAG_PIXELS = 4;
-/** A band is hit so near to it: those of short cells are thin. */
+/** A click this near hits a band: bands of short cells are thin. */
 const HIT_PIXELS = 4;
 const CLOSER = 0.7;
 const PAN_SHARE = 0.2;

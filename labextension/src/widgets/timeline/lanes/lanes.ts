@@ -1,4 +1,4 @@
-/** The lanes on a canvas: for each rank its cells, what it waited in, its memory, and a line. Drawn in slices. */
+/** The lanes on a canvas: for each rank its cells, its waits, its memory, and a line. Drawn in slices. */
 import type { IRange } from '../../../model/timeline/range';
 import type { TimelineModel } from '../../../model/timeline/timeline';
 import { drawLane, ILaneStyle, readLaneStyle } from './lane';

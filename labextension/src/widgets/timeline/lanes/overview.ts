@@ -138,7 +138,7 @@ export class Overview {
     };
   }
 
-  /** Whether the lanes show all: their axis says the times then. */
+  /** Whether the lanes show the full range: then their axis shows the times. */
   private _isAll(): boolean {
     const [{ from, to }, full] = [this._options.range(), this._options.full()];
     return to - from >= (full.to - full.from) * 0.99;
