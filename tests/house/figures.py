@@ -31,6 +31,7 @@ def figures():
     """Measure all."""
     return {
         "names": counted("class names in more than one place of jupyter_dist", names.shared_names()),
+        "names_ts": counted("names of exported TypeScript types in more than one module", names.shared_type_names()),
         "folders": counted(f"Python folders over {rooms.MOST_FILES} files", rooms.full_python_folders()),
         "folders_ts": counted(f"TypeScript folders over {rooms.MOST_FILES} files", rooms.full_typescript_folders()),
         "circles": counted("circles of Python modules, types included", circles.module_circles()),

@@ -9,7 +9,7 @@ import { Signal } from '@lumino/signaling';
 import type { ICommNews, ICommRequest, ICommState } from '../../services/protocol';
 import type { ICommContent } from '../../services/service';
 import { decodeBuffers, encodeBuffers } from './buffers';
-import { IPlace, NO_RANK } from './shared';
+import { IRankWidget, NO_RANK } from './shared';
 
 type Opens = (comm: Kernel.IComm, message: KernelMessage.ICommOpenMsg) => void | PromiseLike<void>;
 type Buffers = (ArrayBuffer | ArrayBufferView)[];
@@ -21,7 +21,7 @@ export interface IRankKernelOptions {
   /** Unique on the page. */
   id: string;
   /** The widgets of ranks that a widget without a rank stands for. */
-  placesOf(commId: string): IPlace[];
+  placesOf(commId: string): IRankWidget[];
   /** Send a message to a widget of a rank. Rejects with the server's DistError. */
   send(rank: number, kind: ICommRequest['kind'], content: ICommContent): Promise<void>;
   /** A message was sent, and is handled (or never will be). */
@@ -164,7 +164,7 @@ export class RankKernel implements IDisposable {
     return future;
   }
 
-  private _placesOf({ commId, rank }: RankComm): IPlace[] {
+  private _placesOf({ commId, rank }: RankComm): IRankWidget[] {
     return rank === null ? this._options.placesOf(commId) : [{ rank, comm_id: commId, rename: data => data }];
   }
 

@@ -21,7 +21,7 @@ export function isShared(id: string): boolean {
 }
 
 /** A widget of a rank that is sent what is changed in the shared one. */
-export interface IPlace {
+export interface IRankWidget {
   rank: number;
   comm_id: string;
   /** Puts the names of that rank's widgets into what is sent. */
@@ -81,7 +81,7 @@ export class SharedWidgets implements IDisposable {
   }
 
   /** The widgets of ranks that a shared one stands for. */
-  placesOf(shared: string): IPlace[] {
+  placesOf(shared: string): IRankWidget[] {
     const id = shared.slice(PREFIX.length);
     const set = [...this._sets.values()].find(each => each.state === 'shared' && this._idsOf(each).includes(id));
     const first = set ? firstOf(set.ids) : [];

@@ -16,13 +16,13 @@ export interface ISharedFinder {
 
 export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
 
-interface IItem {
+interface ISharedItem {
   key: string;
   ranks: string;
   output?: IOutput;
 }
 
-interface IShown<T> {
+interface ISharedOutput<T> {
   group: { id: string };
   /** The ranks of the cell. */
   ranks: string;
@@ -47,7 +47,7 @@ export class SharedViews implements IDisposable {
   }
 
   /** The items to show. While the cell runs, each rank's widgets are shown, because their states differ from moment to moment. */
-  apply<T extends IItem>({ group, ranks, state, items }: IShown<T>): readonly T[] {
+  apply<T extends ISharedItem>({ group, ranks, state, items }: ISharedOutput<T>): readonly T[] {
     const withWidgets = FINAL_STATES.has(state) ? items.filter(item => widgetOf(item) !== null) : [];
     if (withWidgets.length === 0) {
       return items;
@@ -73,7 +73,7 @@ export class SharedViews implements IDisposable {
   }
 
   /** An item like this one. Its output stays the same object, so that it is not drawn again. */
-  private _shared<T extends IItem>(item: T, ranks: string, model_id: string): T {
+  private _shared<T extends ISharedItem>(item: T, ranks: string, model_id: string): T {
     let made = this._made.get(model_id);
     if (made?.from !== item.output) {
       const data = item.output!.data as IMimeBundle;
@@ -92,7 +92,7 @@ export class SharedViews implements IDisposable {
 }
 
 /** The id of the widget that an item shows. */
-function widgetOf({ output }: IItem): string | null {
+function widgetOf({ output }: ISharedItem): string | null {
   const view = (output?.data as IMimeBundle | undefined)?.[WIDGET_MIME] as { model_id?: unknown } | undefined;
   return typeof view?.model_id === 'string' ? view.model_id : null;
 }

@@ -5,12 +5,12 @@
  */
 import type { IDebugReply } from '../../services/protocol';
 
-type Content = IDebugReply['content'];
+type ReplyContent = IDebugReply['content'];
 
 export class CellFiles {
   /** The reply with the cells' files where JupyterLab looks for them. Replies to `debugInfo` contain a rank's folder. */
   read(reply: IDebugReply): IDebugReply {
-    const body = reply.content.body as Content | undefined;
+    const body = reply.content.body as ReplyContent | undefined;
     if (typeof body?.tmpFilePrefix === 'string' && body.tmpFilePrefix !== '') {
       this._shown ??= body.tmpFilePrefix;
       this._prefixes.set(reply.rank, body.tmpFilePrefix);
@@ -28,7 +28,7 @@ export class CellFiles {
 }
 
 /** The body of a reply with other paths for the files in a folder. */
-function moved(body: Content, from: string, to: string): Content {
+function moved(body: ReplyContent, from: string, to: string): ReplyContent {
   const path = (value: unknown): unknown =>
     typeof value === 'string' && value.startsWith(from) ? to + value.slice(from.length) : value;
   // A source is a path in replies to `debugInfo`, and has one in all others.

@@ -14,7 +14,7 @@ import { isGone } from '../groups/groups';
 import { CellFiles } from './cellfiles';
 import { RankStates } from './rankstates';
 
-type Content = KernelMessage.IDebugRequestMsg['content'];
+type DebugContent = KernelMessage.IDebugRequestMsg['content'];
 
 /** Requests for all ranks. */
 const FOR_ALL = new Set([
@@ -74,7 +74,7 @@ export class DebugConnection implements IDisposable {
     this.kernel = {
       id: this.id,
       name: `jupyter-dist ${group.id}`,
-      requestDebug: (content: Content) => this._request(content)
+      requestDebug: (content: DebugContent) => this._request(content)
     };
   }
 
@@ -170,7 +170,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  private _request(content: Content): Kernel.IControlFuture {
+  private _request(content: DebugContent): Kernel.IControlFuture {
     const future = {
       onReply: (() => undefined) as (message: unknown) => void,
       dispose: (): void => undefined,
@@ -198,7 +198,7 @@ export class DebugConnection implements IDisposable {
     this._hasEvaluated = command === 'evaluate' || (this._hasEvaluated && command !== 'stackTrace');
   }
 
-  private async _reply(content: Content): Promise<object> {
+  private async _reply(content: DebugContent): Promise<object> {
     const { command, seq } = content;
     const isForAll = FOR_ALL.has(command) || (STEPS.has(command) && !this._isAlone);
     const to = isForAll ? this._living().join(',') : String(this._shown);
@@ -238,13 +238,13 @@ export class DebugConnection implements IDisposable {
   }
 
   /** The reply of the first rank, or of the first rank that failed to begin. */
-  private async _ask(content: Content, ranks: string): Promise<IReply> {
+  private async _ask(content: DebugContent, ranks: string): Promise<IReply> {
     const contents = (await this._askRanks(content, ranks)).map(reply => reply.content as IReply);
     const begins = content.command === 'initialize' || content.command === 'attach';
     return (begins && contents.find(reply => reply.success === false)) || contents[0];
   }
 
-  private async _askRanks(content: Content, ranks: string): Promise<IDebugReply[]> {
+  private async _askRanks(content: DebugContent, ranks: string): Promise<IDebugReply[]> {
     const { service, group } = this._options;
     const { _group: current } = this;
     // JupyterLab asks as soon as it knows the session, however often the group changes until it is ready.
@@ -382,8 +382,8 @@ export class DebugConnection implements IDisposable {
   private _wanted: number | null = null;
 }
 
-function requestOf(command: string, args: object): Content {
-  return { type: 'request', seq: 0, command, arguments: args } as unknown as Content;
+function requestOf(command: string, args: object): DebugContent {
+  return { type: 'request', seq: 0, command, arguments: args } as unknown as DebugContent;
 }
 
 /** Of a request that failed: JupyterLab reads these without looking. */

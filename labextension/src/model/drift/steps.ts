@@ -4,7 +4,7 @@ import type { IError } from '@jupyterlab/nbformat';
 import type { IDistExecutions } from '../../tokens';
 
 /** A cell for ranks that have missed it. */
-export interface IStep {
+export interface IMissedStep {
   readonly cell: IDriftCell;
   readonly ranks: string;
   readonly reason: IMissedCell['reason'];
@@ -12,24 +12,24 @@ export interface IStep {
 }
 
 /** How a run of steps ended. */
-export interface IOutcome {
+export interface ICatchUpOutcome {
   /** How many succeeded. */
   readonly done: number;
   /** The steps that the user left out, and the steps that use names which those set or change. */
-  readonly skipped: readonly IStep[];
+  readonly skipped: readonly IMissedStep[];
   /** The step that failed, and why; null if none did. */
-  readonly failed: { step: IStep; why: string } | null;
+  readonly failed: { step: IMissedStep; why: string } | null;
 }
 
 /** What can be sent, in order. */
-export function stepsOf({ cells }: IDrift): IStep[] {
+export function stepsOf({ cells }: IDrift): IMissedStep[] {
   return cells.flatMap(cell =>
     cell.code === null ? [] : cell.missed.map(({ ranks, reason }) => ({ cell, ranks, reason, code: cell.code! }))
   );
 }
 
 /** Whether it is checked when the dialog opens: what is offered to replaced ranks, and the cell that the user came from. */
-export function isOffered({ cell, reason }: IStep, execution: string | null): boolean {
+export function isOffered({ cell, reason }: IMissedStep, execution: string | null): boolean {
   const isMeant = execution !== null && [cell, ...cell.runs].some(({ execution_id: id }) => id === execution);
   return (reason === 'replaced' && cell.offered !== '') || isMeant;
 }
@@ -37,18 +37,18 @@ export function isOffered({ cell, reason }: IStep, execution: string | null): bo
 /** On which ranks to run a step that needs all; or not at all, and whether to run those after it. */
 export type IAnswer = { readonly ranks: string } | 'skip' | 'stop';
 
-export interface IRunOptions {
+export interface IStepsOptions {
   executions: IDistExecutions;
   group: string;
   /** Called before each step. */
-  begin(step: IStep, index: number): void;
+  begin(step: IMissedStep, index: number): void;
   /** A step calls a collective that needs all ranks. */
-  ask(step: IStep, message: string): Promise<IAnswer>;
+  ask(step: IMissedStep, message: string): Promise<IAnswer>;
 }
 
 /** Run the steps one after the other; stop at the first that fails. Never rejects. */
-export async function runSteps(steps: readonly IStep[], options: IRunOptions): Promise<IOutcome> {
-  const skipped: IStep[] = [];
+export async function runSteps(steps: readonly IMissedStep[], options: IStepsOptions): Promise<ICatchUpOutcome> {
+  const skipped: IMissedStep[] = [];
   let done = 0;
   for (const [index, step] of steps.entries()) {
     if (step.cell.uses.some(id => skipped.some(({ cell }) => cell.execution_id === id))) {
@@ -75,7 +75,10 @@ export async function runSteps(steps: readonly IStep[], options: IRunOptions): P
 }
 
 /** Submit a step, on other ranks or not at all if the user chooses so. */
-async function submit(step: IStep, { executions, group, ask }: IRunOptions): Promise<IExecution | 'skip' | 'stop'> {
+async function submit(
+  step: IMissedStep,
+  { executions, group, ask }: IStepsOptions
+): Promise<IExecution | 'skip' | 'stop'> {
   const { code, ranks } = step;
   try {
     return await executions.run(group, { code, ranks, ask_first: true });
@@ -89,7 +92,7 @@ async function submit(step: IStep, { executions, group, ask }: IRunOptions): Pro
 }
 
 /** Wait until it has ended; why it failed, or null. */
-async function failureOf({ id }: IExecution, { executions, group }: IRunOptions): Promise<string | null> {
+async function failureOf({ id }: IExecution, { executions, group }: IStepsOptions): Promise<string | null> {
   const follower = executions.follow(group, id);
   try {
     const { followed } = follower;

@@ -1,7 +1,7 @@
 /**
  * What a terminal would show of a stream: applies carriage returns, backspaces and "erase to the end of the line". The log
  * keeps the exact bytes, in which a progress bar is thousands of `\r`; the panel shows the last state.
- * The Python counterpart is jupyter_dist/server/folding/lines.py; both run tests/vectors/terminal.json.
+ * The Python counterpart is jupyter_dist/server/folding/feeding/lines.py; both run tests/vectors/terminal.json.
  */
 
 /** Complete lines, and an open last line that more text may change: show `settle(open)`. */

@@ -20,7 +20,7 @@ import { Authors } from '../cells/output/authors';
 import { IUnanswered, RankCellExecutor } from '../cells/executor/cellexecutor';
 import { CellOutput, openBundle, savedBundle } from '../cells/output/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/output/cellruns';
-import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/output/reattach';
+import { findAttachments, IAttachment, IFoundCell, IKnownExecutions, lostBundle } from '../cells/output/reattach';
 import { resolveTarget } from '../targets/target';
 import { Views } from './views';
 
@@ -276,7 +276,7 @@ export class NotebooksModel implements IDistNotebooks {
     }
   }
 
-  private async _ask(): Promise<IKnown> {
+  private async _ask(): Promise<IKnownExecutions> {
     const silent = new Set<string>();
     const ask = async ({ id, state }: IGroup): Promise<IExecution[]> => {
       try {

@@ -27,7 +27,7 @@ export interface ICondensed {
   numLines: number;
 }
 
-export interface IItem extends ISavedItem {
+export interface ICondensableItem extends ISavedItem {
   key: string;
   condensed?: ICondensed;
 }
@@ -37,7 +37,7 @@ const MAX_EXACT_LINES = 8;
 
 /** Part of an item: its first line, its last one, or what is between them. */
 interface ISegment {
-  item: IItem;
+  item: ICondensableItem;
   text: string;
   from: number;
   isLine: boolean;
@@ -50,7 +50,7 @@ export class Condenser {
    * none stay the same objects. After a condensed line of `opened` come its
    * exact ones.
    */
-  apply(items: readonly IItem[], opened: ReadonlySet<string>): IItem[] {
+  apply(items: readonly ICondensableItem[], opened: ReadonlySet<string>): ICondensableItem[] {
     const out = new Out();
     let open: ISegment[] = [];
     let ranks = new Set<number>();
@@ -127,7 +127,7 @@ interface IMade {
 
 /** Collects segments, and joins an item's segments that are side by side. */
 class Out {
-  add(item: IItem): void {
+  add(item: ICondensableItem): void {
     this._flush();
     this._items.push(item);
   }
@@ -141,7 +141,7 @@ class Out {
     this._text += segment.text;
   }
 
-  close(): IItem[] {
+  close(): ICondensableItem[] {
     this._flush();
     return this._items;
   }
@@ -161,13 +161,13 @@ class Out {
   }
 
   private _from = 0;
-  private _item: IItem | null = null;
-  private readonly _items: IItem[] = [];
+  private _item: ICondensableItem | null = null;
+  private readonly _items: ICondensableItem[] = [];
   private _text = '';
 }
 
 /** Only the first and the last line of an item have neighbours of other ranks. */
-function segmentsOf(item: IItem): ISegment[] {
+function segmentsOf(item: ICondensableItem): ISegment[] {
   const ranks = expandRanks(item.ranks);
   if (item.output?.output_type !== 'stream') {
     return [{ item, text: '', from: 0, isLine: false, ranks }];

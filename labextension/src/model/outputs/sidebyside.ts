@@ -2,7 +2,7 @@
 import type { IMimeBundle, IOutput } from '@jupyterlab/nbformat';
 import { expandRanks } from '../format/ranks';
 
-interface IItem {
+interface ISideItem {
   key: string;
   ranks: string;
   output?: IOutput;
@@ -19,7 +19,7 @@ export function isFigure(output: IOutput | undefined): boolean {
 }
 
 /** The items that stand beside each, by key; items that stand alone are not in it. */
-export function sideBySide<T extends IItem>(items: readonly T[]): ReadonlyMap<string, readonly T[]> {
+export function sideBySide<T extends ISideItem>(items: readonly T[]): ReadonlyMap<string, readonly T[]> {
   const runs = new Map<string, T[]>();
   let run: T[] = [];
   let ranks = new Set<number>();

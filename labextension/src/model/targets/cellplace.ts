@@ -6,7 +6,7 @@ import { parseRanks } from '../format/ranks';
 import { takesCells } from '../groups/groups';
 import { resolveTarget, Target } from './target';
 
-export interface IPlace {
+export interface IRankPlace {
   readonly group: string;
   readonly rank: number;
 }
@@ -14,7 +14,7 @@ export interface IPlace {
 /** A widget that is no notebook and whose code runs on ranks: a console. */
 export interface IHasPlace {
   /** The rank that answers for it; null if none can. */
-  readonly rankPlace: IPlace | null;
+  readonly rankPlace: IRankPlace | null;
 }
 
 export function hasPlace(widget: object): widget is IHasPlace {
@@ -22,12 +22,12 @@ export function hasPlace(widget: object): widget is IHasPlace {
 }
 
 /** Null if the cell runs on the kernel, or no rank can answer. */
-export function placeOf(groups: IDistGroups, notebook: INotebookModel | null, cell?: ICellModel): IPlace | null {
+export function placeOf(groups: IDistGroups, notebook: INotebookModel | null, cell?: ICellModel): IRankPlace | null {
   return placeIn(groups, notebook && cell?.type === 'code' ? resolveTarget(notebook, cell) : null);
 }
 
 /** The first living rank of a target. */
-export function placeIn(groups: IDistGroups, target: Target): IPlace | null {
+export function placeIn(groups: IDistGroups, target: Target): IRankPlace | null {
   const group = target && groups.find(target.group);
   if (!group || !takesCells(group)) {
     return null;

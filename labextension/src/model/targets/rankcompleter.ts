@@ -3,7 +3,7 @@ import type { CompletionHandler, ICompletionContext, ICompletionProvider } from 
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { hasPlace, IPlace, placeOf } from './cellplace';
+import { hasPlace, IRankPlace, placeOf } from './cellplace';
 
 /** JupyterLab's own providers have about 500: names of ranks come first. */
 const BEFORE_THE_KERNEL = 1000;
@@ -49,7 +49,7 @@ export class RankCompleter implements ICompletionProvider {
    * The first rank that the active cell runs on. On a busy machine the context may still have the editor of the cell
    * that was active before, while the request has the text of the active one.
    */
-  private _place({ widget }: ICompletionContext): IPlace | null {
+  private _place({ widget }: ICompletionContext): IRankPlace | null {
     if (hasPlace(widget)) {
       return widget.rankPlace;
     }

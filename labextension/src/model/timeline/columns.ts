@@ -17,7 +17,7 @@ export const METRICS = [
 
 export type Metric = (typeof METRICS)[number];
 
-type Column = number[];
+type Values = number[];
 
 export class SampleColumns {
   /** In seconds, rising. */
@@ -120,12 +120,12 @@ export class SampleColumns {
   }
 
   /** The columns of a rank, filled up to that index. */
-  private _columnsOf(rank: number, length: number): Record<Metric, Column> {
+  private _columnsOf(rank: number, length: number): Record<Metric, Values> {
     let columns = this._byRank.get(rank);
     if (!columns) {
       columns = Object.fromEntries(METRICS.map(metric => [metric, new Array<number>(length).fill(NaN)])) as Record<
         Metric,
-        Column
+        Values
       >;
       this._byRank.set(rank, columns);
     }
@@ -149,7 +149,7 @@ export class SampleColumns {
     this._byRank.forEach(columns => METRICS.forEach(metric => columns[metric].splice(0, count)));
   }
 
-  private readonly _byRank = new Map<number, Record<Metric, Column>>();
+  private readonly _byRank = new Map<number, Record<Metric, Values>>();
   private _hasDevice = false;
 }
 

@@ -2,9 +2,9 @@
 import type { IExecution, RankState } from '../../services/protocol';
 import type { TimelineModel } from './timeline';
 
-export const COLUMNS = ['rank', 'state', 'pid', 'host', 'device', 'memory', 'cpu', 'cell', 'line'] as const;
+export const RANK_COLUMNS = ['rank', 'state', 'pid', 'host', 'device', 'memory', 'cpu', 'cell', 'line'] as const;
 
-export type Column = (typeof COLUMNS)[number];
+export type RankColumn = (typeof RANK_COLUMNS)[number];
 
 export interface IRow {
   readonly rank: number;
@@ -25,7 +25,7 @@ export interface IRow {
 }
 
 export interface IOrder {
-  readonly column: Column;
+  readonly column: RankColumn;
   readonly isDown: boolean;
 }
 
@@ -66,12 +66,12 @@ export function arrange(rows: readonly IRow[], { column, isDown }: IOrder): IRow
 }
 
 /** The order after a click on a column: numbers begin with the greatest. */
-export function ordered(before: IOrder, column: Column): IOrder {
+export function ordered(before: IOrder, column: RankColumn): IOrder {
   const isDown = before.column === column ? !before.isDown : column === 'memory' || column === 'cpu';
   return { column, isDown };
 }
 
-function keyOf(row: IRow, column: Column): string | number | null {
+function keyOf(row: IRow, column: RankColumn): string | number | null {
   return column === 'cell' ? (row.cell?.execution_count ?? null) : row[column] === '' ? null : row[column];
 }
 

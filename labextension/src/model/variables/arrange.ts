@@ -2,8 +2,8 @@
 import type { IVariable, IVariableRow } from '../../services/protocol';
 
 /** The fields of a variable on a rank, in the order of the columns. */
-export const COLUMNS = ['type', 'shape', 'dtype', 'device', 'bytes', 'value'] as const;
-export type Column = (typeof COLUMNS)[number];
+export const VARIABLE_COLUMNS = ['type', 'shape', 'dtype', 'device', 'bytes', 'value'] as const;
+export type VariableColumn = (typeof VARIABLE_COLUMNS)[number];
 
 export type Order = 'name' | 'bytes';
 
@@ -21,15 +21,15 @@ export function differs({ rows, missing }: IVariable): boolean {
 }
 
 /** The columns in which ranks differ; the value, if they differ inside in what no column shows. */
-export function differingColumns(variable: IVariable): ReadonlySet<Column> {
+export function differingColumns(variable: IVariable): ReadonlySet<VariableColumn> {
   const { rows } = variable;
-  const odd = COLUMNS.filter(column => rows.some(row => row[column] !== rows[0][column]));
+  const odd = VARIABLE_COLUMNS.filter(column => rows.some(row => row[column] !== rows[0][column]));
   return new Set(differsInside(variable) ? [...odd, 'value'] : odd);
 }
 
 /** Whether some rows look the same, and are not. */
 export function differsInside({ rows }: IVariable): boolean {
-  const shown = new Set(rows.map(row => JSON.stringify(COLUMNS.map(column => row[column]))));
+  const shown = new Set(rows.map(row => JSON.stringify(VARIABLE_COLUMNS.map(column => row[column]))));
   return shown.size < rows.length;
 }
 

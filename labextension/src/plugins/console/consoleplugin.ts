@@ -70,7 +70,17 @@ export const consolePlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const tracker = new WidgetTracker<GroupConsole>({ namespace: 'jupyter-dist-console' });
     const choice = new GroupChoice(groups, notebookTracker, trans);
-    const parts: Parts = { service, groups, executions, starter, notebooks, rendermime, editors, completer, trans };
+    const parts: ConsoleParts = {
+      service,
+      groups,
+      executions,
+      starter,
+      notebooks,
+      rendermime,
+      editors,
+      completer,
+      trans
+    };
     const make = (args: IOpened) => createConsole(parts, args);
     const consoles = new Consoles(app, tracker, choice, groups, starter, make, notebookTracker, trans);
     const category = trans.__('Ranks');
@@ -122,9 +132,9 @@ interface IOpened {
   startAgain(name: string, wanted: IWantedGroup): void;
 }
 
-type Parts = Omit<ConstructorParameters<typeof GroupConsole>[0], keyof IOpened>;
+type ConsoleParts = Omit<ConstructorParameters<typeof GroupConsole>[0], keyof IOpened>;
 
-async function createConsole(parts: Parts, opened: IOpened): Promise<GroupConsole> {
+async function createConsole(parts: ConsoleParts, opened: IOpened): Promise<GroupConsole> {
   const module = await loaded(import(/* webpackChunkName: "console" */ '../../widgets/console/console'));
   return new module.GroupConsole({ ...parts, ...opened });
 }

@@ -2,7 +2,7 @@
 import type { CodeCell } from '@jupyterlab/cells';
 import type { IInspectionRequest, InspectionHandler } from '@jupyterlab/inspector';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { IPlace, placeOf } from '../../model/targets/cellplace';
+import { IRankPlace, placeOf } from '../../model/targets/cellplace';
 import type { IDistGroups, IDistService } from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';
 import { inspectingKernel } from './rankanswer';
@@ -18,7 +18,7 @@ export class HelpSources {
 
   ofNotebook(panel: NotebookPanel): ISource {
     const { content, sessionContext } = panel;
-    const place = (): IPlace | null =>
+    const place = (): IRankPlace | null =>
       panel.isDisposed ? null : placeOf(this._groups, content.model, content.activeCell?.model);
     const kernel = (): Kernel | null => sessionContext.session?.kernel ?? null;
     const source = this._source(content.rendermime, place, kernel);
@@ -52,7 +52,7 @@ export class HelpSources {
 
   private _source(
     rendermime: NotebookPanel['content']['rendermime'],
-    place: () => IPlace | null,
+    place: () => IRankPlace | null,
     kernel: () => Kernel | null
   ): ISource {
     const connector = new RankConnector(this._service, place, kernel);
@@ -71,7 +71,7 @@ type Kernel = Pick<ReturnType<typeof inspectingKernel>, 'requestInspect'>;
 class RankConnector {
   constructor(
     private readonly _service: IDistService,
-    private readonly _place: () => IPlace | null,
+    private readonly _place: () => IRankPlace | null,
     private readonly _kernel: () => Kernel | null
   ) {}
 

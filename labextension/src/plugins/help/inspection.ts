@@ -8,7 +8,7 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Kernel } from '@jupyterlab/services';
 import { ITooltipManager } from '@jupyterlab/tooltip';
-import { IPlace, placeOf } from '../../model/targets/cellplace';
+import { IRankPlace, placeOf } from '../../model/targets/cellplace';
 import { IDistGroups, IDistService } from '../../tokens';
 import { inspect, inspectingKernel } from './rankanswer';
 
@@ -25,7 +25,7 @@ export const inspectionPlugin: JupyterFrontEndPlugin<void> = {
     tracker: INotebookTracker,
     tooltips: ITooltipManager | null
   ): void => {
-    const place = ({ content }: NotebookPanel): IPlace | null =>
+    const place = ({ content }: NotebookPanel): IRankPlace | null =>
       placeOf(groups, content.model, content.activeCell?.model);
     const open = (panel: NotebookPanel): void => {
       const answer = (kernel: Kernel.IKernelConnection | null | undefined): void => {
@@ -62,7 +62,7 @@ export const inspectionPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /** Have a connection answer from a rank while the notebook's active cell runs on one. */
-function answerForRanks(kernel: Kernel.IKernelConnection, service: IDistService, place: () => IPlace | null): void {
+function answerForRanks(kernel: Kernel.IKernelConnection, service: IDistService, place: () => IRankPlace | null): void {
   const ask = kernel.requestInspect.bind(kernel);
   kernel.requestInspect = content => {
     const found = place();

@@ -1,26 +1,26 @@
 /** What JupyterLab asks a kernel about the name at a cursor, answered by a rank. */
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
-import type { IPlace } from '../../model/targets/cellplace';
+import type { IRankPlace } from '../../model/targets/cellplace';
 import type { IDistService } from '../../tokens';
 
-type Content = KernelMessage.IInspectRequestMsg['content'];
+type InspectContent = KernelMessage.IInspectRequestMsg['content'];
 
 /** A connection of which only inspection is used: JupyterLab's tooltips take one. */
 export function inspectingKernel(
   service: IDistService,
-  place: () => IPlace | null,
+  place: () => IRankPlace | null,
   onBusy?: (busy: boolean) => void
 ): Kernel.IKernelConnection {
   return {
-    requestInspect: (content: Content) => inspect(service, place(), content, onBusy)
+    requestInspect: (content: InspectContent) => inspect(service, place(), content, onBusy)
   } as Kernel.IKernelConnection;
 }
 
 /** A rank's answer in the form of a kernel's, of which JupyterLab reads the content. */
 export async function inspect(
   service: IDistService,
-  place: IPlace | null,
-  { code, cursor_pos, detail_level: detail }: Content,
+  place: IRankPlace | null,
+  { code, cursor_pos, detail_level: detail }: InspectContent,
   onBusy?: (busy: boolean) => void
 ): Promise<KernelMessage.IInspectReplyMsg> {
   let content: object = { status: 'ok', found: false, data: {}, metadata: {} };

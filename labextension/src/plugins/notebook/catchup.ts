@@ -1,7 +1,7 @@
 /** Runs missed cells on the ranks that missed them: offer, dialog and notifications. Loaded when it is first used. */
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { IAnswer, isOffered, IOutcome, IStep, runSteps, stepsOf } from '../../model/drift/steps';
+import { IAnswer, isOffered, ICatchUpOutcome, IMissedStep, runSteps, stepsOf } from '../../model/drift/steps';
 import { formatRanks, lowestRank } from '../../model/format/ranks';
 import type { IDrift, IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
@@ -63,7 +63,7 @@ export class CatchUp {
     }
   }
 
-  private async _run(group: IGroup, steps: readonly IStep[], drift: IDrift): Promise<void> {
+  private async _run(group: IGroup, steps: readonly IMissedStep[], drift: IDrift): Promise<void> {
     const { _trans: trans } = this;
     let id: string | null = null;
     let progress = '';
@@ -102,7 +102,7 @@ export class CatchUp {
   }
 
   /** On the ranks that missed it, a cell that needs all ranks would wait forever, unless the others run it again. */
-  private async _ask(step: IStep, message: string): Promise<IAnswer> {
+  private async _ask(step: IMissedStep, message: string): Promise<IAnswer> {
     const { _trans: trans } = this;
     const { button } = await showDialog({
       title: trans.__('Run %1 on all ranks?', cellName(step.cell)),
@@ -129,7 +129,11 @@ export class CatchUp {
           : 'stop';
   }
 
-  private _textOf({ done, skipped, failed }: IOutcome, steps: readonly IStep[], { left_out: more }: IDrift): string {
+  private _textOf(
+    { done, skipped, failed }: ICatchUpOutcome,
+    steps: readonly IMissedStep[],
+    { left_out: more }: IDrift
+  ): string {
     const { _trans: trans } = this;
     if (!failed) {
       const ran = trans._n('%1 cell ran.', '%1 cells ran.', done);

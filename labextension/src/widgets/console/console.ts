@@ -9,7 +9,7 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { consoleIcon, ReactiveToolbar, stopIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
-import { IHasPlace, IPlace, placeIn } from '../../model/targets/cellplace';
+import { IHasPlace, IRankPlace, placeIn } from '../../model/targets/cellplace';
 import { getNotebookTarget, getWanted, IRankTarget, METADATA_KEY } from '../../model/targets/target';
 import type { IExecution } from '../../services/protocol';
 import type {
@@ -119,7 +119,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     return getWanted(this._cells.notebook).wanted;
   }
 
-  get rankPlace(): IPlace | null {
+  get rankPlace(): IRankPlace | null {
     return placeIn(this._options.groups, getNotebookTarget(this._cells.notebook));
   }
 

@@ -2,14 +2,14 @@
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { IStep } from '../../model/drift/steps';
+import type { IMissedStep } from '../../model/drift/steps';
 import { formatSeconds } from '../../model/format/quantities';
 import type { IDrift } from '../../services/protocol';
 import { rankSetLabel } from '../rankoutput/items/itemrow';
 import { cellName, placesOf, reasonWord } from './driftwords';
 
 export interface IStepRow {
-  readonly step: IStep;
+  readonly step: IMissedStep;
   readonly isChecked: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface ICatchUpOptions {
 }
 
 /** Resolves with the steps that are checked, in order. */
-export class CatchUpDialog extends Dialog<readonly IStep[]> {
+export class CatchUpDialog extends Dialog<readonly IMissedStep[]> {
   constructor(options: ICatchUpOptions) {
     const { trans, group, rows } = options;
     const close = Dialog.cancelButton({ label: trans.__('Close') });
@@ -44,14 +44,14 @@ export class CatchUpDialog extends Dialog<readonly IStep[]> {
   }
 }
 
-class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly IStep[]> {
+class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly IMissedStep[]> {
   constructor(private readonly _options: ICatchUpOptions) {
     super();
     this.addClass('jpd-CatchUp');
     this._checked = new Set(_options.rows.filter(({ isChecked }) => isChecked).map(({ step }) => step));
   }
 
-  getValue(): readonly IStep[] {
+  getValue(): readonly IMissedStep[] {
     return this._options.rows.map(({ step }) => step).filter(step => this._checked.has(step));
   }
 
@@ -111,7 +111,7 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly ISt
     );
   }
 
-  private _row(step: IStep): React.ReactElement {
+  private _row(step: IMissedStep): React.ReactElement {
     const { trans } = this._options;
     const { cell, ranks, reason, code } = step;
     const failed = cell.state === 'ok' ? '' : trans.__('ended with %1', cell.state);
@@ -137,7 +137,7 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly ISt
     );
   }
 
-  private _check(step: IStep, isChecked: boolean): void {
+  private _check(step: IMissedStep, isChecked: boolean): void {
     if (isChecked) {
       this._checked.add(step);
     } else {
@@ -145,7 +145,7 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly ISt
     }
   }
 
-  private readonly _checked: Set<IStep>;
+  private readonly _checked: Set<IMissedStep>;
 }
 
 function notes(trans: TranslationBundle, { left_out: left, forgotten }: IDrift): string {

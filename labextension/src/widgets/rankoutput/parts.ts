@@ -1,5 +1,5 @@
 /**
- * The outputs of a cell that belong to the bundle in its first output (model/executions/portable.ts). They are for readers
+ * The outputs of a cell that belong to the bundle in its first output (model/outputs/portable.ts). They are for readers
  * without this extension; here the bundle shows them.
  */
 import type { IOutputAreaModel } from '@jupyterlab/outputarea';

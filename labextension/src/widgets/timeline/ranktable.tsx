@@ -3,14 +3,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretUpIcon } from '@jupyterlab/ui-components';
 import React, { memo } from 'react';
 import { formatBytes, formatPercent } from '../../model/format/quantities';
-import { arrange, Column, COLUMNS, IOrder, IRow, ordered } from '../../model/timeline/rows';
+import { arrange, RankColumn, RANK_COLUMNS, IOrder, IRow, ordered } from '../../model/timeline/rows';
 import type { IExecution } from '../../services/protocol';
 import { hueOf } from '../states/rankcolor';
 import { StateGlyph } from '../states/stateglyph';
 import { stateWord } from '../states/statewords';
 import { cellWords } from './timelinewords';
 
-export interface ITableProps {
+export interface IRankTableProps {
   readonly rows: readonly IRow[];
   readonly order: IOrder;
   readonly pointed: number | null;
@@ -23,7 +23,7 @@ export interface ITableProps {
 }
 
 /** Drawn again only if one of its properties is another: the pointer moves often, ranks do not. */
-export const RankTable = memo((props: ITableProps): React.ReactElement => {
+export const RankTable = memo((props: IRankTableProps): React.ReactElement => {
   const { rows, order, pointed, label, trans, onPoint, onOpenLog, onOpenCell } = props;
   return (
     <table className="jpd-Timeline-table" aria-label={label} onMouseLeave={() => onPoint(null)}>
@@ -37,12 +37,12 @@ export const RankTable = memo((props: ITableProps): React.ReactElement => {
   );
 });
 
-function Head({ order, onOrder, trans }: ITableProps): React.ReactElement {
+function Head({ order, onOrder, trans }: IRankTableProps): React.ReactElement {
   const Caret = order.isDown ? caretDownIcon : caretUpIcon;
   return (
     <thead>
       <tr>
-        {COLUMNS.map(column => (
+        {RANK_COLUMNS.map(column => (
           <th
             key={column}
             scope="col"
@@ -64,8 +64,8 @@ function Head({ order, onOrder, trans }: ITableProps): React.ReactElement {
   );
 }
 
-function columnLabel(trans: TranslationBundle, column: Column): string {
-  const labels: Record<Column, string> = {
+function columnLabel(trans: TranslationBundle, column: RankColumn): string {
+  const labels: Record<RankColumn, string> = {
     rank: trans.__('Rank'),
     state: trans.__('State'),
     pid: trans.__('Process'),
@@ -79,46 +79,48 @@ function columnLabel(trans: TranslationBundle, column: Column): string {
   return labels[column];
 }
 
-interface IRowProps extends Pick<ITableProps, 'trans' | 'onPoint' | 'onOpenLog' | 'onOpenCell'> {
+interface IRankTableRowProps extends Pick<IRankTableProps, 'trans' | 'onPoint' | 'onOpenLog' | 'onOpenCell'> {
   readonly row: IRow;
   readonly isPointed: boolean;
 }
 
-const Row = memo(({ row, isPointed, trans, onPoint, onOpenLog, onOpenCell }: IRowProps): React.ReactElement => {
-  const { rank, state, cell } = row;
-  return (
-    <tr data-rank={rank} data-pointed={isPointed} onMouseEnter={() => onPoint(rank)}>
-      <th scope="row">
-        <button
-          type="button"
-          className="jpd-Timeline-rank"
-          data-hue={hueOf(rank)}
-          title={trans.__('Open the output of rank %1', rank)}
-          onClick={() => onOpenLog(rank)}
-          onFocus={() => onPoint(rank)}
-        >
-          {rank}
-        </button>
-      </th>
-      <td>
-        <StateGlyph state={state} /> {stateWord(trans, state)}
-      </td>
-      <td data-column="pid">{row.pid ?? ''}</td>
-      <td>{row.host || trans.__('server')}</td>
-      <td>{row.device}</td>
-      <td data-column="memory">{row.memory === null ? '' : formatBytes(row.memory)}</td>
-      <td data-column="cpu">{row.cpu === null ? '' : formatPercent(row.cpu)}</td>
-      <td>
-        {cell && (
-          <button type="button" title={trans.__('Show the cell')} onClick={() => onOpenCell(rank, cell)}>
-            {cellWords(trans, cell)}
+const Row = memo(
+  ({ row, isPointed, trans, onPoint, onOpenLog, onOpenCell }: IRankTableRowProps): React.ReactElement => {
+    const { rank, state, cell } = row;
+    return (
+      <tr data-rank={rank} data-pointed={isPointed} onMouseEnter={() => onPoint(rank)}>
+        <th scope="row">
+          <button
+            type="button"
+            className="jpd-Timeline-rank"
+            data-hue={hueOf(rank)}
+            title={trans.__('Open the output of rank %1', rank)}
+            onClick={() => onOpenLog(rank)}
+            onFocus={() => onPoint(rank)}
+          >
+            {rank}
           </button>
-        )}
-      </td>
-      <td data-column="line" title={[row.call && trans.__('in %1', row.call), row.line].filter(Boolean).join('\n')}>
-        {row.call && <span className="jpd-Timeline-call">{trans.__('in %1', row.call.split(',')[0])} </span>}
-        <code>{row.line}</code>
-      </td>
-    </tr>
-  );
-});
+        </th>
+        <td>
+          <StateGlyph state={state} /> {stateWord(trans, state)}
+        </td>
+        <td data-column="pid">{row.pid ?? ''}</td>
+        <td>{row.host || trans.__('server')}</td>
+        <td>{row.device}</td>
+        <td data-column="memory">{row.memory === null ? '' : formatBytes(row.memory)}</td>
+        <td data-column="cpu">{row.cpu === null ? '' : formatPercent(row.cpu)}</td>
+        <td>
+          {cell && (
+            <button type="button" title={trans.__('Show the cell')} onClick={() => onOpenCell(rank, cell)}>
+              {cellWords(trans, cell)}
+            </button>
+          )}
+        </td>
+        <td data-column="line" title={[row.call && trans.__('in %1', row.call), row.line].filter(Boolean).join('\n')}>
+          {row.call && <span className="jpd-Timeline-call">{trans.__('in %1', row.call.split(',')[0])} </span>}
+          <code>{row.line}</code>
+        </td>
+      </tr>
+    );
+  }
+);

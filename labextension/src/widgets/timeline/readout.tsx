@@ -3,14 +3,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useMemo } from 'react';
 import { formatBytes } from '../../model/format/quantities';
 import type { TimelineModel } from '../../model/timeline/timeline';
-import type { IPlace } from './lanes/hands';
+import type { ITimelinePoint } from './lanes/hands';
 import type { ILine, IScales } from './lanes/scales';
 import { lineLabel, lineWords, placeWords } from './timelinewords';
 
 interface IReadoutProps {
   readonly model: TimelineModel;
   readonly line: ILine;
-  readonly place: IPlace;
+  readonly place: ITimelinePoint;
   readonly scales: IScales;
   readonly trans: TranslationBundle;
 }

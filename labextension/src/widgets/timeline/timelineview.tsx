@@ -9,7 +9,7 @@ import type { IExecution } from '../../services/protocol';
 import { ErrorNote } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { onThemeChange } from '../base/themes';
-import { Hands, IPlace } from './lanes/hands';
+import { Hands, ITimelinePoint } from './lanes/hands';
 import { Lanes } from './lanes/lanes';
 import { Legend } from './legend';
 import { Overview } from './lanes/overview';
@@ -18,7 +18,7 @@ import { ILine, IScales, linesOf, scalesOf } from './lanes/scales';
 import { RankTable } from './ranktable';
 import { lineLabel } from './timelinewords';
 
-export interface IViewProps {
+export interface ITimelineViewProps {
   readonly model: TimelineModel;
   /** The group's name. */
   readonly name: string;
@@ -29,15 +29,22 @@ export interface IViewProps {
   onReady(): void;
 }
 
-const NOWHERE: IPlace = { rank: null, at: null };
+const NOWHERE: ITimelinePoint = { rank: null, at: null };
 
-export function TimelineView({ model, name, trans, onOpenLog, onOpenCell, onReady }: IViewProps): React.ReactElement {
+export function TimelineView({
+  model,
+  name,
+  trans,
+  onOpenLog,
+  onOpenCell,
+  onReady
+}: ITimelineViewProps): React.ReactElement {
   useSignal(model.changed);
   useEffect(onReady, []);
   const [choice, setChoice] = useState<IChoice>(ALL);
   const [wanted, setLine] = useState<ILine | null>(null);
   const [order, setOrder] = useState<IOrder>({ column: 'rank', isDown: false });
-  const [place, setPlace] = useState<IPlace>(NOWHERE);
+  const [place, setPlace] = useState<ITimelinePoint>(NOWHERE);
   const lines = linesOf(model);
   const line = wanted && lines.includes(wanted) ? wanted : lines.includes('utilization') ? 'utilization' : 'cpu';
   const onOpen = (rank: number, band: IBand | null): void => (band ? onOpenCell(rank, band.execution) : undefined);
@@ -74,17 +81,17 @@ export function TimelineView({ model, name, trans, onOpenLog, onOpenCell, onRead
   );
 }
 
-interface IChartsProps extends Pick<IViewProps, 'model' | 'trans'> {
+interface IChartsProps extends Pick<ITimelineViewProps, 'model' | 'trans'> {
   /** All, and what the lanes show of it. */
   readonly full: IRange;
   readonly range: IRange;
   readonly choice: IChoice;
   readonly line: ILine;
   readonly scales: IScales;
-  readonly place: IPlace;
+  readonly place: ITimelinePoint;
   readonly label: string;
   setChoice(choice: IChoice): void;
-  setPlace(place: IPlace): void;
+  setPlace(place: ITimelinePoint): void;
   onOpen(rank: number, band: IBand | null): void;
 }
 
@@ -168,7 +175,7 @@ function draw(
   return { lanes, overview, dispose };
 }
 
-interface IToolsProps extends Pick<IViewProps, 'trans'> {
+interface ITimelineToolsProps extends Pick<ITimelineViewProps, 'trans'> {
   readonly full: IRange;
   readonly choice: IChoice;
   readonly line: ILine;
@@ -179,7 +186,7 @@ interface IToolsProps extends Pick<IViewProps, 'trans'> {
 
 const SPANS = [null, 1800, 300, 60];
 
-function Tools({ full, choice, setChoice, line, lines, setLine, trans }: IToolsProps): React.ReactElement {
+function Tools({ full, choice, setChoice, line, lines, setLine, trans }: ITimelineToolsProps): React.ReactElement {
   const { from, to } = rangeOf(choice, full);
   const by = (factor: number) => () => setChoice(zoom(choice, full, factor, (from + to) / 2));
   const spanLabel = (seconds: number | null): string =>

@@ -5,7 +5,7 @@ import { bandAt, IBand } from '../../model/timeline/bands';
 import type { TimelineModel } from '../../model/timeline/timeline';
 import type { IExecution } from '../../services/protocol';
 import { stateWord } from '../states/statewords';
-import type { IPlace } from './lanes/hands';
+import type { ITimelinePoint } from './lanes/hands';
 import { ILine, lineOf } from './lanes/scales';
 import { lowerBound } from '../../model/timeline/columns';
 
@@ -32,7 +32,12 @@ export function lineWords(line: ILine, value: number): string {
 }
 
 /** What is at a place: "rank 3, 12:03:10: 412 MB, CPU 98 %, [7] train.ipynb, running 3.2 s". */
-export function placeWords(trans: TranslationBundle, model: TimelineModel, line: ILine, { rank, at }: IPlace): string {
+export function placeWords(
+  trans: TranslationBundle,
+  model: TimelineModel,
+  line: ILine,
+  { rank, at }: ITimelinePoint
+): string {
   if (rank === null) {
     return '';
   }

@@ -10,7 +10,7 @@ import { MemoryLines } from './memory';
 import { VariableTable } from './variabletable';
 import { gapWords, statusWords } from './variablewords';
 
-export interface IViewProps {
+export interface IVariablesViewProps {
   readonly model: VariablesModel;
   /** The group's name. */
   readonly name: string;
@@ -21,7 +21,7 @@ export interface IViewProps {
 
 const BY_NAME: IArrangement = { filter: '', order: 'name', isDifferingOnly: false };
 
-export function VariablesView({ model, name, trans, onReady }: IViewProps): React.ReactElement {
+export function VariablesView({ model, name, trans, onReady }: IVariablesViewProps): React.ReactElement {
   useSignal(model.changed);
   useEffect(onReady, []);
   const [how, setHow] = useState(BY_NAME);
@@ -63,7 +63,7 @@ export function VariablesView({ model, name, trans, onReady }: IViewProps): Reac
 }
 
 /** What is shown, of when, and what is missing in it. */
-function Status({ model, trans }: Pick<IViewProps, 'model' | 'trans'>): React.ReactElement {
+function Status({ model, trans }: Pick<IVariablesViewProps, 'model' | 'trans'>): React.ReactElement {
   const { listed, phase, error } = model;
   const answer = listed?.answer ?? null;
   const time = listed ? new Date(listed.at).toLocaleTimeString() : '';
@@ -84,14 +84,14 @@ function emptyWords(trans: TranslationBundle, hidden: number): string {
     : trans.__('Cells have not made variables yet. Names that begin with _ and modules are not listed.');
 }
 
-interface IToolsProps {
+interface IVariablesToolsProps {
   readonly model: VariablesModel;
   readonly how: IArrangement;
   setHow(how: IArrangement): void;
   readonly trans: TranslationBundle;
 }
 
-function Tools({ model, how, setHow, trans }: IToolsProps): React.ReactElement {
+function Tools({ model, how, setHow, trans }: IVariablesToolsProps): React.ReactElement {
   const words = trans.__('Filter by name or type');
   return (
     <div className="jpd-Variables-tools" role="search">

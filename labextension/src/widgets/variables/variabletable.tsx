@@ -4,8 +4,8 @@ import { caretDownIcon } from '@jupyterlab/ui-components';
 import React, { memo, useState } from 'react';
 import { formatBytes } from '../../model/format/quantities';
 import {
-  Column,
-  COLUMNS,
+  VariableColumn,
+  VARIABLE_COLUMNS,
   differingColumns,
   differs,
   differsInside,
@@ -21,7 +21,7 @@ import { bytesWords, rankWords } from './variablewords';
 const MAX_NAMES = 300;
 const MAX_ROWS = 4;
 
-export interface ITableProps {
+export interface IVariableTableProps {
   /** In order. */
   readonly variables: readonly IVariable[];
   readonly comparisons: ReadonlyMap<string, ICompared>;
@@ -37,7 +37,7 @@ export interface ITableProps {
 }
 
 /** Drawn again only if one of its properties is another: groups change often, variables do not. */
-export const VariableTable = memo((props: ITableProps): React.ReactElement => {
+export const VariableTable = memo((props: IVariableTableProps): React.ReactElement => {
   const { variables, comparisons, label, trans } = props;
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? variables : variables.slice(0, MAX_NAMES);
@@ -70,7 +70,7 @@ export const VariableTable = memo((props: ITableProps): React.ReactElement => {
   );
 });
 
-function Head({ order, onOrder, trans }: ITableProps): React.ReactElement {
+function Head({ order, onOrder, trans }: IVariableTableProps): React.ReactElement {
   const sorted = (key: Order, text: string, title: string): React.ReactElement => (
     <th scope="col" aria-sort={order !== key ? undefined : key === 'name' ? 'ascending' : 'descending'}>
       <button type="button" title={title} onClick={() => onOrder(key)}>
@@ -96,7 +96,7 @@ function Head({ order, onOrder, trans }: ITableProps): React.ReactElement {
   );
 }
 
-interface IVariableProps extends Pick<ITableProps, 'trans' | 'trouble' | 'onCompare' | 'onClose'> {
+interface IVariableProps extends Pick<IVariableTableProps, 'trans' | 'trouble' | 'onCompare' | 'onClose'> {
   readonly variable: IVariable;
   readonly compared: ICompared | undefined;
   readonly isOld: boolean;
@@ -176,10 +176,10 @@ function Name({
   );
 }
 
-interface ICellsProps extends Pick<ITableProps, 'trans'> {
+interface ICellsProps extends Pick<IVariableTableProps, 'trans'> {
   readonly row: IVariableRow;
   /** The columns in which ranks differ. */
-  readonly odd: ReadonlySet<Column>;
+  readonly odd: ReadonlySet<VariableColumn>;
   /** Rows look the same, and are not. */
   readonly isInside: boolean;
 }
@@ -188,7 +188,7 @@ function Cells({ row, odd, isInside, trans }: ICellsProps): React.ReactElement {
   return (
     <>
       <td data-column="ranks">{rankWords(trans, row.ranks)}</td>
-      {COLUMNS.map(column => (
+      {VARIABLE_COLUMNS.map(column => (
         <td
           key={column}
           data-column={column}

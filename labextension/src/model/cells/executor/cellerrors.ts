@@ -4,7 +4,7 @@ import { KernelError } from '@jupyterlab/notebook';
 import { type DistError, isPassing } from '../../../services/errors';
 import { translation } from '../../../services/translation';
 import { asOutput } from '../output/celloutput';
-import type { IOutcome } from '../output/cellrun';
+import type { ICellOutcome } from '../output/cellrun';
 import type { CellAborted } from './queue';
 
 /** Show why the server did not accept a cell, as its output. */
@@ -31,7 +31,7 @@ function hintFor(error: DistError): string {
 }
 
 /** The error of a cell on ranks that failed. */
-export function failure({ execution, error }: IOutcome): KernelError {
+export function failure({ execution, error }: ICellOutcome): KernelError {
   return kernelError(error?.ename ?? execution.state, error?.evalue ?? '', error?.traceback ?? []);
 }
 

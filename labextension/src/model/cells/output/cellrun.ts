@@ -25,7 +25,7 @@ const MAX_SHARED_MS = 2000;
 const WRITE_SHARE = 0.05;
 
 /** How an execution ended. */
-export interface IOutcome {
+export interface ICellOutcome {
   execution: IExecution;
   /** Why it failed: a rank's exception, or why it was lost. */
   error: Pick<IError, 'ename' | 'evalue' | 'traceback'> | null;
@@ -70,7 +70,7 @@ export class CellRun implements IDisposable {
   }
 
   /** Resolves when the execution has ended and the cell shows it, or this was disposed because the notebook was closed. */
-  readonly done: Promise<IOutcome>;
+  readonly done: Promise<ICellOutcome>;
 
   get notebook(): INotebookModel {
     return this._notebook;
@@ -143,7 +143,7 @@ export class CellRun implements IDisposable {
     return this._follower.followed;
   }
 
-  private async _waitForEnd(): Promise<IOutcome> {
+  private async _waitForEnd(): Promise<ICellOutcome> {
     // What waits for this run must not wait forever.
     await Promise.race([this._followed.ended, this._left.promise]);
     const { execution, error } = this._followed;
@@ -259,7 +259,7 @@ export class CellRun implements IDisposable {
 }
 
 /** The error of the lowest rank that raised one. */
-function firstError(followed: IFollowedExecution): IOutcome['error'] {
+function firstError(followed: IFollowedExecution): ICellOutcome['error'] {
   const isError = (output?: IOutput): boolean => output?.output_type === 'error';
   const item = followed.items.find(({ output }) => isError(output));
   return item ? (item.output as IError) : null;

@@ -12,7 +12,7 @@ import { LateOutput, mayChange } from './lateoutput';
 /** How long an interrupt of running cells waits until the queued ones of their group are cancelled. */
 const CANCEL_QUEUED_MS = 1000;
 
-export interface IStartOptions extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
+export interface ICellRunStart extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
   /** This page submitted it, and writes its output. */
   isSubmitted?: boolean;
 }
@@ -39,7 +39,7 @@ export class CellRuns {
     return this._lastQueuedAt.get(notebook);
   }
 
-  start(options: IStartOptions): CellRun {
+  start(options: ICellRunStart): CellRun {
     const { notebook, cellId } = options;
     this.detach(notebook, cellId);
     const cell = findCell(notebook, cellId);

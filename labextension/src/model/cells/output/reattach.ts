@@ -13,7 +13,7 @@ export interface IFoundCell {
 }
 
 /** The executions on the server. */
-export interface IKnown {
+export interface IKnownExecutions {
   /** All listed executions, of all groups. */
   executions: readonly IExecution[];
   /** The groups that could not be reached, so their executions are unknown. */
@@ -38,7 +38,7 @@ export interface IAttachment {
  */
 export function findAttachments(
   cells: readonly IFoundCell[],
-  { executions, silent }: IKnown,
+  { executions, silent }: IKnownExecutions,
   path: string,
   savedAt: number
 ): IAttachment[] {

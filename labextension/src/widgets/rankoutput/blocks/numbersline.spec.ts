@@ -1,18 +1,18 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../../../../tests/vectors/numbers.json';
-import { Condenser, IItem } from '../../../model/numbers/condense';
+import { Condenser, ICondensableItem } from '../../../model/numbers/condense';
 import { streamText } from '../../../model/executions/executionview';
 import { NumbersLine } from './numbersline';
 
 const trans = nullTranslator.load('jupyter_dist');
 const NONE: ReadonlySet<string> = new Set();
 
-function items(lines: readonly (readonly string[])[], name = 'stdout'): IItem[] {
+function items(lines: readonly (readonly string[])[], name = 'stdout'): ICondensableItem[] {
   return lines.map(([ranks, text], i) => ({ key: `live-${i}`, ranks, output: { output_type: 'stream', name, text } }));
 }
 
-function textOf(item: IItem): string {
+function textOf(item: ICondensableItem): string {
   if (!item.condensed) {
     return streamText(item.output as never);
   }
@@ -33,7 +33,7 @@ describe('lines that differ in numbers', () => {
       const given = items(lines, stream);
       const keys = condenser.apply(given, NONE).flatMap(item => (item.condensed ? [item.key] : []));
       const opened = condenser.apply(given, new Set(keys)).filter(item => !item.condensed);
-      const perRank = (some: readonly IItem[], rank: string): string =>
+      const perRank = (some: readonly ICondensableItem[], rank: string): string =>
         some
           .filter(item => item.ranks.split(',').includes(rank))
           .map(textOf)

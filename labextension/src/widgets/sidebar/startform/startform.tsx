@@ -137,15 +137,15 @@ function useShown(open: OpenForm): React.RefObject<HTMLFormElement> {
   return node;
 }
 
-interface IKnown {
+interface IKnownEnvironments {
   readonly environments: IEnvironment[] | null;
   readonly preferred: string | null;
   readonly error: IErrorBody | null;
 }
 
-function useEnvironments(): IKnown {
+function useEnvironments(): IKnownEnvironments {
   const { service } = useSidebar();
-  const [known, setKnown] = useState<IKnown>({ environments: null, preferred: null, error: null });
+  const [known, setKnown] = useState<IKnownEnvironments>({ environments: null, preferred: null, error: null });
   useEffect(() => {
     let isMounted = true;
     service.environments().then(

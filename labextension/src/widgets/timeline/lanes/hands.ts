@@ -11,7 +11,7 @@ const CLOSER = 0.7;
 const PAN_SHARE = 0.2;
 
 /** What is pointed at. */
-export interface IPlace {
+export interface ITimelinePoint {
   readonly rank: number | null;
   /** Null: nothing. */
   readonly at: number | null;
@@ -22,9 +22,9 @@ export interface IHandsOptions {
   lanes: Lanes;
   full(): IRange;
   choice(): IChoice;
-  place(): IPlace;
+  place(): ITimelinePoint;
   onChoose(choice: IChoice): void;
-  onPoint(place: IPlace): void;
+  onPoint(place: ITimelinePoint): void;
   onOpen(rank: number, band: IBand | null): void;
 }
 
