@@ -80,7 +80,9 @@ export async function openNotebook(
       await chooseKernel(page, kernel);
     }
   }
-  await expect(page.getByLabel('Run cells on')).toBeVisible();
+  // The toolbar of a notebook that was just closed may still have its picker in the toolbar's menu, outside of the panel.
+  const panel = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)');
+  await expect(panel.getByLabel('Run cells on')).toBeVisible();
   if (kernel) {
     await expect(page.getByText(`${kernel} | Idle`)).toBeVisible();
   }
