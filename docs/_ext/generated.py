@@ -21,7 +21,9 @@ from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
 from jupyter_dist.cli.commands.machine.mcp import McpCommand
 from jupyter_dist.cli.listing import COMMANDS
-from jupyter_dist.magics.extension import OURS
+from jupyter_dist.magics.distmagics import DistMagics
+from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
+from jupyter_dist.magics.vocabularies.timeline import TimelineMagics
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.schemas import object_schema, schema_name
 from jupyter_dist.protocol.wire import requests
@@ -154,7 +156,7 @@ def commands() -> Lines:
 
 def magics() -> Lines:
     """Each magic with its docstring, and its options where it has any."""
-    for cls in OURS:
+    for cls in (DistMagics, TimelineMagics, DipMagics):
         # Of `__init__`, not of the class: some Pythons (3.11.2) see the signature of traitlets there.
         instance = cls(*[None] * (len(inspect.signature(cls.__init__).parameters) - 1))
         for kind, sign in (("line", "%"), ("cell", "%%")):
