@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 from generate_client import formatted
 
 from jupyter_dist.protocol import states
-from jupyter_dist.protocol.models import machine, models, profiles
 from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.models import machine, models, profiles
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
 from jupyter_dist.protocol.schemas import fields_of, schema_name
 
