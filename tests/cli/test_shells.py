@@ -7,13 +7,14 @@ import sys
 
 import pexpect
 import pytest
+from completing import PROGRAM, completions
 from waits import PATIENCE
 
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES
 
 PROGRAMS = {
-    "jupyter-dist": 'import sys; sys.argv[0] = "jupyter-dist"; from jupyter_dist.cli.main import main; main()',
+    "jupyter-dist": PROGRAM,
     "jupyter": 'import sys; sys.argv[0] = "jupyter"; from jupyter_core.command import main; main()',
 }
 SHELLS = {
@@ -83,15 +84,7 @@ def words(own_runtime, monkeypatch, tmp_path):
     (tmp_path / "train.py").touch()
 
     def ask(*typed):
-        line = " ".join(("jupyter-dist", *typed))
-        found = tmp_path / "found"
-        asking = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_STDOUT_FILENAME": str(found)}
-        where = {"_ARGCOMPLETE_SUPPRESS_SPACE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line))}
-        command = [sys.executable, "-c", PROGRAMS["jupyter-dist"]]
-        subprocess.run(command, env={**os.environ, **asking, **where}, check=True, timeout=PATIENCE)
-        words = set(found.read_text().split())
-        found.unlink()
-        return words
+        return completions(" ".join(("jupyter-dist", *typed)), tmp_path)
 
     return ask
 

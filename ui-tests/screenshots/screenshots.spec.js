@@ -2,9 +2,7 @@
 // The pictures of the README are taken by tests/readme.spec.ts.
 const { expect, test } = require('@playwright/test');
 const lab = require('../tests/lab');
-const { look, openPictured, runCell, shoot, showSidebar } = require('../tests/pictures');
-
-const PYTHON = { language_info: { name: 'python' } };
+const { look, openPictured, PYTHON, runCell, shoot, showSidebar } = require('../tests/pictures');
 
 const TRAIN = `torch.manual_seed(0)
 model = torch.nn.Linear(64, 10)

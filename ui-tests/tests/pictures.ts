@@ -11,7 +11,7 @@ export const IMAGES = process.env.JUPYTER_DIST_IMAGES ?? path.join(RESULTS, 'ima
 /** To be looked at; no page shows these. */
 const LOOKS = path.join(RESULTS, 'looks');
 
-const PYTHON = { language_info: { name: 'python' } };
+export const PYTHON = { language_info: { name: 'python' } };
 
 /** Take a picture for docs/images in each theme. */
 export async function shoot(page: Page, name: string, target: Page | Locator = page, folder = IMAGES): Promise<void> {
