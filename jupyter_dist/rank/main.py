@@ -49,6 +49,7 @@ from .ipython import ipython_compat
 from .memory import MemoryCounters
 from .output import spawning
 from .side_thread import SideThread
+from .state.process import environment
 
 _FIRST_PRIVATE_FD = 100
 _LAST_WORDS_SECONDS = 1.0
@@ -215,6 +216,7 @@ class Rank:
         self._stdin.install()
         self._debuggers.install()
         self._surroundings.take()
+        environment.remember()
         descriptors.protect()
 
     def _profile(self, line: str, cell: str) -> None:

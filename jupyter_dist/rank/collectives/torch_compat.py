@@ -483,6 +483,17 @@ def initialised_devices() -> list[str]:
     return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]
 
 
+def devices_in_use() -> list[str]:
+    """Return the device types that this process has initialized."""
+    modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}
+    return [kind for kind, module in modules.items() if module.is_initialized()]
+
+
+def has_hooks(tensor: Any) -> bool:
+    """Whether a tensor calls functions in its backward pass."""
+    return bool(getattr(tensor, "_backward_hooks", None) or getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
 # Of devices; on CPU torch raises a RuntimeError.
 OutOfMemoryError: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 

@@ -1,0 +1,1 @@
+"""What a rank holds, in files: saved, and restored in other processes."""

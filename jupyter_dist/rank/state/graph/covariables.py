@@ -1,0 +1,173 @@
+"""Co-variables: the names of cells that share objects or memory, which are written and read together."""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .pickling import SaveSpace, Stream, is_shared, write
+
+# ("name", a name), ("result", a number of Out), ("process", what is beside the names) or ("definition", its number)
+Root = tuple[str, Any]
+
+
+@dataclass
+class Covariable:
+    """Names, results and definitions that are written into one stream.
+
+    Attributes:
+        roots: what is in the stream.
+        stream: what was written, or why it cannot be.
+        needs: other co-variables whose definitions this stream names: they are read before.
+    """
+
+    roots: list[Root]
+    stream: Stream
+    needs: list[Covariable] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[Any]:
+        """Return the names, results or definitions."""
+        return [key for one, key in self.roots if one == kind]
+
+
+class _Sets:
+    """Sets of keys that are joined one by one."""
+
+    def __init__(self) -> None:
+        self._above: dict[Hashable, Hashable] = {}
+
+    def find(self, key: Hashable) -> Hashable:
+        above = self._above.setdefault(key, key)
+        while above != key:
+            self._above[key] = self._above[above]
+            key, above = self._above[key], self._above[self._above[key]]
+        return key
+
+    def join(self, key: Hashable, other: Hashable) -> None:
+        self._above[self.find(key)] = self.find(other)
+
+
+@dataclass
+class CovariableGraph:
+    """What a save contains, in the order in which it can be read.
+
+    Attributes:
+        covariables: that can be saved.
+        failed: the roots that cannot be saved, with the error.
+    """
+
+    covariables: list[Covariable]
+    failed: dict[Root, BaseException]
+
+
+def find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
+    """Write all values, and return the co-variables that they form."""
+    streams, failed = _write_alone(values, space)
+    sets = _join(streams, space)
+    groups: dict[Hashable, list[Root]] = {}
+    for root in streams:
+        groups.setdefault(sets.find(root), []).append(root)
+    order, groups = _ordered(sets, groups, streams, space)
+    found: dict[Hashable, Covariable] = {}
+    for key in order:
+        roots = groups[key]
+        needs = _needs(sets, roots, streams, space) - {key}
+        missing = next((one for one in needs if one not in found), None)
+        stream = streams[roots[0]] if len(roots) == 1 else _write_together(roots, values, space)
+        error = stream.error or (None if missing is None else _cannot_be_read_without(missing, space))
+        if error is not None:
+            failed.update(dict.fromkeys(roots, error))
+            continue
+        found[key] = Covariable(roots, stream, [found[one] for one in needs])
+    return CovariableGraph(list(found.values()), failed)
+
+
+def _write_alone(values: dict[Root, Any], space: SaveSpace) -> tuple[dict[Root, Stream], dict[Root, BaseException]]:
+    """Write each value, and each definition that they need, by itself."""
+    streams: dict[Root, Stream] = {}
+    failed: dict[Root, BaseException] = {}
+    for root, value in values.items():
+        streams[root] = write(_content([root], values, space), space)
+        if is_shared(value, is_named=True):
+            streams[root].shared[id(value)] = value
+    number = 0
+    while number < len(space.definitions.objects):  # grows meanwhile
+        if space.definitions.parents[number] == number:
+            root = ("definition", number)
+            streams[root] = write(_content([root], values, space), space, _own([root], space))
+        number += 1
+    for root, stream in list(streams.items()):
+        if stream.error is not None:
+            failed[root] = stream.error
+            del streams[root]
+    return streams, failed
+
+
+def _write_together(roots: list[Root], values: dict[Root, Any], space: SaveSpace) -> Stream:
+    return write(_content(roots, values, space), space, _own(roots, space))
+
+
+def _content(roots: Iterable[Root], values: dict[Root, Any], space: SaveSpace) -> dict[str, dict[Any, Any]]:
+    """Return the content of the stream of these roots: the values by kind and key."""
+    content: dict[str, dict[Any, Any]] = {"name": {}, "result": {}, "process": {}, "definition": {}}
+    for kind, key in roots:
+        if kind == "definition":
+            own = _own([(kind, key)], space)
+            content[kind].update({number: space.definitions.objects[number] for number in sorted(own)})
+        else:
+            content[kind][key] = values[kind, key]
+    return content
+
+
+def _own(roots: Iterable[Root], space: SaveSpace) -> frozenset[int]:
+    """Return the numbers of these definitions, and of their methods."""
+    wanted = {key for kind, key in roots if kind == "definition"}
+    return frozenset(number for number, parent in enumerate(space.definitions.parents) if parent in wanted)
+
+
+def _join(streams: dict[Root, Stream], space: SaveSpace) -> _Sets:
+    """Join the roots that share objects or memory."""
+    sets = _Sets()
+    first: dict[Hashable, Root] = {}
+    memory_of = {block: number for number, memory in enumerate(space.memory.memories()) for block in memory.blocks}
+    for root, stream in streams.items():
+        sets.find(root)
+        keys = [("object", one) for one in stream.shared] + [("memory", memory_of[one]) for one in stream.blocks]
+        for key in keys:
+            sets.join(root, first.setdefault(key, root))
+    return sets
+
+
+def _needs(sets: _Sets, roots: list[Root], streams: dict[Root, Stream], space: SaveSpace) -> set[Hashable]:
+    """Return the sets whose definitions these roots name."""
+    numbers = {number for root in roots for number in streams[root].needs}
+    return {sets.find(("definition", space.definitions.parents[number])) for number in numbers}
+
+
+def _ordered(
+    sets: _Sets, groups: dict[Hashable, list[Root]], streams: dict[Root, Stream], space: SaveSpace
+) -> tuple[list[Hashable], dict[Hashable, list[Root]]]:
+    """Return the sets in the order in which they can be read; sets that need each other become one."""
+    while True:
+        needs = {key: _needs(sets, roots, streams, space) - {key} for key, roots in groups.items()}
+        try:
+            order = list(graphlib.TopologicalSorter(needs).static_order())
+        except graphlib.CycleError as err:
+            circle = err.args[1]
+            for key in circle[1:]:
+                sets.join(circle[0], key)
+            joined: dict[Hashable, list[Root]] = {}
+            for key, roots in groups.items():
+                joined.setdefault(sets.find(key), []).extend(roots)
+            groups = joined
+        else:
+            return [key for key in order if key in groups], groups
+
+
+def _cannot_be_read_without(missing: Hashable, space: SaveSpace) -> BaseException:
+    assert isinstance(missing, tuple)
+    kind, key = missing
+    name = space.definitions.name_of(key) if kind == "definition" else key
+    return TypeError(f"it needs {name}, which cannot be saved")

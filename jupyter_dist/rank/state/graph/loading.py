@@ -1,0 +1,197 @@
+"""Reads the streams of a save: memory, definitions and what belongs to the process take the places of their names."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from jupyter_dist.rank.collectives.torch_compat import devices_in_use
+from jupyter_dist.rank.state.store.blobs import BlobReader
+from jupyter_dist.rank.state.store.chunks import in_threads
+from jupyter_dist.rank.state.store.manifest import Manifest
+
+from . import marks
+
+CALLS_USER_CODE = True
+INTERRUPTIBLE = True
+
+
+class Loader:
+    """Reads the save of one rank. Its methods take the places of the functions in marks.py."""
+
+    def __init__(
+        self, namespace: dict[str, Any], main_module: types.ModuleType, saved: Manifest, blobs: BlobReader
+    ) -> None:
+        self._namespace = namespace
+        self._module = main_module
+        self._saved = saved
+        self._blobs = blobs
+        self._arrays: dict[int, Any] = {}  # the bytes, by number of the memory
+        self._owners: dict[int, Any] = {}  # the arrays that own the bytes
+        self._storages: dict[int, Any] = {}  # by number of the memory, and then of the block
+        self._of_blocks: dict[int, Any] = {}
+        self._definitions: dict[int, Any] = {}
+        self._marks = {name: getattr(self, f"_{name}") for name in marks.__all__}
+
+    def read_memories(self, progress: Callable[[int, int], None] | None) -> None:
+        """Read the bytes of all tensors and arrays."""
+        memories = list(enumerate(self._saved["memories"]))
+        total, done = sum(memory["num_bytes"] for _, memory in memories), [0]
+
+        def read(job: tuple[int, dict[str, Any]]) -> None:
+            number, memory = job
+            self._read_memory(number, memory)
+            done[0] += memory["num_bytes"]
+            if progress is not None:
+                progress(min(done[0], total), total)
+
+        in_threads(memories, read)
+
+    def covariables(self) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Yield each co-variable of the manifest with its content, by kind and key; or with the error."""
+        failed: set[int] = set()
+        for number, one in enumerate(self._saved["covariables"]):
+            if not failed.isdisjoint(one["needs"]):
+                failed.add(number)
+                yield one, ImportError("it needs a function or class that could not be restored")
+                continue
+            try:
+                content = self._read_stream(one["pieces"])
+            except KeyboardInterrupt:
+                raise
+            except BaseException as err:  # from the user's methods, which may raise anything
+                failed.add(number)
+                yield one, err
+                continue
+            self._definitions.update(content["definition"])
+            yield one, content
+
+    def _read_stream(self, pieces: list[Any]) -> Any:
+        data = bytearray(sum(piece[2] for piece in pieces))
+        self._blobs.read(pieces, memoryview(data))
+        return _StreamUnpickler(io.BytesIO(data), self._marks).load()
+
+    def _read_memory(self, number: int, memory: dict[str, Any]) -> None:
+        size = memory["num_bytes"]
+        if memory["is_array"]:
+            import numpy
+
+            layout = memory["layout"] or {"dtype": "u1", "shape": [size], "order": "C"}
+            array = numpy.empty(layout["shape"], layout["dtype"], layout["order"])
+            self._owners[number] = array
+            self._arrays[number] = _bytes_of(array)
+            self._blobs.read(memory["pieces"], memoryview(self._arrays[number]))
+            return
+        host = torch.empty(size, dtype=torch.uint8)
+        self._blobs.read(memory["pieces"], memoryview(host.numpy()))
+        if memory["device"] != "cpu":
+            host = host.to(memory["device"])
+        elif memory["is_pinned"] and devices_in_use():
+            host = host.pin_memory()
+        elif memory["is_shared"]:
+            host.share_memory_()
+        self._storages[number] = host.untyped_storage()
+
+    # -- marks --------------------------------------------------------------------------------------
+
+    def _storage(self, block: int, dtype: torch.dtype | None = None) -> Any:
+        if block not in self._of_blocks:
+            number, start, size = self._saved["blocks"][str(block)]
+            if number in self._arrays:
+                part = torch.from_numpy(self._arrays[number][start : start + size])
+                self._of_blocks[block] = part.untyped_storage()
+            else:
+                self._of_blocks[block] = self._storages[number]
+        storage = self._of_blocks[block]
+        if dtype is None:
+            return storage
+        return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+
+    def _array(self, block: int, is_owner: bool, *place: Any) -> Any:
+        number, start, size = self._saved["blocks"][str(block)]
+        if is_owner and self._saved["memories"][number]["layout"] is not None:
+            owner = self._owners[number]
+            owner.flags.writeable = place[-1]
+            return owner
+        if number not in self._arrays:
+            self._arrays[number] = torch.empty(0, dtype=torch.uint8).set_(self._storages[number]).numpy()
+        return _view(self._arrays[number][start : start + size], place)
+
+    def _array_view(self, base: Any, *place: Any) -> Any:
+        return _view(_bytes_of(base), place)
+
+    def _definition(self, number: int) -> Any:
+        return self._definitions[number]
+
+    def _function(self, module: str, code: types.CodeType, name: str, cells: tuple[types.CellType, ...]) -> Any:
+        return types.FunctionType(code, self._namespace_of(module), name, None, cells or None)
+
+    def _set_function(self, function: types.FunctionType, state: dict[str, Any]) -> None:
+        function.__dict__.update(state["attributes"])
+        for name, value in state["fields"].items():
+            setattr(function, name, value)
+        for cell, value in state["cells"]:
+            self._set_cell(cell, value)
+
+    def _set_cell(self, cell: types.CellType, value: Any) -> None:
+        if not (type(value) is str and value == marks.EMPTY):
+            cell.cell_contents = value
+
+    def _set_tensor(self, tensor: torch.Tensor, state: dict[str, Any]) -> None:
+        tensor.grad = state["grad"]
+
+    def _namespace_of(self, module: str) -> dict[str, Any]:
+        if module == "__main__":
+            return self._namespace
+        __import__(module)
+        return vars(sys.modules[module])
+
+    def _main_module(self) -> types.ModuleType:
+        return self._module
+
+    def _process_group(self, name: str) -> Any:
+        raise NotImplementedError
+
+    def _generator(self, device: str, state: torch.Tensor) -> torch.Generator:
+        generator = torch.Generator(device)
+        generator.set_state(state)
+        return generator
+
+
+class _StreamUnpickler(pickle.Unpickler):
+    """Reads a stream with the loader's methods in the places of the functions in marks.py."""
+
+    def __init__(self, data: io.BytesIO, of_marks: dict[str, Any]) -> None:
+        super().__init__(data)
+        self._marks = of_marks
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the object of this name."""
+        if module == marks.__name__:
+            return self._marks[name]
+        return super().find_class(module, name)
+
+
+def _bytes_of(array: Any) -> Any:
+    """Return the bytes of an array in one piece, as an array."""
+    return array.reshape(-1, order="A").view("u1") if array.size and array.itemsize else array
+
+
+def _view(of: Any, place: tuple[Any, ...]) -> Any:
+    """Return an array over the bytes of another array, as graph/tensors.py describes its place."""
+    offset, dtype, shape, strides, writeable = place
+    import numpy
+
+    if dtype.itemsize == 0 or 0 in shape:
+        array = numpy.empty(shape, dtype)
+    else:
+        array = numpy.ndarray(shape, dtype, of, offset, strides)[...]
+    if not writeable:
+        array.flags.writeable = False
+    return array

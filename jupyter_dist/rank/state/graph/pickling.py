@@ -1,0 +1,188 @@
+"""Writes a value into a stream, in which memory and definitions are named: they are written elsewhere."""
+
+from __future__ import annotations
+
+import enum
+import io
+import pickle
+import socket
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+import torch
+
+from . import marks
+from .definitions import SharedDefinitions
+from .memory import MemoryTable
+from .tensors import TensorReducer
+
+CALLS_USER_CODE = True  # methods such as __reduce__
+INTERRUPTIBLE = True
+
+MIN_PART_BYTES = 64 << 10  # of a large text, or bytes, that are not put together with the rest
+
+
+@dataclass
+class SaveSpace:
+    """What all streams of a save share."""
+
+    namespace: dict[str, Any]
+    main_module: types.ModuleType
+    definitions: SharedDefinitions
+    memory: MemoryTable
+
+
+@dataclass
+class Stream:
+    """A value as bytes.
+
+    Attributes:
+        parts: the bytes, in order; a large one is the value's own memory.
+        shared: the objects in it that other values may share, by their id.
+        needs: the numbers of the definitions that it names.
+        blocks: the numbers of the blocks of memory that it names.
+        notes: what of the value is not saved.
+        error: why the value cannot be written; then the rest is what was seen of it.
+    """
+
+    parts: list[bytes] = field(default_factory=list)
+    shared: dict[int, Any] = field(default_factory=dict)
+    needs: set[int] = field(default_factory=set)
+    blocks: set[int] = field(default_factory=set)
+    notes: set[str] = field(default_factory=set)
+    error: BaseException | None = None
+
+    @property
+    def num_bytes(self) -> int:
+        """The length of the stream."""
+        return sum(map(len, self.parts))
+
+
+def write(value: Any, space: SaveSpace, own: frozenset[int] = frozenset()) -> Stream:
+    """Write a value into a stream; never raises for what the value is.
+
+    Args:
+        value: the value.
+        space: what the streams of a save share.
+        own: the numbers of the definitions that the stream contains, and does not name.
+    """
+    stream = Stream()
+    pickler = _StreamPickler(_Sink(stream.parts), space, own, stream)
+    try:
+        pickler.dump(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as err:  # from the user's methods, which may raise anything
+        stream.error = err
+    stream.shared = {id(one): one for _, one in pickler.memo.copy().values() if is_shared(one)}
+    return stream
+
+
+def is_shared(value: Any, *, is_named: bool = False) -> bool:
+    """Whether users can notice that two names share this object.
+
+    Args:
+        value: the object.
+        is_named: Whether names refer to it directly, so that `a is b` can be asked.
+    """
+    kind = type(value)
+    if kind in (tuple, frozenset):
+        return is_named and len(value) > 0
+    return not (kind in _UNSHARED or issubclass(kind, (type, enum.Enum)))
+
+
+class _Sink:
+    """Collects the output of a pickler in parts; large texts and bytes are not copied."""
+
+    def __init__(self, parts: list[bytes]) -> None:
+        self._parts = parts
+        self._is_open = False
+
+    def write(self, data: bytes) -> int:
+        if len(data) >= MIN_PART_BYTES * 4:
+            self._parts.append(data)
+            self._is_open = False
+        elif self._is_open and len(self._parts[-1]) < MIN_PART_BYTES:
+            self._parts[-1] += bytes(data)
+        else:
+            self._parts.append(bytes(data))
+            self._is_open = True
+        return len(data)
+
+
+def make_space(namespace: dict[str, Any], main_module: types.ModuleType) -> SaveSpace:
+    """Return the space of a new save."""
+    return SaveSpace(namespace, main_module, SharedDefinitions(namespace), MemoryTable())
+
+
+class _StreamPickler(pickle.Pickler):
+    """Writes memory, definitions and what belongs to the process by their names, and the rest as pickle does."""
+
+    dispatch_table = cloudpickle.Pickler.dispatch_table
+
+    def __init__(self, sink: _Sink, space: SaveSpace, own: frozenset[int], stream: Stream) -> None:
+        super().__init__(sink, 5)
+        self._space = space
+        self._own = own
+        self._stream = stream
+        self._tensors = TensorReducer(space.memory)
+        stream.blocks, stream.notes = self._tensors.blocks, self._tensors.notes
+        self._by_kind: dict[type, Callable[[Any], Any]] = {
+            **self._tensors.by_kind,
+            types.FunctionType: self._reduce_definition,
+            types.CellType: space.definitions.reduce_cell,
+            types.ModuleType: self._reduce_module,
+            io.TextIOWrapper: _refuse_file,
+            socket.socket: _refuse_file,
+        }
+
+    def reducer_override(self, value: Any) -> Any:
+        """Called by pickle for each value that is no plain list, dict, number, text and the like."""
+        kind = type(value)
+        reduce = self._by_kind.get(kind)
+        if reduce is not None:
+            return reduce(value)
+        if issubclass(kind, type):
+            return self._reduce_definition(value)
+        if issubclass(kind, torch.Tensor):
+            return self._tensors.reduce_tensor(value)
+        return NotImplemented
+
+    def _reduce_definition(self, value: Any) -> Any:
+        number = self._space.definitions.number_of(value)
+        if number is None:
+            return self._space.definitions.by_name(value)
+        if number in self._own:
+            return self._space.definitions.reduce(value)
+        self._stream.needs.add(number)
+        return marks.definition, (number,)
+
+    def _reduce_module(self, module: types.ModuleType) -> Any:
+        if module is self._space.main_module:
+            return marks.main_module, ()
+        return NotImplemented
+
+
+def _refuse_file(value: Any) -> Any:
+    raise TypeError(f"cannot pickle '{type(value).__module__}.{type(value).__name__}' object")
+
+
+def _unshared() -> frozenset[type]:
+    """Return the classes of values that cannot change: whether two names share one makes no difference."""
+    import datetime
+    import decimal
+    import logging
+    import pathlib
+
+    plain = (type(None), bool, int, float, complex, str, bytes, range, slice, types.CodeType)
+    by_name = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
+    of_torch = (torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
+    others = (decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)
+    paths = (pathlib.PosixPath, pathlib.PurePosixPath, logging.Logger, logging.RootLogger)
+    return frozenset((*plain, *by_name, *of_torch, *others, *paths))
+
+
+_UNSHARED = _unshared()

@@ -1,0 +1,1 @@
+"""What a process has besides its names: random states, folder, environment, history."""

@@ -1,0 +1,54 @@
+"""The names that a save takes from the namespace of cells, and the results and inputs of cells."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_OF_MODULE = frozenset(
+    ("__name__", "__builtin__", "__builtins__", "__doc__", "__loader__", "__package__", "__spec__", "__file__")
+)
+_OF_IPYTHON = frozenset(("In", "Out", "_ih", "_oh", "_dh", "_", "__", "___", "_i", "_ii", "_iii", "_exit_code"))
+_NUMBERED = re.compile(r"_i?\d+")
+
+_MISSING = object()
+
+
+def variables(namespace: dict[Any, Any], hidden: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that cells have set, by name.
+
+    Args:
+        namespace: of the cells.
+        hidden: the values of names before the first cell; such a name counts if a cell has set it to another value.
+    """
+    found = {}
+    for name, value in list(namespace.items()):
+        if type(name) is not str or name in _OF_MODULE or name in _OF_IPYTHON or _NUMBERED.fullmatch(name):
+            continue
+        if name in hidden and hidden[name] is value:
+            continue
+        found[name] = value
+    return found
+
+
+def results(namespace: dict[Any, Any]) -> dict[int, Any]:
+    """Return the results of cells (`Out`), by the number of the cell."""
+    kept = namespace.get("_oh")
+    if type(kept) is not dict:
+        return {}
+    return {number: value for number, value in list(kept.items()) if type(number) is int and value is not kept}
+
+
+def inputs(namespace: dict[Any, Any]) -> list[str]:
+    """Return the code of the cells (`In`)."""
+    kept = namespace.get("_ih")
+    return [str(code) for code in list(kept)] if isinstance(kept, list) else []
+
+
+def cell_of(name: str, inputs_of_cells: list[str]) -> int | None:
+    """Return the number of the last cell whose code sets a name; None if no code is known that does."""
+    pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b")
+    for number in range(len(inputs_of_cells) - 1, 0, -1):
+        if pattern.search(inputs_of_cells[number]):
+            return number
+    return None

@@ -1,0 +1,148 @@
+"""Restores the save of a rank in two steps: all values are read beside the present names, and then replace them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from . import reasons
+from .graph.loading import Loader
+from .process import environment, names, randomness
+from .store import manifest
+from .store.blobs import BlobReader
+from .store.chunks import ChunkStore
+from .store.manifest import Manifest
+
+CALLS_USER_CODE = True
+INTERRUPTIBLE = True
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """How a rank restores.
+
+    Attributes:
+        rank: its number.
+        world_size: of its group.
+        removes_others: Whether names that the save lacks are removed.
+        progress: called with the bytes that were read, and all that are to be; by any thread.
+    """
+
+    rank: int
+    world_size: int
+    removes_others: bool = False
+    progress: Callable[[int, int], None] | None = None
+
+
+Content = dict[str, dict[Any, Any]]  # by kind of root and key
+
+
+@dataclass
+class LoadedNames:
+    """What was read from a save, before it replaces the present names."""
+
+    shell: Any
+    manifest: Manifest
+    content: Content
+    options: RestoreOptions
+    failed: list[dict[str, Any]] = field(default_factory=list)
+
+    def commit(self) -> dict[str, Any]:
+        """Give the names their restored values, and restore what is beside them."""
+        namespace = self.shell.user_ns
+        if self.options.removes_others:
+            for name in names.variables(namespace, self.shell.user_ns_hidden):
+                if name not in self.content["name"]:
+                    del namespace[name]
+        namespace.update(self.content["name"])
+        self._put_back_results(namespace)
+        notes = environment.put_back(self.manifest["environment"])
+        if "random" in self.content["process"]:
+            notes += randomness.put_back(self.content["process"]["random"])
+        found = {"names": sorted(self.content["name"]), "failed": self.failed, "notes": notes}
+        self.discard()
+        return found
+
+    def discard(self) -> None:
+        """Forget the values that were read."""
+        self.content = {kind: {} for kind in self.content}
+
+    def _put_back_results(self, namespace: dict[str, Any]) -> None:
+        results = namespace.get("_oh")
+        if type(results) is dict:
+            results.update(self.content["result"])
+            namespace.update({f"_{number}": value for number, value in self.content["result"].items()})
+        kept = namespace.get("_ih")
+        if isinstance(kept, list):
+            kept[:] = self.manifest["inputs"]
+        self.shell.execution_count = self.manifest["execution_count"]
+
+
+def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedNames:
+    """Read all that a rank has saved. Nothing changes yet.
+
+    Args:
+        shell: IPython's shell of this rank.
+        folder: the folder of all saves.
+        file: the manifest of the rank in the save.
+        options: how.
+
+    Raises:
+        JupyterDistError: `cannot_restore`; what is wrong, and what to do.
+    """
+    saved = manifest.read(file)
+    _check_versions(saved)
+    environment.add_paths(saved["environment"]["path"])
+    loader = Loader(shell.user_ns, shell.user_module, saved, BlobReader(ChunkStore(folder)))
+    loader.read_memories(options.progress)
+    content: Content = {"name": {}, "result": {}, "process": {}}
+    failed = []
+    with _overlaid(shell.user_ns) as overlay:
+        for one, loaded in loader.covariables():
+            if isinstance(loaded, BaseException):
+                failed += [{"name": name, "reason": reasons.of(loaded)} for name in _titles(one)]
+                continue
+            for kind, values in content.items():
+                values.update(loaded[kind])
+            overlay(loaded["name"])
+    return LoadedNames(shell, saved, content, options, failed)
+
+
+def _titles(covariable: dict[str, Any]) -> list[str]:
+    return [*covariable["names"], *(f"Out[{number}]" for number in covariable["results"])]
+
+
+def _check_versions(saved: Manifest) -> None:
+    if saved["byteorder"] != sys.byteorder:
+        message = (
+            f"The save is of a machine with {saved['byteorder']}-endian numbers; this one is {sys.byteorder}-endian."
+        )
+        raise JupyterDistError("cannot_restore", message, "Restore it on a machine like that one.")
+
+
+_MISSING = object()
+
+
+@contextlib.contextmanager
+def _overlaid(namespace: dict[str, Any]) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Let functions that are called while values are read find names that were read before; then restore the names."""
+    before: dict[str, Any] = {}
+
+    def overlay(values: dict[str, Any]) -> None:
+        for name in values:
+            before.setdefault(name, namespace.get(name, _MISSING))
+        namespace.update(values)
+
+    try:
+        yield overlay
+    finally:
+        for name, value in before.items():
+            if value is _MISSING:
+                namespace.pop(name, None)
+            else:
+                namespace[name] = value

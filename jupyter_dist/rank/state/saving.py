@@ -1,0 +1,213 @@
+"""Saves the names of cells, with all that is below them: run in the main thread of a rank, while no cell runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.collectives.torch_compat import devices_in_use
+from jupyter_dist.rank.guard.own import os, time
+
+from . import reasons
+from .process import environment, names, randomness
+from .store import manifest
+from .store.blobs import BlobWriter
+from .store.chunks import ChunkStore
+
+if TYPE_CHECKING:
+    from .graph.covariables import CovariableGraph, Root
+    from .graph.pickling import SaveSpace
+
+CALLS_USER_CODE = True
+INTERRUPTIBLE = True
+
+
+@dataclass(frozen=True)
+class SaveOptions:
+    """How a rank saves.
+
+    Attributes:
+        rank: its number.
+        world_size: of its group.
+        durable: Wait until the disk has the files.
+        progress: called with the bytes that are written, and all that are to be; by any thread.
+    """
+
+    rank: int
+    world_size: int
+    durable: bool = True
+    progress: Callable[[int, int], None] | None = None
+
+
+@dataclass
+class RankSave:
+    """What a rank has saved, or would save."""
+
+    rank: int
+    names: list[str]
+    total_bytes: int
+    skipped: list[dict[str, Any]]
+    notes: list[dict[str, Any]]
+    written_bytes: int = 0
+    seconds: float = 0.0
+    file: str = ""
+    file_hash: str = ""
+    versions: dict[str, str] = field(default_factory=manifest.versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields for the agent."""
+        return {
+            "rank": self.rank,
+            "num_names": len(self.names),
+            "total_bytes": self.total_bytes,
+            "written_bytes": self.written_bytes,
+            "seconds": round(self.seconds, 3),
+            "file": self.file,
+            "file_hash": self.file_hash,
+            "versions": self.versions,
+            "skipped": self.skipped,
+            "notes": self.notes,
+        }
+
+
+class _Snapshot:
+    """What a rank holds now: the graph of its co-variables, and what is beside them."""
+
+    def __init__(self, shell: Any) -> None:
+        namespace = shell.user_ns
+        self.inputs = names.inputs(namespace)
+        self.values: dict[Root, Any] = {
+            ("name", name): value for name, value in names.variables(namespace, shell.user_ns_hidden).items()
+        }
+        self.values.update({("result", number): value for number, value in names.results(namespace).items()})
+        self.values["process", "random"] = randomness.take()
+        self.space, self.graph = _graph(self.values, shell)
+        self.memories = self.space.memory.memories()
+
+    def skipped(self) -> list[dict[str, Any]]:
+        """Return the names that cannot be saved, with the reasons."""
+        found = []
+        for (kind, key), error in self.graph.failed.items():
+            if kind in ("name", "result"):
+                name = key if kind == "name" else f"Out[{key}]"
+                cell = names.cell_of(key, self.inputs) if kind == "name" else key
+                type_name = reasons.type_name(self.values[kind, key])
+                found.append({"name": name, "type": type_name, "reason": reasons.of(error), "cell": cell})
+        return found
+
+    def notes(self) -> list[dict[str, Any]]:
+        """Return the parts of saved names that are not saved."""
+        found = []
+        for one in self.graph.covariables:
+            titles = ", ".join(one.of("name")) or ", ".join(f"Out[{number}]" for number in one.of("result"))
+            found += [{"name": titles, "reason": note} for note in sorted(one.stream.notes)]
+        return found
+
+    def result(self, rank: int) -> RankSave:
+        """Return the answer, as far as it is known before anything is written."""
+        saved = [name for one in self.graph.covariables for name in one.of("name")]
+        streams = sum(one.stream.num_bytes for one in self.graph.covariables)
+        total = streams + sum(self.memories[number].num_bytes for number in self.used_memories())
+        return RankSave(rank, sorted(saved), total, self.skipped(), self.notes())
+
+    def used_memories(self) -> list[int]:
+        """Return the numbers of the memories that the co-variables name."""
+        blocks = {block for one in self.graph.covariables for block in one.stream.blocks}
+        return [number for number, memory in enumerate(self.memories) if not blocks.isdisjoint(memory.blocks)]
+
+
+def _graph(values: dict[Root, Any], shell: Any) -> tuple[SaveSpace, CovariableGraph]:
+    try:
+        from .graph import covariables, pickling
+    except ImportError as err:
+        message = "The Python of the ranks lacks the package cloudpickle, which writes functions and classes."
+        raise JupyterDistError("cannot_save", message, "Run 'pip install cloudpickle' there.") from err
+    space = pickling.make_space(shell.user_ns, shell.user_module)
+    return space, covariables.find(values, space)
+
+
+def preview(shell: Any, rank: int = 0) -> RankSave:
+    """Return the result of `save_namespace` without writing anything."""
+    return _Snapshot(shell).result(rank)
+
+
+def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> RankSave:
+    """Save all names of cells.
+
+    Args:
+        shell: IPython's shell of this rank.
+        folder: the folder of all saves; its chunks are shared.
+        into: the folder of this save, in which this rank writes its manifest.
+        options: how.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written.
+        JupyterDistError: `cannot_save`, if a package is missing.
+    """
+    start = time.monotonic()
+    snapshot = _Snapshot(shell)
+    store = ChunkStore(folder)
+    blobs = BlobWriter(store)
+    content = _content(snapshot, shell, blobs, options)
+    _wait_for_devices()
+    blobs.write(options.progress)
+    content["chunks"] = sorted(blobs.written.names)
+    content["total_bytes"], content["written_bytes"] = blobs.num_bytes, blobs.written.num_bytes
+    result = snapshot.result(options.rank)
+    result.total_bytes, result.written_bytes = blobs.num_bytes, blobs.written.num_bytes
+    if options.durable:
+        store.make_durable(blobs.written.new)
+    result.file = f"rank-{options.rank}.json"
+    result.file_hash = manifest.write(os.path.join(into, result.file), content, options.durable)
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _wait_for_devices() -> None:
+    for device in devices_in_use():
+        getattr(torch, device).synchronize()
+
+
+def _content(snapshot: _Snapshot, shell: Any, blobs: BlobWriter, options: SaveOptions) -> manifest.Manifest:
+    """Return the manifest; the pieces of contents get their names when they are written."""
+    used = snapshot.used_memories()
+    blocks: dict[str, Any] = {}
+    memories = []
+    for place, number in enumerate(used):
+        memory = snapshot.memories[number]
+        pieces = blobs.add(memory.num_bytes, memory.read)
+        memories.append({**memory.to_dict(), "pieces": pieces})
+        for block in memory.blocks:
+            found = snapshot.space.memory.blocks[block]
+            blocks[str(block)] = [place, found.start - memory.start, found.num_bytes]
+    numbers = {id(one): number for number, one in enumerate(snapshot.graph.covariables)}
+    streams = [
+        {
+            "names": one.of("name"),
+            "results": one.of("result"),
+            "definitions": one.of("definition"),
+            "needs": sorted({numbers[id(other)] for other in one.needs}),
+            "pieces": blobs.add_parts(one.stream.parts),
+        }
+        for one in snapshot.graph.covariables
+    ]
+    return {
+        "format": manifest.FORMAT,
+        "rank": options.rank,
+        "world_size": options.world_size,
+        "versions": manifest.versions(),
+        "byteorder": sys.byteorder,
+        "blocks": blocks,
+        "memories": memories,
+        "covariables": streams,
+        "environment": environment.take(),
+        "inputs": snapshot.inputs,
+        "execution_count": int(shell.execution_count),
+        "skipped": snapshot.skipped(),
+        "notes": snapshot.notes(),
+    }

@@ -1,0 +1,114 @@
+"""Contents of any size in chunks: large ones are cut, small ones are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from .chunks import CHUNK_BYTES, SMALL_BYTES, ChunkStore, WrittenChunks, cut, in_threads
+
+Piece = list[object]  # as a manifest has it: the name of a chunk, the first byte in it, the number of bytes
+
+Bytes = Callable[[], memoryview]
+
+
+@dataclass
+class _Job:
+    """A chunk to write, and the pieces that are in it."""
+
+    data: Bytes
+    num_bytes: int
+    pieces: list[Piece] = field(default_factory=list)
+
+
+class BlobWriter:
+    """Collects contents, and writes them all at the end, in a few threads."""
+
+    def __init__(self, store: ChunkStore) -> None:
+        self._store = store
+        self._jobs: list[_Job] = []
+        self._common: tuple[bytearray, _Job] | None = None
+        self.written = WrittenChunks()
+
+    @property
+    def num_bytes(self) -> int:
+        """The number of bytes of all contents."""
+        return sum(job.num_bytes for job in self._jobs)
+
+    def add_parts(self, parts: Iterable[bytes]) -> list[Piece]:
+        """Add a content that is in parts; the pieces have their names when `write` has returned."""
+        return [piece for part in parts for piece in self._add_part(part)]
+
+    def add(self, num_bytes: int, read: Callable[[int, int], memoryview]) -> list[Piece]:
+        """Add a content that is read when it is written.
+
+        Args:
+            num_bytes: of the content.
+            read: returns so many bytes from a position.
+        """
+        if num_bytes < SMALL_BYTES:
+            return self._add_small(bytes(read(0, num_bytes))) if num_bytes else []
+        return [self._add_large(partial(read, at, size), size) for at, size in cut(num_bytes)]
+
+    def write(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Write all chunks that the store lacks."""
+        total, done = self.num_bytes, [0]
+
+        def write_one(job: _Job) -> None:
+            name = self._store.put(job.data(), self.written)
+            for piece in job.pieces:
+                piece[0] = name
+            done[0] += job.num_bytes
+            if progress is not None:
+                progress(min(done[0], total), total)
+
+        in_threads(self._jobs, write_one)
+
+    def _add_part(self, part: bytes) -> list[Piece]:
+        view = memoryview(part)
+        return self.add(view.nbytes, lambda at, size: view[at : at + size])
+
+    def _add_large(self, data: Bytes, num_bytes: int) -> Piece:
+        piece: Piece = ["", 0, num_bytes]
+        self._jobs.append(_Job(data, num_bytes, [piece]))
+        return piece
+
+    def _add_small(self, data: bytes) -> list[Piece]:
+        if self._common is None or len(self._common[0]) + len(data) > CHUNK_BYTES:
+            contents = bytearray()
+            self._common = contents, _Job(lambda: memoryview(contents), 0)
+            self._jobs.append(self._common[1])
+        contents, job = self._common
+        piece: Piece = ["", len(contents), len(data)]
+        contents += data
+        job.num_bytes += len(data)
+        job.pieces.append(piece)
+        return [piece]
+
+
+class BlobReader:
+    """Reads contents from their pieces."""
+
+    def __init__(self, store: ChunkStore) -> None:
+        self._store = store
+        self._common: dict[str, memoryview] = {}
+
+    def read(self, pieces: list[Piece], target: memoryview) -> None:
+        """Read a content into memory of its size."""
+        position = 0
+        for name, start, size in pieces:
+            assert isinstance(name, str) and isinstance(start, int) and isinstance(size, int)  # noqa: PT018
+            part = target[position : position + size]
+            if size >= SMALL_BYTES:
+                self._store.read_into(name, part)
+            else:
+                part[:] = self._chunk(name)[start : start + size]
+            position += size
+
+    def _chunk(self, name: str) -> memoryview:
+        if name not in self._common:
+            contents = bytearray(self._store.size_of(name))
+            self._store.read_into(name, memoryview(contents))
+            self._common[name] = memoryview(contents)
+        return self._common[name]

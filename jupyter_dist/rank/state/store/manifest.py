@@ -1,0 +1,63 @@
+"""The file `rank-N.json` of a save: what this rank had, and in which chunks it is."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.guard.own import json, os
+from jupyter_dist.version import __version__
+
+from .chunks import write_file
+
+FORMAT = 1
+
+Manifest = dict[str, Any]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions on which it depends whether a save can be read."""
+    found = {"python": platform.python_version(), "jupyter_dist": __version__}
+    for package in ("torch", "numpy"):
+        module = sys.modules.get(package)
+        if module is not None:
+            found[package] = str(module.__version__)
+    return found
+
+
+def write(path: str, manifest: Manifest, durable: bool) -> str:
+    """Write the manifest of a rank, and return its hash."""
+    data = json.dumps(manifest, separators=(",", ":")).encode()
+    write_file(path, memoryview(data), durable)
+    return hashlib.sha256(data).hexdigest()
+
+
+def read(path: str) -> Manifest:
+    """Return the manifest of a rank.
+
+    Raises:
+        JupyterDistError: `cannot_restore`; the file is missing or damaged, or is of a newer version of this package.
+    """
+    name = os.path.basename(path)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
+        finally:
+            os.close(fd)
+        manifest = json.loads(data)
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+            raise ValueError("it is no manifest")
+    except (OSError, ValueError) as err:
+        message = f"The file {name} of the save cannot be read: {err}."
+        raise JupyterDistError("cannot_restore", message, "Restore another save: this one is not whole.") from err
+    if manifest["format"] > FORMAT:
+        by = manifest.get("versions", {}).get("jupyter_dist", "a newer version")
+        message = (
+            f"The save has format {manifest['format']} (written by jupyter_dist {by}); this version reads {FORMAT}."
+        )
+        raise JupyterDistError("cannot_restore", message, "Update jupyter_dist, then restore it.")
+    return manifest
