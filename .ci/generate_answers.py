@@ -56,7 +56,20 @@ NAMED_LITERALS = {getattr(states, name): name for name in ("GroupState", "NodeSt
 BY_RANK = {"rank_seconds", "rank_memory", "freed_bytes"}
 NO_METHOD = {"channel", "openapi"}  # opened and read by the client itself
 # The clients' methods do more, or have another name.
-BY_HAND = {"own", "submit", "view", "cancel", "extend", "answer_input", "kill", "debug", "send_comm", "last_samples"}
+BY_HAND = {
+    "own",
+    "save",
+    "restore",
+    "submit",
+    "view",
+    "cancel",
+    "extend",
+    "answer_input",
+    "kill",
+    "debug",
+    "send_comm",
+    "last_samples",
+}
 
 
 def answer_sources() -> dict[Path, str]:

@@ -159,6 +159,7 @@ class Agent:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
         assert self._pulse is not None
         assert self._hangs is not None
+        ranks = self.need_group().transfers.interrupt(ranks)
         self._hangs.freeing.interrupt(ranks)
         return self._pulse.check_interrupted(ranks)
 

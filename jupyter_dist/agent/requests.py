@@ -28,6 +28,7 @@ EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
 VARIABLES_SECONDS = 5.0
+PREVIEW_SECONDS = 20.0
 DEBUG_SECONDS = 12.0  # it imports debugpy, or waits for events
 PAGE_BYTES = 4 << 20
 MAX_KEYS = 1000
@@ -52,6 +53,8 @@ class Requests:
             "start": self._start,
             "execute": self._execute,
             "extend": self._extend,
+            "transfer": self._transfer,
+            "preview_save": self._preview_save,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
             "comms": self._comms,
@@ -137,6 +140,22 @@ class Requests:
             raise JupyterDistError("not_found", "The code of this cell is no longer kept.", "Run it again.")
         group.dispatcher.extend(execution, list(header["ranks"]), code)
         return answer(execution=execution.model())
+
+    async def _transfer(self, header: Header, payload: bytes) -> Answer:
+        """Queue a save or a restore of all ranks."""
+        group = self._agent.need_group()
+        group.check_takes_cells()
+        execution = await group.transfers.submit(ExecutionSpec.from_dict(header["execution"]), payload)
+        return answer(execution=execution.model())
+
+    async def _preview_save(self, _header: Header, _: bytes) -> Answer:
+        """Return the names that each rank would save now."""
+        ranks = self._agent.need_group().ranks
+        return answer(ranks=await asyncio.gather(*(self._preview_of(rank.rank) for rank in ranks)))
+
+    async def _preview_of(self, number: int) -> dict[str, Any]:
+        reply = await self._begun_rank(number).request("preview_save", PREVIEW_SECONDS)
+        return {name: value for name, value in reply.items() if name not in ("t", "id", "ok")}
 
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher

@@ -8,18 +8,18 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol.models import curves, differences, machine, memory, models
+from jupyter_dist.protocol.models import curves, differences, machine, memory, models, saves
 from jupyter_dist.protocol.wire import messages, requests
 
 from .field import Field
-from .operations import of_execution, of_group, of_rank, of_server
+from .operations import of_execution, of_group, of_rank, of_saves, of_server
 
 Schema = dict[str, Any]
 
 ANY_OBJECT: Schema = {"type": "object"}
 
 # Types that only one operation uses may stand beside it.
-WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution)
+WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, of_saves)
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -105,7 +105,7 @@ def components() -> dict[str, Schema]:
     """Return every type of `models` and `messages`, by name."""
     named = {
         schema_name(model): object_schema(model)
-        for module in (models, machine, memory, differences, curves, *WITH_OPERATIONS, messages)
+        for module in (models, machine, memory, differences, curves, saves, *WITH_OPERATIONS, messages)
         for model in types_in(module)
     }
     return {**named, "ServerMessage": schema_of(messages.ServerMessage)}

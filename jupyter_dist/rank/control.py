@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire import road
+from jupyter_dist.rank.cells.clients.transfers import RankTransfers
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
 from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
@@ -53,6 +54,7 @@ class Control:
     runner: Runner
     interrupter: Interrupter
     stdin: Stdin
+    transfers: RankTransfers
     comms: WidgetComms
     memory: MemoryCounters
     surroundings: Surroundings
@@ -74,6 +76,7 @@ class Control:
             "complete": self._on_complete,
             "inspect": self._on_inspect,
             "variables": self._on_variables,
+            "preview_save": self._on_preview_save,
             "report_memory": self._on_report_memory,
             "debug": self._on_debug,
             "rejoin": self._on_rejoin,
@@ -135,6 +138,8 @@ class Control:
         content = road.TO_RANK[header["kind"]].decode(payload)
         if header["kind"] == "input":
             self.stdin.take(header["number"], road.InputAnswer(text=content["text"]))
+        elif header["kind"] == "transfer":
+            self.transfers.take(header["execution_id"], cast("road.TransferDecision", content))
         else:
             self.comms.take(header["kind"], cast("road.CommContent", content))
 
@@ -224,6 +229,13 @@ class Control:
                 self._refuse(header, err)
 
         self._in_main_thread(header, look)
+
+    def _on_preview_save(self, header: Header, _: bytes) -> None:
+        if self.interrupter.current is not None:
+            error = JupyterDistError("group_not_ready", f"Rank {self.rank} runs a cell.", "Ask when it has ended.")
+            self._refuse(header, error)
+            return
+        self._in_main_thread(header, lambda: self._answer(header, **self.transfers.preview()))
 
     def _on_report_memory(self, header: Header, _: bytes) -> None:
         runner = self.runner

@@ -20,6 +20,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
+from jupyter_dist.rank.cells.clients.transfers import RankTransfers, TransferSetting
 from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
 from jupyter_dist.rank.cells.emitter import Emitter
@@ -116,6 +117,9 @@ class Rank:
         self._surroundings = Surroundings()
         self._debuggers = Debuggers(namespace, self._interrupter)
         self._context = contextvars.copy_context()
+        self._transfers = RankTransfers(
+            TransferSetting(spec, self._shell, self._outbox, self._interrupter.check, self._interrupter.mark)
+        )
         self._runner = Runner(
             RunnerParts(
                 loop=self._loop,
@@ -125,7 +129,7 @@ class Rank:
                 membership=self._membership,
                 shell=self._shell,
                 memory=self._memory,
-                calls=Calls(spec.rank, namespace, spec.store_socket),
+                calls=Calls(spec.rank, namespace, self._transfers, spec.store_socket),
                 surroundings=self._surroundings,
                 stdin=self._stdin,
                 debuggers=self._debuggers,
@@ -143,6 +147,7 @@ class Rank:
             runner=self._runner,
             interrupter=self._interrupter,
             stdin=self._stdin,
+            transfers=self._transfers,
             comms=comms,
             memory=self._memory,
             surroundings=self._surroundings,

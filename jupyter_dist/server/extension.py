@@ -102,6 +102,22 @@ class DistApp(ExtensionApp):
         help="How long a cell must have run before notice_command is run for it, in seconds.",
     ).tag(config=True)
 
+    saves_folder = Unicode(
+        Settings.saves_folder,
+        help="Where groups are saved, if the user names no folder: only the user may write there. Empty: a folder in"
+        " Jupyter's data folder. Groups on several machines need one that all of them share.",
+    ).tag(config=True)
+    saves_bytes = Int(
+        Settings.saves_bytes,
+        min=0,
+        help="How large a folder of saves may become, in bytes; a save that would exceed it fails. 0: no limit.",
+    ).tag(config=True)
+    saves_days = Seconds(
+        Settings.saves_days,
+        min=0.0,
+        help="After how many days a save in saves_folder is deleted, when the next one is made. 0: never.",
+    ).tag(config=True)
+
     service: Service
 
     static_paths: ClassVar[list[str]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.models.saves import DeletedSave, SavesModel
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 
 from .environments.environments import default_environment
@@ -47,6 +48,14 @@ class ServerOperations:
     async def prepared(self) -> machine.Prepared:
         """Return forkservers and waiting agents."""
         return {"processes": await self._manager.prepared()}
+
+    async def all_saves(self, folder: str | None = None) -> SavesModel:
+        """Return the saves in a folder, newest first."""
+        return await self._manager.saves.listed(folder)
+
+    async def delete_save(self, save: str, folder: str | None = None) -> DeletedSave:
+        """Delete a save."""
+        return await self._manager.saves.delete(save, folder)
 
     async def groups(self) -> models.Groups:
         """Return all groups, oldest first."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
@@ -93,6 +94,9 @@ class Settings:
     max_downloads_per_user: int = 8
     notice_command: tuple[str, ...] = ()
     notice_seconds: float = 60.0
+    saves_folder: str = ""
+    saves_bytes: int = 0
+    saves_days: float = 0.0
 
 
 def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:
@@ -131,6 +135,7 @@ class Service:
                 journal_bytes=settings.journal_bytes,
                 user_journal_bytes=settings.user_journal_bytes,
             ),
+            Saves(root_dir, settings.saves_folder, settings.saves_bytes, settings.saves_days),
             keep_warm=settings.warm_environment,
             launchers=lambda: _launchers(config),
         )

@@ -50,7 +50,7 @@ def bomb(server, tmp_path):
 
 
 def test_every_route_refuses_it(server, bomb):
-    places = {"group": "g", "rank": "0", "execution_id": "e-1", "name": "python3"}
+    places = {"group": "g", "rank": "0", "execution_id": "e-1", "name": "python3", "save": "x"}
     tried = 0
     for operation in OPERATIONS:
         if operation.body is None:

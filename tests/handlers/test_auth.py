@@ -16,7 +16,7 @@ from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.routes import tornado_routes
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-PLACES = {"name": "x", "group": "x", "rank": 0, "execution_id": "x"}
+PLACES = {"name": "x", "group": "x", "rank": 0, "execution_id": "x", "save": "x"}
 PATHS = [*dict.fromkeys(operation.path.format(**PLACES) for operation in OPERATIONS), "nothing/here"]
 
 

@@ -13,7 +13,7 @@ from tornado.httpclient import HTTPClientError
 from jupyter_dist.protocol.operations import BY_NAME, OPERATIONS
 
 EXECUTE = [operation for operation in OPERATIONS if operation.right == "execute"]
-PLACES = {"group": "x", "rank": "0", "execution_id": "e-1", "name": "python3"}
+PLACES = {"group": "x", "rank": "0", "execution_id": "e-1", "name": "python3", "save": "x"}
 
 
 def test_what_changes_something_needs_the_right_to_execute_or_a_reason_why_not():

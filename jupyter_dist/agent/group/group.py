@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
@@ -32,11 +32,13 @@ from .comms import Comms
 from .conditions import conditions
 from .process_group import ProcessGroup, Todo
 from .rejoin import FileStores, Stores, give_up_waiting_for, give_up_waiting_for_device, rejoin
+from .saves.transfers import Transfers
 from .shortage import Shortage
 from .traces import Traces
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
+    from jupyter_dist.protocol.wire.road import TransferNews
 
 STARTS_AT_ONCE = 16
 
@@ -58,7 +60,8 @@ class AgentGroup:
         )
         self.journal.join_records(asyncio.get_running_loop().call_soon)
         self.process_group = ProcessGroup()
-        self.dispatcher = Dispatcher(self.journal, self.process_group, on_execution)
+        self.dispatcher = Dispatcher(self.journal, self.process_group, self._execution_changed)
+        self.transfers = Transfers(spec, self.dispatcher, lambda: self.ranks, on_execution)
         self.comms = Comms()
         self._traces = Traces(directory / TRACES)
         self.ranks: list[RankProcess] = []
@@ -72,6 +75,7 @@ class AgentGroup:
         self.stores: Stores = FileStores(directory)
         self.nodes: Nodes | None = None  # if its ranks are on several machines
         self._on_group = on_group
+        self._on_execution = on_execution
         self._formed: asyncio.Future[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
         self._by_process: dict[ProcessHandle, RankProcess] = {}
@@ -196,7 +200,9 @@ class AgentGroup:
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """Handle a message of the code on a rank (protocol/wire/road.py)."""
-        if not header["kind"].startswith("comm_"):
+        if header["kind"] == "transfer":
+            self.transfers.rank_sent(rank, cast("TransferNews", content))
+        elif not header["kind"].startswith("comm_"):
             self.dispatcher.rank_sent(rank, header, content)
         elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):
             records.write(rank, sentence)
@@ -292,6 +298,10 @@ class AgentGroup:
         }
 
     # -- inside -----------------------------------------------------------------------------------------
+
+    def _execution_changed(self, execution: AgentExecution) -> None:
+        self.transfers.changed(execution)
+        self._on_execution(execution)
 
     async def _start_rank(self, starter: RankStarter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
         async with gate:

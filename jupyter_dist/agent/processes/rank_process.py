@@ -89,6 +89,7 @@ class RankProcess:
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
         self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
+        self.python_version = ""  # as it reported when it was ready
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
         self.process_group: Literal["ok", "broken", "none", "lost"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
@@ -306,6 +307,7 @@ class RankProcess:
         self.set_state(header["phase"])
 
     def _on_ready(self, header: Header, _: bytes) -> None:
+        self.python_version = str(header.get("python_version", ""))[:40]
         self.set_state("idle")
 
     def _on_failed(self, header: Header, payload: bytes) -> None:

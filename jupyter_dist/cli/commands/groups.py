@@ -33,10 +33,12 @@ class StartCommand(Command):
         """Add the name of the group, and its options."""
         parser.add_argument("name", nargs="?")
         add_start_arguments(parser)
+        parser.add_argument("--restore", metavar="SAVE", help="begin with the ranks and the variables of a save")
 
     def act(self) -> int:
         """Start the group and wait until its ranks are ready."""
-        group = self.client.start(self.options.name, wait=False, **start_fields(self.options))
+        restore = self.options.restore
+        group = self.client.start(self.options.name, wait=False, restore=restore, **start_fields(self.options))
         if join := group.model.get("join"):
             print(f"Run this on each of the machines, by whatever starts commands there:\n  {join}", file=sys.stderr)
         group.ready(show=lambda text: print(text, file=sys.stderr))

@@ -184,6 +184,17 @@ class DebugReplyInfo(ApiObject):
     content: dict[str, Any]
 
 
+class DeletedSaveInfo(ApiObject):
+    """What the deletion of a save freed.
+
+    Attributes:
+        freed_bytes: Null: another group is saving to the folder; the next deletion or save frees it.
+    """
+
+    name: str
+    freed_bytes: int | None
+
+
 class DeviceInfo(ApiObject):
     """An accelerator; null where it does not report a value."""
 
@@ -346,6 +357,7 @@ class ExecutionInfo(ApiObject):
         waits_for: What a queued cell waits for: a running cell, or a cell queued before it.
         warning: It calls what all ranks must call, and was sent to some.
         notices: What is about to happen to the group's nodes now, and which are lost.
+        transfer: How far it is, if it saves or restores the ranks.
         verdict: Why it does not end, while ranks wait for each other.
         asking: The questions of its ranks, while they wait for an answer.
     """
@@ -372,6 +384,7 @@ class ExecutionInfo(ApiObject):
     waits_for: str | None
     warning: str | None
     notices: list[str] | None
+    transfer: TransferInfo | None
     verdict: VerdictInfo | None
     asking: list[InputPromptInfo] | None
 
@@ -924,6 +937,89 @@ class SamplesInfo(ApiObject):
     samples: list[MemorySampleInfo]
 
 
+class SaveInfo(ApiObject):
+    """A save: the variables of all ranks of a group at one moment.
+
+    Attributes:
+        folder: Where its files are.
+        id: Another one for each time that the name is saved.
+        group: The name of the group.
+        seconds: How long it took.
+        num_names: How many variables it has, on the rank with the most.
+        total_bytes: Of the tensors and objects of all ranks.
+        written_bytes: Of them, what was not in the folder already.
+        execution_count: The number of the last cell before it.
+        jupyter_dist: The version of this package.
+        skipped: Names that could not be saved.
+        notes: What was not saved of other names.
+        problem: Why the group that was asked cannot restore it; null if it can.
+    """
+
+    name: str
+    folder: str
+    id: str
+    group: str
+    group_id: str
+    world_size: int
+    accelerator: str
+    saved_at: float
+    seconds: float
+    num_names: int
+    total_bytes: int
+    written_bytes: int
+    execution_count: int
+    python_version: str
+    torch_version: str
+    jupyter_dist: str
+    skipped: list[SkippedInfo]
+    notes: list[SaveNoteInfo]
+    problem: str | None
+
+
+class SaveNoteInfo(ApiObject):
+    """What is not saved of a name that is.
+
+    Attributes:
+        reason: What, and why, in a sentence.
+    """
+
+    name: str
+    ranks: str
+    reason: str
+
+
+class SavePreviewInfo(ApiObject):
+    """What a save would have now.
+
+    Attributes:
+        total_bytes: Of all ranks, before equal parts are written once.
+    """
+
+    names: list[SavedNameInfo]
+    skipped: list[SkippedInfo]
+    notes: list[SaveNoteInfo]
+    total_bytes: int
+
+
+class SavedNameInfo(ApiObject):
+    """A name that a save would have."""
+
+    name: str
+    ranks: str
+
+
+class SavesInfo(ApiObject):
+    """The saves in a folder, newest first.
+
+    Attributes:
+        damaged: A sentence for each save that cannot be read, or is not this user's.
+    """
+
+    folder: str
+    saves: list[SaveInfo]
+    damaged: list[str]
+
+
 class ScriptInfo(ApiObject):
     """The cells of a notebook that ran on ranks, as a script for torchrun.
 
@@ -950,6 +1046,22 @@ class ShutdownInfo(ApiObject):
     """A sentence for each process that had to be killed."""
 
     killed: list[str]
+
+
+class SkippedInfo(ApiObject):
+    """A name that cannot be saved.
+
+    Attributes:
+        reason: Why, in a sentence.
+        execution_count: The cell that made it, as in `[5]`; null if that is not known.
+        code: The code of that cell, to run it again after a restore.
+    """
+
+    name: str
+    ranks: str
+    reason: str
+    execution_count: int | None
+    code: str | None
 
 
 class StackFrameInfo(ApiObject):
@@ -1004,6 +1116,20 @@ class TensorDifferenceInfo(ApiObject):
     elements: int
     found: str
     expected: str
+
+
+class TransferInfo(ApiObject):
+    """How far a save or a restore is.
+
+    Attributes:
+        total_bytes: Of all ranks; 0 until they have counted.
+    """
+
+    action: Literal["save", "restore"]
+    name: str
+    folder: str
+    done_bytes: int
+    total_bytes: int
 
 
 class VariableInfo(ApiObject):

@@ -148,6 +148,7 @@ class AsyncClient(PlainAsyncClient):
         *,
         wait: bool = True,
         grace_seconds: float | None = None,
+        restore: str | None = None,
         **options: Unpack[StartOptions],
     ) -> AsyncGroup:
         """Start a group; returns when its ranks are ready.
@@ -156,16 +157,32 @@ class AsyncClient(PlainAsyncClient):
             name: A name for the group, unique among running groups; by default it is given one.
             wait: Whether to wait until the ranks are ready.
             grace_seconds: End the group that many seconds after this process, however this process ends.
+            restore: The name of a save: the group has its number of ranks, and begins with its variables.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        check_names(options, StartOptions, "name", "wait", "grace_seconds")
+        check_names(options, StartOptions, "name", "wait", "grace_seconds", "restore")
+        if restore is not None:
+            options = {**options, **await self._shape_of(restore, options)}
         body = {key: value for key, value in {"name": name, **options}.items() if value is not None}
         if self.is_private:  # the server may have been started by another program, in another folder
             body = {**body, **_own_defaults(body)}
         if grace_seconds is not None and self.server.is_local:
             body["owner"] = {**own_process(), "grace_seconds": grace_seconds}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
+        if restore is not None:
+            return await _restored(group, restore)
         return await group.ready() if wait else group
+
+    async def _shape_of(self, name: str, options: StartOptions) -> StartOptions:
+        """Return the number of ranks of a save, unless the options have one. Raises JupyterDistError `not_found`."""
+        saves = await self.all_saves()
+        found = next((save for save in saves if save.name == name), None)
+        if found is None:
+            known = ", ".join(save.name for save in saves)
+            hint = f"Saves: {known}." if known else "Use `restore` of a group for a save in another folder."
+            raise JupyterDistError("not_found", f"There is no save '{name}' in the server's folder.", hint)
+        has_shape = any(key in options for key in ("num_ranks", "devices", "ranks_per_node", "num_nodes"))
+        return {} if has_shape else {"num_ranks": found.world_size}
 
     async def attach(self, name: str | None = None) -> AsyncGroup:
         """Return the group with that name or id; without one, the only running one.
@@ -201,6 +218,18 @@ class AsyncClient(PlainAsyncClient):
         self.api.close()
         await self.channel.close()
         self._leave()
+
+
+async def _restored(group: AsyncGroup, name: str) -> AsyncGroup:
+    """Restore a save in a new group; end the group if that fails."""
+    try:
+        await group.ready()
+        await group.restore(name)
+    except BaseException:
+        with contextlib.suppress(JupyterDistError):
+            await group.shutdown()
+        raise
+    return await group.ready()
 
 
 def no_group() -> JupyterDistError:

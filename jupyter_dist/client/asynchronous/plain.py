@@ -41,6 +41,23 @@ class PlainAsyncClient(Caller):
         """Return the processes that are kept to make the next start faster, with their memory."""
         return listed(infos.PreparedProcessInfo, (await self._call("prepared"))["processes"])
 
+    async def all_saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
+        """Return the saves in a folder, newest first.
+
+        Args:
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return listed(infos.SaveInfo, (await self._call("all_saves", query={"folder": folder}))["saves"])
+
+    async def delete_save(self, save: str, folder: str | None = None) -> infos.DeletedSaveInfo:
+        """Delete a save, and the data that no other save of its folder has.
+
+        Args:
+            save: The name of a save.
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return infos.DeletedSaveInfo(await self._call("delete_save", save, query={"folder": folder}))
+
 
 class PlainAsyncGroup(Caller):
     """Methods of AsyncGroup that make one request each."""
@@ -122,3 +139,15 @@ class PlainAsyncGroup(Caller):
     async def executions(self) -> ApiList[infos.ExecutionInfo]:
         """Return the executions of the group, newest last."""
         return listed(infos.ExecutionInfo, (await self._call("executions"))["executions"])
+
+    async def preview_save(self) -> infos.SavePreviewInfo:
+        """Return the names that a save would have now, and the names that cannot be saved."""
+        return infos.SavePreviewInfo(await self._call("preview_save"))
+
+    async def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
+        """Return the saves in a folder, newest first, and why this group cannot restore some of them.
+
+        Args:
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])

@@ -80,10 +80,12 @@ class Client(BlockingClient):
         *,
         wait: bool = True,
         grace_seconds: float | None = None,
+        restore: str | None = None,
         **options: Unpack[StartOptions],
     ) -> Group:
         """Start a group; returns when its ranks are ready. See AsyncClient.start."""
-        return Group(self._loop.run(self._client.start(name, wait=wait, grace_seconds=grace_seconds, **options)), self)
+        starting = self._client.start(name, wait=wait, grace_seconds=grace_seconds, restore=restore, **options)
+        return Group(self._loop.run(starting), self)
 
     def attach(self, name: str | None = None) -> Group:
         """Return the group with that name or id; without one, the only running one."""
@@ -121,6 +123,7 @@ class Group(BlockingGroup):
         client: Client | None = None,
         wait: bool = True,
         grace_seconds: float | None = None,
+        restore: str | None = None,
         **options: Unpack[StartOptions],
     ) -> Group:
         """Start a group; returns when its ranks are ready.
@@ -130,10 +133,12 @@ class Group(BlockingGroup):
             client: The client of a server; by default `connect()` finds or starts one.
             wait: Whether to wait until the ranks are ready.
             grace_seconds: End the group that many seconds after this process, however this process ends.
+            restore: The name of a save: the group has its number of ranks, and begins with its variables.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        check_names(options, StartOptions, "name", "client", "wait", "grace_seconds")
-        return (client or Client.connect()).start(name, wait=wait, grace_seconds=grace_seconds, **options)
+        check_names(options, StartOptions, "name", "client", "wait", "grace_seconds", "restore")
+        start = (client or Client.connect()).start
+        return start(name, wait=wait, grace_seconds=grace_seconds, restore=restore, **options)
 
     @property
     def model(self) -> models.GroupModel:

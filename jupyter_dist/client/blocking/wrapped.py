@@ -15,6 +15,7 @@ from jupyter_dist.client.answers.infos import (
     LogRecordInfo,
     MemorySampleInfo,
     RankInfo,
+    SaveInfo,
 )
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
@@ -25,6 +26,7 @@ from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.drift import CellDrift
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
+from jupyter_dist.client.results.saves import Restored
 from jupyter_dist.protocol.states import GroupState
 
 if TYPE_CHECKING:
@@ -64,6 +66,23 @@ class BlockingClient:
     def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
         """Return the processes that are kept to make the next start faster, with their memory."""
         return self._loop.run(self._client.prepared())
+
+    def all_saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
+        """Return the saves in a folder, newest first.
+
+        Args:
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return self._loop.run(self._client.all_saves(folder))
+
+    def delete_save(self, save: str, folder: str | None = None) -> infos.DeletedSaveInfo:
+        """Delete a save, and the data that no other save of its folder has.
+
+        Args:
+            save: The name of a save.
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return self._loop.run(self._client.delete_save(save, folder))
 
 
 class BlockingGroup:
@@ -198,6 +217,57 @@ class BlockingGroup:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
         return self._loop.run(self._group.curves_csv(execution_id))
 
+    def save(
+        self,
+        name: str | None = None,
+        *,
+        folder: str | None = None,
+        overwrite: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> SaveInfo:
+        """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
+
+        Args:
+            name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
+            folder: A folder on the server's machine; by default the server's own.
+            overwrite: Whether to replace a save of another group with this name.
+            timeout_seconds: How long it may take once it has begun; by default an hour.
+
+        Raises:
+            JupyterDistError: `not_saved`, with the reason; an earlier save with this name is as it was.
+        """
+        return self._loop.run(
+            self._group.save(name, folder=folder, overwrite=overwrite, timeout_seconds=timeout_seconds)
+        )
+
+    def restore(
+        self,
+        name: str,
+        *,
+        folder: str | None = None,
+        rerun: bool = False,
+        any_version: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> Restored:
+        """Give all ranks the variables of a save, when the cells that were sent before have ended.
+
+        Args:
+            name: The name of a save; its group had as many ranks as this one.
+            folder: The folder of the save, on the server's machine; by default the server's own.
+            rerun: Whether to run the cells again that made what could not be saved.
+            any_version: Whether to try it with another version of Python.
+            timeout_seconds: How long it may take once it has begun; by default an hour.
+
+        Raises:
+            JupyterDistError: `not_restored`, with the reason, `not_found`, `cannot_restore`, ...; no rank is changed.
+            RankError: a cell that was run again failed; the variables are restored.
+        """
+        return self._loop.run(
+            self._group.restore(
+                name, folder=folder, rerun=rerun, any_version=any_version, timeout_seconds=timeout_seconds
+            )
+        )
+
     def restart(self, *, wait: bool = True) -> Self:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
         self._loop.run(self._group.restart(wait=wait))
@@ -314,6 +384,18 @@ class BlockingGroup:
     def executions(self) -> ApiList[infos.ExecutionInfo]:
         """Return the executions of the group, newest last."""
         return self._loop.run(self._group.executions())
+
+    def preview_save(self) -> infos.SavePreviewInfo:
+        """Return the names that a save would have now, and the names that cannot be saved."""
+        return self._loop.run(self._group.preview_save())
+
+    def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
+        """Return the saves in a folder, newest first, and why this group cannot restore some of them.
+
+        Args:
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return self._loop.run(self._group.saves(folder))
 
 
 class BlockingExecution:

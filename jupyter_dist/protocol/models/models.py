@@ -13,6 +13,7 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
+from .saves import Transfer
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -305,6 +306,7 @@ class ExecutionModel(TypedDict):
     notices: NotRequired[
         Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]
     ]
+    transfer: NotRequired[Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
     asking: NotRequired[
         Annotated[list[InputPrompt], Field("The questions of its ranks, while they wait for an answer.")]

@@ -19,9 +19,10 @@ from .declaration import KEY_HEADER, KEY_PATTERN, PARAMETERS, Answer, Operation,
 from .of_execution import EXECUTION_OPERATIONS
 from .of_group import GROUP_OPERATIONS
 from .of_rank import RANK_OPERATIONS
+from .of_saves import SAVE_OPERATIONS
 from .of_server import SERVER_OPERATIONS
 
-OPERATIONS = (*SERVER_OPERATIONS, *GROUP_OPERATIONS, *RANK_OPERATIONS, *EXECUTION_OPERATIONS)
+OPERATIONS = (*SERVER_OPERATIONS, *GROUP_OPERATIONS, *RANK_OPERATIONS, *EXECUTION_OPERATIONS, *SAVE_OPERATIONS)
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 __all__ = [

@@ -29,6 +29,9 @@ MAX_PATH = 4096
 CHUNK_BYTES = 4 << 20  # of a file on its way to another machine
 MAX_VARIABLES = 500
 MAX_NAME_CHARS = 200
+MAX_SAVE_NAME = 100
+MAX_TRANSFER_SECONDS = 24 * 3600
+DEFAULT_TRANSFER_SECONDS = 3600
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
 MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
@@ -91,6 +94,21 @@ Expression = Annotated[
         "A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.",
         maxLength=MAX_EXPRESSION_LENGTH,
         default="all",
+    ),
+]
+
+
+SavesFolderField = Annotated[
+    str,
+    Field("A folder of saves: absolute, or relative to the server's root; default: the server's.", maxLength=MAX_PATH),
+]
+TransferSeconds = Annotated[
+    float,
+    Field(
+        "How long it may take once it has begun; longer, and nothing is changed.",
+        minimum=1,
+        maximum=MAX_TRANSFER_SECONDS,
+        default=DEFAULT_TRANSFER_SECONDS,
     ),
 ]
 
@@ -344,6 +362,31 @@ class DebugRequest(TypedDict):
         ),
     ]
     ranks: NotRequired[Expression]
+
+
+class SaveRequest(TypedDict, total=False):
+    """The body of POST .../saves."""
+
+    name: Annotated[
+        str,
+        Field(
+            f"Its name: up to {MAX_SAVE_NAME} letters, digits, `_`, `.` and `-`. A save of this group with the name is "
+            "replaced. By default the group's name and the time.",
+            maxLength=MAX_SAVE_NAME,
+        ),
+    ]
+    folder: SavesFolderField
+    overwrite: Annotated[bool, Field("Whether to replace a save of another group with this name.")]
+    timeout_seconds: TransferSeconds
+
+
+class RestoreRequest(TypedDict):
+    """The body of POST .../restore."""
+
+    name: Annotated[str, Field("The name of a save.", maxLength=MAX_SAVE_NAME)]
+    folder: NotRequired[SavesFolderField]
+    any_version: NotRequired[Annotated[bool, Field("Whether to try it with another version of Python.")]]
+    timeout_seconds: NotRequired[TransferSeconds]
 
 
 class RanksRequest(TypedDict, total=False):

@@ -20,6 +20,7 @@ MAX_INPUT_CHARS = 10_000  # in JSON it fits into a message of the WebSocket
 MAX_MESSAGE_BYTES = 256 << 10
 MAX_COMM_BYTES = 16 << 20  # of one message of a widget, with its buffers
 MAX_COMM_ID = 200
+MAX_REASON_CHARS = 4000
 
 
 class InputQuestion(TypedDict):
@@ -33,6 +34,27 @@ class InputAnswer(TypedDict):
     """`input` to a rank: the answer to its question."""
 
     text: str | None  # None: there is no more input (EOFError), as after Ctrl-D in a terminal
+
+
+class TransferNews(TypedDict, total=False):
+    """`transfer` from a rank that saves or restores: how far it is, or that it is prepared and waits for the decision.
+
+    In bytes: `total` is the size of what it has, `done` how much of that it has handled, `written` what was new.
+    """
+
+    state: Required[str]  # progress or prepared
+    total: Required[int]
+    done: Required[int]
+    written: Required[int]
+    report: dict[str, str | int]  # of a rank that is prepared
+
+
+class TransferDecision(TypedDict):
+    """`transfer` to a rank that is prepared: keep what it has prepared, or drop it."""
+
+    keep: bool
+    reason: str  # why it is dropped
+    interrupted: bool  # by the user
 
 
 class CommContent(TypedDict, total=False):
@@ -98,6 +120,23 @@ def _is_done(content: dict[str, Any]) -> bool:
     return set(content) == {"comm_id", "msg_id"} and all(isinstance(name, str) for name in content.values())
 
 
+def _is_news(content: dict[str, Any]) -> bool:
+    counts = [content.get(name) for name in ("total", "done", "written")]
+    report = content.get("report", {})
+    return (
+        set(content) <= {"state", "total", "done", "written", "report"}
+        and content.get("state") in ("progress", "prepared")
+        and all(type(count) is int and count >= 0 for count in counts)
+        and isinstance(report, dict)
+        and all(isinstance(value, str | int) for value in report.values())
+    )
+
+
+def _is_decision(content: dict[str, Any]) -> bool:
+    types = {"keep": bool, "reason": str, "interrupted": bool}
+    return set(content) == set(types) and all(isinstance(content[name], kind) for name, kind in types.items())
+
+
 _COMM = Kind(_is_comm, MAX_COMM_BYTES)
 COMM_KINDS = ("comm_open", "comm_msg", "comm_close")
 
@@ -106,8 +145,13 @@ FROM_RANK: Mapping[str, Kind] = {
     "input_over": Kind(lambda content: not content),  # it waits no longer: it was interrupted
     **dict.fromkeys(COMM_KINDS, _COMM),
     "comm_done": Kind(_is_done),  # the code has handled that message, and its output has been sent
+    "transfer": Kind(_is_news),
 }
-TO_RANK: Mapping[str, Kind] = {"input": Kind(_is_answer), **dict.fromkeys(COMM_KINDS, _COMM)}
+TO_RANK: Mapping[str, Kind] = {
+    "input": Kind(_is_answer),
+    **dict.fromkeys(COMM_KINDS, _COMM),
+    "transfer": Kind(_is_decision),
+}
 
 
 def checked(kind: str, content: str) -> bytes:

@@ -112,6 +112,19 @@ class RankSpec(Spec):
 
 
 @dataclass(frozen=True)
+class TransferSpec(Spec):
+    """What an execution on all ranks is to save or restore."""
+
+    action: str  # save or restore
+    folder: str
+    name: str
+    timeout_seconds: float
+    overwrite: bool = False  # replace a save of another group
+    max_bytes: int = 0  # of the folder; 0: no limit
+    any_version: bool = False  # restore what another version of Python has saved
+
+
+@dataclass(frozen=True)
 class ExecutionSpec(Spec):
     """One cell for a set of ranks. The code is sent beside it."""
 
@@ -127,6 +140,7 @@ class ExecutionSpec(Spec):
     ask_first: bool = False  # refuse it if it calls what all ranks must call, and is for some
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it
+    transfer: dict[str, Any] | None = None  # see TransferSpec: the call saves or restores the ranks
 
     def __post_init__(self) -> None:
         """Take any iterable of ranks, such as the list of JSON."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.wire.specs import LOCAL
+from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
 from jupyter_dist.server.launchers.allocation import STATE_FILE
@@ -58,11 +59,13 @@ class GroupManager:
         environments: Environments,
         devices: DeviceReader,
         defaults: GroupDefaults,
+        saves: Saves,
         keep_warm: bool,
         launchers: Callable[[], Launchers],
     ) -> None:
         self.environments = environments
         self.devices = devices
+        self.saves = saves
         self.server_id = f"s-{secrets.token_hex(6)}"
         self._spawner = spawner
         self._make_launchers = launchers

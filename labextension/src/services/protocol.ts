@@ -320,6 +320,8 @@ export interface IExecution {
   warning?: string | null;
   /** What is about to happen to the group's nodes now, and which are lost. */
   notices?: string[];
+  /** How far it is, if it saves or restores the ranks. */
+  transfer?: ITransfer;
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
   /** The questions of its ranks, while they wait for an answer. */
@@ -1006,6 +1008,101 @@ export interface IProfile {
   sentences: string[];
 }
 
+/** A name that cannot be saved. */
+export interface ISkipped {
+  name: string;
+  ranks: RankSet;
+  /** Why, in a sentence. */
+  reason: string;
+  /** The cell that made it, as in `[5]`; null if that is not known. */
+  execution_count: number | null;
+  /** The code of that cell, to run it again after a restore. */
+  code: string | null;
+}
+
+/** What is not saved of a name that is. */
+export interface ISaveNote {
+  name: string;
+  ranks: RankSet;
+  /** What, and why, in a sentence. */
+  reason: string;
+}
+
+/** A save: the variables of all ranks of a group at one moment. */
+export interface ISave {
+  name: string;
+  /** Where its files are. */
+  folder: string;
+  /** Another one for each time that the name is saved. */
+  id: string;
+  /** The name of the group. */
+  group: string;
+  group_id: string;
+  world_size: number;
+  accelerator: string;
+  saved_at: number;
+  /** How long it took. */
+  seconds: number;
+  /** How many variables it has, on the rank with the most. */
+  num_names: number;
+  /** Of the tensors and objects of all ranks. */
+  total_bytes: number;
+  /** Of them, what was not in the folder already. */
+  written_bytes: number;
+  /** The number of the last cell before it. */
+  execution_count: number;
+  python_version: string;
+  torch_version: string;
+  /** The version of this package. */
+  jupyter_dist: string;
+  /** Names that could not be saved. */
+  skipped: ISkipped[];
+  /** What was not saved of other names. */
+  notes: ISaveNote[];
+  /** Why the group that was asked cannot restore it; null if it can. */
+  problem?: string | null;
+}
+
+/** The saves in a folder, newest first. */
+export interface ISaves {
+  folder: string;
+  saves: ISave[];
+  /** A sentence for each save that cannot be read, or is not this user's. */
+  damaged: string[];
+}
+
+/** What the deletion of a save freed. */
+export interface IDeletedSave {
+  name: string;
+  /** Null: another group is saving to the folder; the next deletion or save frees it. */
+  freed_bytes: number | null;
+}
+
+/** A name that a save would have. */
+export interface ISavedName {
+  name: string;
+  ranks: RankSet;
+}
+
+/** What a save would have now. */
+export interface ISavePreview {
+  names: ISavedName[];
+  skipped: ISkipped[];
+  notes: ISaveNote[];
+  /** Of all ranks, before equal parts are written once. */
+  total_bytes: number;
+}
+
+/** How far a save or a restore is. */
+export interface ITransfer {
+  action: 'save' | 'restore';
+  name: string;
+  folder: string;
+  done_bytes: number;
+  /** Of all ranks; 0 until they have counted. */
+  total_bytes: number;
+}
+
 /** The body of POST .../owners: a process that the group ends with. */
 export interface IOwnerRequest {
   /** A running process on the server's machine. */
@@ -1199,6 +1296,30 @@ export interface IDebugRequest {
   ranks?: string;
 }
 
+/** The body of POST .../saves. */
+export interface ISaveRequest {
+  /** Its name: up to 100 letters, digits, `_`, `.` and `-`. A save of this group with the name is replaced. By default the group's name and the time. */
+  name?: string;
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
+  /** Whether to replace a save of another group with this name. */
+  overwrite?: boolean;
+  /** How long it may take once it has begun; longer, and nothing is changed. */
+  timeout_seconds?: number;
+}
+
+/** The body of POST .../restore. */
+export interface IRestoreRequest {
+  /** The name of a save. */
+  name: string;
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
+  /** Whether to try it with another version of Python. */
+  any_version?: boolean;
+  /** How long it may take once it has begun; longer, and nothing is changed. */
+  timeout_seconds?: number;
+}
+
 /** A body that selects ranks; default: all. */
 export interface IRanksRequest {
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
@@ -1251,6 +1372,12 @@ export interface ISamplesQuery {
 export interface IHistoryQuery {
   /** How many cells. Together at most 4 MiB of code. */
   number?: number;
+}
+
+/** Which folder of saves to look into. */
+export interface ISavesQuery {
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
 }
 
 /** Which part of a log to return. */

@@ -41,6 +41,15 @@ class Dispatcher:
         self._execution_count = 0
         self._held: dict[str, str | None] = {}  # cells that wait for a lost link, and the warning that they had before
 
+    @property
+    def execution_count(self) -> int:
+        """Return the number of the last cell that began."""
+        return self._execution_count
+
+    def continue_count(self, execution_count: int) -> None:
+        """Count on from a number at least as large: ranks have the history of that many cells."""
+        self._execution_count = max(self._execution_count, execution_count)
+
     def take_ranks(self, ranks: list[RankProcess]) -> None:
         """Dispatch to these ranks from now on; a new generation counts its cells from 1."""
         self.replace_ranks(ranks)

@@ -23,6 +23,7 @@ from .asking import Asking
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.models.memory import CellMemory
+    from jupyter_dist.protocol.models.saves import Transfer
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
@@ -54,6 +55,7 @@ class AgentExecution:
         "spec",
         "started_at",
         "state",
+        "transfer",
         "verdict",
         "waits_for",
         "warning",
@@ -83,6 +85,7 @@ class AgentExecution:
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
+        self.transfer: Transfer | None = None  # how far it is, if it saves or restores
         self.waits_for: str | None = None  # while it is queued: the cell that it waits for
 
     @property
@@ -200,6 +203,7 @@ class AgentExecution:
             "waits_for": self.waits_for,
             **({"warning": self.warning} if self.warning else {}),
             **({"verdict": self.verdict} if self.verdict else {}),
+            **({"transfer": self.transfer} if self.transfer else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,

@@ -1,4 +1,4 @@
-"""Calls of clients on a rank, besides cells: set variables, return values, call a function, run a script.
+"""Calls of clients on a rank, besides cells: variables, values, functions, scripts, saves and restores.
 
 This is our own code on the main thread, so it works whatever names a cell has replaced in its namespace. The functions
 and scripts are the user's code, which can be interrupted (see interrupt.py).
@@ -13,6 +13,7 @@ from jupyter_dist.rank.guard.own import os
 
 from . import scripts
 from .farfiles import FarFiles
+from .transfers import RankTransfers
 
 INTERRUPTIBLE = True
 CALLS_USER_CODE = True
@@ -23,11 +24,18 @@ Call = dict[str, Any]  # requests.RankCall
 class Calls:
     """The calls of one rank, a method each."""
 
-    def __init__(self, rank: int, namespace: dict[str, Any], store_socket: str = "") -> None:
+    def __init__(self, rank: int, namespace: dict[str, Any], transfers: RankTransfers, store_socket: str = "") -> None:
         self._rank = str(rank)
         self._far = FarFiles(store_socket, self._rank) if store_socket else None
         self._namespace = namespace
-        self._ways = {"set": self._set, "get": self._get, "call": self._call, "script": self._script}
+        self._ways = {
+            "set": self._set,
+            "get": self._get,
+            "call": self._call,
+            "script": self._script,
+            "save": transfers.save,
+            "restore": transfers.restore,
+        }
 
     def carry_out(self, call: Call) -> None:
         """Carry out a call of a client; exceptions of the user's code pass through."""

@@ -50,4 +50,4 @@ async def _openapi(handler: DistHandler, *_: Any) -> None:
 
 
 # Operations that need more of the request than their arguments.
-SPECIAL = {"submit": _submit, "openapi": _openapi}
+SPECIAL = {"submit": _submit, "save": _submit, "restore": _submit, "openapi": _openapi}

@@ -11,6 +11,7 @@ import type {
   ICurves,
   IDebugReplies,
   IDebugRequest,
+  IDeletedSave,
   IDevices,
   IDrift,
   IEnvironments,
@@ -35,9 +36,14 @@ import type {
   IPrepared,
   IRanksQuery,
   IRanksRequest,
+  IRestoreRequest,
   IRunRequest,
   ISamples,
   ISamplesQuery,
+  ISavePreview,
+  ISaveRequest,
+  ISaves,
+  ISavesQuery,
   IScript,
   IScriptRequest,
   IShutdown,
@@ -279,5 +285,35 @@ export abstract class Api {
   /** Download the trace of a profiled cell. */
   traceFileUrl(group: string, executionId: string): string {
     return this.urlOf('groups', group, 'executions', executionId, 'trace');
+  }
+
+  /** Save the variables of all ranks, when no cell runs. The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save. */
+  save(group: string, body: ISaveRequest = {}, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'saves'], body, isKeyed: true }, retries);
+  }
+
+  /** Give all ranks the variables of a save, on all ranks or on none. The answer is an execution on all ranks, which waits for cells as a cell does. */
+  restore(group: string, body: IRestoreRequest, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'restore'], body, isKeyed: true }, retries);
+  }
+
+  /** Return the names that a save would have now, and the names that cannot be saved. */
+  previewSave(group: string): Promise<ISavePreview> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'saves', 'preview'] });
+  }
+
+  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. */
+  saves(group: string, query: ISavesQuery = {}): Promise<ISaves> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'saves'], query });
+  }
+
+  /** Return the saves in a folder, newest first. */
+  allSaves(query: ISavesQuery = {}): Promise<ISaves> {
+    return this.ask({ verb: 'GET', path: ['saves'], query });
+  }
+
+  /** Delete a save, and the data that no other save of its folder has. */
+  deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
+    return this.ask({ verb: 'DELETE', path: ['saves', save], query });
   }
 }

@@ -1,0 +1,166 @@
+"""The work of a save and of a restore in the folder, before ranks begin and when all are prepared. Blocking."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.specs import GroupSpec, TransferSpec
+from jupyter_dist.saves.drafts import Draft, begin, commit, discard
+from jupyter_dist.saves.fitness import cannot_restore
+from jupyter_dist.saves.layout import SavesFolder
+from jupyter_dist.saves.leftout import merged_notes, merged_skipped
+from jupyter_dist.saves.locking import FolderLock, lock_shared
+from jupyter_dist.saves.record import SaveRecord, read_index, read_record
+from jupyter_dist.saves.removal import used_bytes
+from jupyter_dist.version import __version__
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models.saves import SaveModel
+
+Reports = Mapping[int, Mapping[str, "str | int"]]
+
+
+@dataclass
+class SaveJob:
+    """A save while ranks write it."""
+
+    spec: TransferSpec
+    group: GroupSpec
+    draft: Draft
+    used_bytes: int  # by the folder, before; 0 if there is no limit
+    began: float
+    execution_count: int = 0
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """Return the call that ranks carry out."""
+        draft = self.draft
+        fields = {"folder": str(draft.folder.path), "content": str(draft.content), "token": draft.token}
+        return {"do": "save", "seconds": self.spec.timeout_seconds, **fields}
+
+    def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
+        """Make the save exist. Raises JupyterDistError, OSError; there is no such save then, or the last one."""
+        model = self._model(reports, total_bytes, written_bytes)
+        digests = [str(reports[rank]["digest"]) for rank in range(self.group.world_size)]
+        files = [read_index(self.draft.folder, SaveRecord(model, digests), rank) for rank in range(len(digests))]
+        model["skipped"] = merged_skipped([file["skipped"] for file in files])
+        model["notes"] = merged_notes([file["notes"] for file in files])
+        commit(self.draft, SaveRecord(model, digests))
+
+    def drop(self) -> None:
+        """Remove the files of the draft."""
+        discard(self.draft)
+
+    def exceeds(self, written_bytes: int) -> bool:
+        """Whether the folder would become larger than it may."""
+        return bool(self.spec.max_bytes) and self.used_bytes + written_bytes > self.spec.max_bytes
+
+    def _model(self, reports: Reports, total_bytes: int, written_bytes: int) -> SaveModel:
+        first = reports[0]
+        return {
+            "name": self.spec.name,
+            "folder": self.spec.folder,
+            "id": self.draft.save_id,
+            "group": self.group.name,
+            "group_id": self.group.group_id,
+            "world_size": self.group.world_size,
+            "accelerator": self.group.accelerator,
+            "saved_at": time.time(),
+            "seconds": round(time.monotonic() - self.began, 3),
+            "num_names": max(int(report.get("num_names", 0)) for report in reports.values()),
+            "total_bytes": total_bytes,
+            "written_bytes": written_bytes,
+            "execution_count": self.execution_count,
+            "python_version": str(first["python_version"]),
+            "torch_version": str(first["torch_version"]),
+            "jupyter_dist": __version__,
+            "skipped": [],
+            "notes": [],
+        }
+
+
+@dataclass
+class RestoreJob:
+    """A restore while ranks load it."""
+
+    spec: TransferSpec
+    record: SaveRecord
+    lock: FolderLock
+    used_bytes: int = 0
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """Return the call that ranks carry out."""
+        model, spec = self.record.model, self.spec
+        content = SavesFolder(Path(spec.folder)).content(spec.name, model["id"])
+        versions = {"python": model["python_version"], "torch": model["torch_version"]}
+        return {
+            "do": "restore",
+            "seconds": spec.timeout_seconds,
+            "folder": spec.folder,
+            "content": str(content),
+            "digests": self.record.digests,
+            "versions": versions,
+        }
+
+    def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
+        """Compare the names that ranks failed to read. Raises JupyterDistError `damaged` if they differ."""
+        by_names: dict[str, list[int]] = {}
+        for rank, report in reports.items():
+            by_names.setdefault(str(report.get("failed", "")), []).append(rank)
+        if len(by_names) > 1:
+            names, ranks = next((names, ranks) for names, ranks in by_names.items() if names)
+            message = f"Only rank{'s' if len(ranks) > 1 else ''} {RankSet(ranks)} could not read: {names}."
+            raise JupyterDistError("damaged", message, "Use another save.")
+
+    def drop(self) -> None:
+        """Allow chunks to be removed again."""
+        self.lock.close()
+
+    def exceeds(self, written_bytes: int) -> bool:
+        """Return False: nothing is written."""
+        return False
+
+
+Job = SaveJob | RestoreJob
+
+
+def begin_save(spec: TransferSpec, group: GroupSpec, execution_id: str) -> SaveJob:
+    """Create the folders of a save. Raises JupyterDistError."""
+    folder = SavesFolder(Path(spec.folder))
+    save_id = re.sub("[^a-z0-9]+", "-", execution_id.lower())[-50:].strip("-") or "save"
+    draft = begin(folder, spec.name, save_id, group.name, overwrite=spec.overwrite)
+    used = used_bytes(folder) if spec.max_bytes else 0
+    return SaveJob(spec, group, draft, used, time.monotonic())
+
+
+def begin_restore(spec: TransferSpec, group: GroupSpec, python_version: str) -> RestoreJob:
+    """Read a save, and check that this group can take it.
+
+    Raises:
+        JupyterDistError: `not_found`, `not_yours`, `damaged`, `cannot_restore`.
+    """
+    folder = SavesFolder(Path(spec.folder))
+    try:
+        lock = lock_shared(folder)
+    except OSError as err:
+        if isinstance(err, FileNotFoundError):
+            read_record(folder, spec.name)  # raises the reason
+        message = f"The folder of saves {folder.path} cannot be used: {err.strerror or err}."
+        raise JupyterDistError("bad_directory", message) from err
+    try:
+        record = read_record(folder, spec.name)
+        problem = cannot_restore(record.model, group.world_size, python_version)
+        if problem is not None and not (spec.any_version and problem.code == "other_version"):
+            raise problem
+    except BaseException:
+        lock.close()
+        raise
+    return RestoreJob(spec, record, lock)

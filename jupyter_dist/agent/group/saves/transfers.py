@@ -1,0 +1,206 @@
+"""The saves and restores of a group: begins them, follows their ranks, and decides whether they count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jupyter_dist.agent.group.cells.dispatch import Dispatcher, dead_error
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire import road
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
+from jupyter_dist.transport.tasks import start_task
+
+from .jobs import Job, RestoreJob, SaveJob, begin_restore, begin_save
+from .transaction import Transaction
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.wire.road import TransferNews
+
+_FAILED = {"save": "Nothing was saved", "restore": "Nothing was restored"}
+_CODES = {"save": "not_saved", "restore": "not_restored"}
+
+
+@dataclass
+class OpenTransfer:
+    """A save or a restore that has not ended."""
+
+    execution: AgentExecution
+    job: Job
+    transaction: Transaction
+    timer: asyncio.TimerHandle | None = None
+    deciding: asyncio.Task[None] | None = None
+
+
+class Transfers:
+    """Each is an execution on all ranks, so that it waits in the queue, and keeps cells waiting, as a cell does."""
+
+    def __init__(
+        self,
+        spec: GroupSpec,
+        dispatcher: Dispatcher,
+        ranks: Callable[[], Sequence[RankProcess]],
+        push: Callable[[AgentExecution], None],
+    ) -> None:
+        self._spec = spec
+        self._dispatcher = dispatcher
+        self._ranks = ranks
+        self._push = push
+        self._open: dict[str, OpenTransfer] = {}
+
+    async def submit(self, spec: ExecutionSpec, code: bytes) -> AgentExecution:
+        """Queue a save or a restore.
+
+        Raises:
+            JupyterDistError: as `Dispatcher.submit`; `bad_directory`, `not_yours`, `name_taken`, `not_found`,
+                `damaged`, `cannot_restore`, `other_version`.
+        """
+        if (known := self._dispatcher.queue.find(spec.execution_id)) is not None:
+            return known  # a retry: the first answer was lost
+        if dead := [rank for rank in self._ranks() if rank.state == "dead"]:
+            raise dead_error(dead)
+        transfer = TransferSpec.from_dict(spec.transfer or {})
+        job = await asyncio.to_thread(self._begin, transfer, spec.execution_id)
+        try:
+            execution = AgentExecution(replace(spec, call=job.call), code)
+            self._open[execution.id] = OpenTransfer(execution, job, Transaction(spec.ranks))
+            self._dispatcher.submit(execution)
+        except BaseException:
+            self._open.pop(spec.execution_id, None)
+            await asyncio.to_thread(job.drop)
+            raise
+        self.changed(execution)  # it may have begun, or ended, before it was known here
+        return execution
+
+    def _begin(self, transfer: TransferSpec, execution_id: str) -> Job:
+        if transfer.action == "save":
+            return begin_save(transfer, self._spec, execution_id)
+        versions = {rank.python_version for rank in self._ranks() if rank.python_version}
+        return begin_restore(transfer, self._spec, min(versions, default=""))
+
+    def changed(self, execution: AgentExecution) -> None:
+        """Handle a new state of an execution, or of a rank's part of it."""
+        found = self._open.get(execution.id)
+        if found is None:
+            return
+        if execution.is_final:
+            self._ended(found)
+        elif execution.state == "running":
+            if found.timer is None:
+                self._begun(found)
+            ended = [rank for rank, (status, _) in execution.statuses.items() if status not in ("queued", "running")]
+            if ended and found.transaction.phase in ("open", "deciding"):
+                self._drop(found, self._why_ended(found, ended[0]))
+
+    def rank_sent(self, rank: RankProcess, news: TransferNews) -> None:
+        """Handle the progress of a rank, or that it is prepared."""
+        found = self._open.get(rank.execution_id or "")
+        if found is None:
+            return
+        all_prepared = found.transaction.take(rank.rank, news)
+        self._show(found)
+        if found.transaction.phase == "dropped" and news["state"] == "prepared":
+            self._send_decision(found, [rank.rank])
+        elif found.job.exceeds(found.transaction.written_bytes):
+            limit = found.job.spec.max_bytes / 1e9
+            self._drop(found, f"The folder may have {limit:.1f} GB (DistApp.saves_bytes). Delete saves first.")
+        elif all_prepared:
+            found.deciding = start_task(self._decide(found), "decide", lambda err: self._drop(found, f"{err!r:.200}."))
+
+    def interrupt(self, ranks: Sequence[RankProcess]) -> list[RankProcess]:
+        """Drop the transfers of these ranks on request of a user; return the ranks that are to be interrupted.
+
+        The others have prepared their part: they get the decision. What is decided is not interrupted.
+        """
+        left: list[RankProcess] = []
+        for rank in ranks:
+            found = self._open.get(rank.execution_id or "")
+            if found is None:
+                left.append(rank)
+            else:
+                self._drop(found, "It was interrupted.", interrupted=True)
+                left += [rank] if rank.rank in found.transaction.unprepared else []
+        return left
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def _begun(self, found: OpenTransfer) -> None:
+        spec = found.job.spec
+        if isinstance(found.job, SaveJob):
+            found.job.execution_count = self._dispatcher.execution_count
+        late = f"It took longer than {spec.timeout_seconds:g} s. Give it more time (`timeout_seconds`)."
+        found.timer = asyncio.get_running_loop().call_later(spec.timeout_seconds, self._too_late, found, late)
+        self._show(found)
+
+    def _too_late(self, found: OpenTransfer, sentence: str) -> None:
+        if found.transaction.phase == "deciding":
+            sentence = f"The folder {found.job.spec.folder} does not respond. See later whether the save exists."
+        self._drop(found, sentence)
+
+    async def _decide(self, found: OpenTransfer) -> None:
+        transaction = found.transaction
+        try:
+            await asyncio.to_thread(
+                found.job.keep, transaction.reports, transaction.total_bytes, transaction.written_bytes
+            )
+        except JupyterDistError as err:
+            self._drop(found, str(err))
+        except (OSError, ValueError, KeyError) as err:
+            reason = (err.strerror if isinstance(err, OSError) else None) or f"{err!r:.200}"
+            self._drop(found, f"The save could not be completed in {found.job.spec.folder}: {reason}.")
+        else:
+            if transaction.keep():
+                if isinstance(found.job, RestoreJob):
+                    self._dispatcher.continue_count(found.job.record.model["execution_count"])
+                self._send_decision(found, transaction.ranks)
+
+    def _drop(self, found: OpenTransfer, reason: str, *, interrupted: bool = False) -> None:
+        if not found.transaction.drop(reason, interrupted=interrupted):
+            return
+        action = found.job.spec.action
+        found.execution.error = JupyterDistError(_CODES[action], f"{_FAILED[action]}: {reason}")
+        self._send_decision(found, found.transaction.reports)
+        for number in found.transaction.unprepared:
+            rank = self._ranks()[number]
+            if rank.execution_id == found.execution.id:
+                rank.interrupt()
+
+    def _send_decision(self, found: OpenTransfer, ranks: Iterable[int]) -> None:
+        transaction = found.transaction
+        decision = road.TransferDecision(
+            keep=transaction.phase == "kept", reason=transaction.reason, interrupted=transaction.interrupted
+        )
+        payload = road.TO_RANK["transfer"].encode(decision)
+        for number in ranks:
+            header = {"t": "to_rank", "kind": "transfer", "number": 0, "execution_id": found.execution.id}
+            self._ranks()[number].send(header, payload)
+
+    def _why_ended(self, found: OpenTransfer, number: int) -> str:
+        rank = self._ranks()[number]
+        if rank.state == "dead" and rank.exit is not None:
+            return f"Rank {number} {rank.exit['reason']}."
+        return f"Rank {number}: {rank.cell_error or 'it ended early'}."
+
+    def _ended(self, found: OpenTransfer) -> None:
+        del self._open[found.execution.id]
+        if found.timer is not None:
+            found.timer.cancel()
+        if found.transaction.drop("It has ended."):
+            self._send_decision(found, found.transaction.reports)
+        if found.transaction.phase != "kept" or isinstance(found.job, RestoreJob):
+            asyncio.get_running_loop().run_in_executor(None, found.job.drop)
+
+    def _show(self, found: OpenTransfer) -> None:
+        spec, transaction = found.job.spec, found.transaction
+        found.execution.transfer = {
+            "action": "save" if spec.action == "save" else "restore",
+            "name": spec.name,
+            "folder": spec.folder,
+            "done_bytes": transaction.done_bytes,
+            "total_bytes": transaction.total_bytes,
+        }
+        self._push(found.execution)

@@ -1,0 +1,99 @@
+"""What the API sends about saves: the state of all ranks of a group, kept in files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+
+from jupyter_dist.protocol.field import Field
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+RankSet = Annotated[str, Field(name="RankSet")]
+
+
+class Skipped(TypedDict):
+    """A name that cannot be saved."""
+
+    name: str
+    ranks: RankSet
+    reason: Annotated[str, Field("Why, in a sentence.")]
+    execution_count: Annotated[int | None, Field("The cell that made it, as in `[5]`; null if that is not known.")]
+    code: Annotated[str | None, Field("The code of that cell, to run it again after a restore.")]
+
+
+class SaveNote(TypedDict):
+    """What is not saved of a name that is."""
+
+    name: str
+    ranks: RankSet
+    reason: Annotated[str, Field("What, and why, in a sentence.")]
+
+
+class SaveModel(TypedDict):
+    """A save: the variables of all ranks of a group at one moment."""
+
+    name: str
+    folder: Annotated[str, Field("Where its files are.")]
+    id: Annotated[str, Field("Another one for each time that the name is saved.")]
+    group: Annotated[str, Field("The name of the group.")]
+    group_id: str
+    world_size: int
+    accelerator: str
+    saved_at: float
+    seconds: Annotated[float, Field("How long it took.")]
+    num_names: Annotated[int, Field("How many variables it has, on the rank with the most.")]
+    total_bytes: Annotated[int, Field("Of the tensors and objects of all ranks.")]
+    written_bytes: Annotated[int, Field("Of them, what was not in the folder already.")]
+    execution_count: Annotated[int, Field("The number of the last cell before it.")]
+    python_version: str
+    torch_version: str
+    jupyter_dist: Annotated[str, Field("The version of this package.")]
+    skipped: Annotated[list[Skipped], Field("Names that could not be saved.")]
+    notes: Annotated[list[SaveNote], Field("What was not saved of other names.")]
+    problem: NotRequired[
+        Annotated[str | None, Field("Why the group that was asked cannot restore it; null if it can.")]
+    ]
+
+
+class SavesModel(TypedDict):
+    """The saves in a folder, newest first."""
+
+    folder: str
+    saves: list[SaveModel]
+    damaged: Annotated[list[str], Field("A sentence for each save that cannot be read, or is not this user's.")]
+
+
+class DeletedSave(TypedDict):
+    """What the deletion of a save freed."""
+
+    name: str
+    freed_bytes: Annotated[
+        int | None, Field("Null: another group is saving to the folder; the next deletion or save frees it.")
+    ]
+
+
+class SavedName(TypedDict):
+    """A name that a save would have."""
+
+    name: str
+    ranks: RankSet
+
+
+class SavePreview(TypedDict):
+    """What a save would have now."""
+
+    names: list[SavedName]
+    skipped: list[Skipped]
+    notes: list[SaveNote]
+    total_bytes: Annotated[int, Field("Of all ranks, before equal parts are written once.")]
+
+
+class Transfer(TypedDict):
+    """How far a save or a restore is."""
+
+    action: Literal["save", "restore"]
+    name: str
+    folder: str
+    done_bytes: int
+    total_bytes: Annotated[int, Field("Of all ranks; 0 until they have counted.")]

@@ -1,0 +1,87 @@
+"""Operations on saves: the variables of all ranks of a group, kept in files."""
+
+from __future__ import annotations
+
+from jupyter_dist.protocol.models import models, saves
+from jupyter_dist.protocol.wire import queries, requests
+
+from .declaration import Answer, Operation
+
+PREVIEW_SECONDS = 30.0
+DELETE_SECONDS = 300.0  # of a folder with many chunks on a slow file system
+
+_FOLDER = ("bad_directory", "not_yours")
+_TRANSFER = (
+    *("unknown_group", "group_not_ready", "rank_dead", "node_unreachable", "incompatible"),
+    *("agent_unreachable", "timed_out"),
+)
+
+SAVE_OPERATIONS = (
+    Operation(
+        name="save",
+        verb="post",
+        path="groups/{group}/saves",
+        right="execute",
+        sentence="Save the variables of all ranks, when no cell runs.",
+        details="The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save.",
+        body=requests.SaveRequest,
+        is_keyed=True,
+        answer=Answer("The execution that saves, queued or running", models.ExecutionModel, 202),
+        errors=(*_TRANSFER, *_FOLDER, "name_taken"),
+    ),
+    Operation(
+        name="restore",
+        verb="post",
+        path="groups/{group}/restore",
+        right="execute",
+        sentence="Give all ranks the variables of a save, on all ranks or on none.",
+        details="The answer is an execution on all ranks, which waits for cells as a cell does.",
+        body=requests.RestoreRequest,
+        is_keyed=True,
+        answer=Answer("The execution that restores, queued or running", models.ExecutionModel, 202),
+        errors=(*_TRANSFER, *_FOLDER, "not_found", "damaged", "cannot_restore", "other_version"),
+    ),
+    Operation(
+        name="preview_save",
+        verb="get",
+        path="groups/{group}/saves/preview",
+        right="execute",  # takes the time of ranks
+        sentence="Return the names that a save would have now, and the names that cannot be saved.",
+        answer=Answer("The names with their sizes, and the names that cannot be saved", saves.SavePreview),
+        errors=("unknown_group", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out"),
+        answer_seconds=PREVIEW_SECONDS,
+    ),
+    Operation(
+        name="saves",
+        verb="get",
+        path="groups/{group}/saves",
+        right="read",
+        sentence="Return the saves in a folder, newest first, and why this group cannot restore some of them.",
+        query=queries.SavesQuery,
+        answer=Answer("Saves, newest first", saves.SavesModel, field="saves"),
+        errors=("unknown_group", *_FOLDER),
+    ),
+    Operation(
+        name="all_saves",
+        command="saves",
+        verb="get",
+        path="saves",
+        right="read",
+        sentence="Return the saves in a folder, newest first.",
+        query=queries.SavesQuery,
+        answer=Answer("Saves, newest first", saves.SavesModel, field="saves"),
+        errors=_FOLDER,
+    ),
+    Operation(
+        name="delete_save",
+        command="delete-save",
+        verb="delete",
+        path="saves/{save}",
+        right="execute",
+        sentence="Delete a save, and the data that no other save of its folder has.",
+        query=queries.SavesQuery,
+        answer=Answer("What it freed", saves.DeletedSave),
+        errors=(*_FOLDER, "not_found"),
+        answer_seconds=DELETE_SECONDS,
+    ),
+)

@@ -1,0 +1,253 @@
+"""This rank's part of saves and restores of its group: it prepares, and waits for the agent's decision.
+
+The wait and the commit are our own code, which no interrupt reaches: the agent decides for all ranks alike, also when a
+user interrupts. Preparing is interrupted where it reports its progress.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire import road
+from jupyter_dist.protocol.wire.specs import RankSpec
+from jupyter_dist.rank.guard import usercode
+from jupyter_dist.rank.guard.own import json, os, socket, threading, time
+from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.saves.drafts import TOKEN
+from jupyter_dist.saves.fitness import other_torch
+from jupyter_dist.saves.layout import index_file
+from jupyter_dist.saves.ownership import check_own
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+PROGRESS_SECONDS = 0.2
+MORE_SECONDS = 60.0  # how much longer than the agent's limit a rank waits for the decision
+MAX_NAMES_CHARS = 4000
+
+Counts = tuple[int, int, int]  # bytes: in all, handled, written
+
+
+@dataclass(frozen=True)
+class TransferSetting:
+    """The parts of a rank that saves and restores use."""
+
+    spec: RankSpec
+    shell: InteractiveShell
+    outbox: Outbox
+    is_interrupted: Callable[[], bool]
+    interrupt: Callable[[], None]  # marks the running call as interrupted
+
+
+class RankTransfers:
+    """The saves and restores of one rank; one at a time."""
+
+    def __init__(self, setting: TransferSetting) -> None:
+        self._setting = setting
+        self._spec = setting.spec
+        self._decisions: SimpleQueue[tuple[str, road.TransferDecision]] = SimpleQueue()
+        self._sent_at = 0.0
+
+    # -- main thread --------------------------------------------------------------------------------
+
+    def save(self, call: Mapping[str, Any]) -> None:
+        """Write the variables of this rank, and wait until all ranks have written theirs.
+
+        Raises:
+            JupyterDistError: `not_saved`, `bad_directory`.
+        """
+        from jupyter_dist.rank.state import saving
+
+        content = str(call["content"])
+        self._check_same_folder(content, call["token"])
+        options = saving.SaveOptions(rank=self._spec.rank, world_size=self._spec.world_size, progress=self._progress)
+        try:
+            saved = usercode.call(saving.save_namespace, self._setting.shell, call["folder"], content, options)
+            found = saved.to_dict()
+            report = {"digest": self._write_index(content, found), "num_names": found["num_names"]}
+        except OSError as err:
+            message = f"It cannot write in {call['folder']}: {err.strerror or err}."
+            raise JupyterDistError(
+                "bad_directory", message, "Free some space there, or choose another folder."
+            ) from err
+        versions = {"python_version": platform.python_version(), "torch_version": torch.__version__}
+        total = int(found["total_bytes"])
+        self._await_decision((total, total, int(found["written_bytes"])), {**report, **versions}, call["seconds"])
+
+    def restore(self, call: Mapping[str, Any]) -> None:
+        """Load the saved variables of this rank, wait until all ranks have loaded theirs, and replace the present ones.
+
+        Raises:
+            JupyterDistError: `not_restored`, `cannot_restore`, `damaged`, `not_yours`.
+        """
+        from jupyter_dist.rank.state import restoring
+
+        index = self._read_index(call)
+        rank_file = os.path.join(call["content"], index["file"])
+        options = restoring.RestoreOptions(
+            rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, progress=self._progress
+        )
+        loaded = usercode.call(restoring.load, self._setting.shell, call["folder"], rank_file, options)
+        failed = ", ".join(sorted(str(one["name"]) for one in loaded.failed))[:MAX_NAMES_CHARS]
+        total = int(index["total_bytes"])
+        try:
+            self._await_decision((total, total, 0), {"failed": failed}, call["seconds"])
+        except BaseException:
+            loaded.discard()
+            raise
+        self._report(loaded.commit(), call["versions"])
+
+    def preview(self) -> dict[str, Any]:
+        """Return the names that this rank would save now."""
+        from jupyter_dist.rank.state import saving
+
+        found = saving.preview(self._setting.shell, self._spec.rank)
+        skipped = self._with_code(found.skipped)
+        return {"names": found.names, "skipped": skipped, "notes": found.notes, "total_bytes": found.total_bytes}
+
+    # -- side thread --------------------------------------------------------------------------------
+
+    def take(self, execution_id: str, decision: road.TransferDecision) -> None:
+        """Take the agent's decision about a save or a restore."""
+        self._decisions.put((execution_id, decision))
+
+    # -- inside -------------------------------------------------------------------------------------
+
+    def _progress(self, done: int, total: int) -> None:
+        if self._setting.is_interrupted() and threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        if time.monotonic() - self._sent_at >= PROGRESS_SECONDS:
+            self._sent_at = time.monotonic()
+            self._send("progress", (int(total), int(done), 0))
+
+    def _send(self, state: str, counts: Counts, report: Mapping[str, Any] | None = None) -> None:
+        total, done, written = counts
+        news: dict[str, Any] = {"state": state, "total": total, "done": done, "written": written}
+        if report is not None:
+            news["report"] = report
+        execution_id = self._setting.outbox.execution_id
+        header = {"t": "from_rank", "kind": "transfer", "execution_id": execution_id, "number": 0}
+        self._setting.outbox.send(header, road.FROM_RANK["transfer"].encode(news))
+
+    def _await_decision(self, counts: Counts, report: Mapping[str, Any], seconds: float) -> None:
+        """Report this rank as prepared; return if all ranks keep their part, else raise."""
+        self._send("prepared", counts, report)
+        deadline = time.monotonic() + seconds + MORE_SECONDS
+        while True:
+            try:
+                execution_id, decision = self._decisions.get(timeout=max(0.1, deadline - time.monotonic()))
+            except Empty:
+                message = "The group's agent has not decided in time whether it counts."
+                raise JupyterDistError("timed_out", message) from None
+            if execution_id == self._setting.outbox.execution_id:
+                break
+        if decision["keep"]:
+            return
+        if decision["interrupted"]:
+            self._setting.interrupt()
+            raise KeyboardInterrupt
+        raise JupyterDistError("not_kept", decision["reason"])
+
+    def _check_same_folder(self, content: str, token: str) -> None:
+        """Compare the token in the folder, which differs if this machine has another folder there."""
+        try:
+            with open(os.path.join(content, TOKEN), encoding="ascii") as file:
+                seen = file.read(len(token) + 1)
+        except OSError:
+            seen = ""
+        if seen != token:
+            where = f"Rank {self._spec.rank} on {socket.gethostname()}"
+            message = f"{where} does not see the folder {content} that the group's agent has made."
+            raise JupyterDistError("bad_directory", message, "Choose a folder that all machines of the group share.")
+
+    def _write_index(self, content: str, found: Mapping[str, Any]) -> str:
+        """Write the index of this rank for the agent and for servers; return its checksum."""
+        from jupyter_dist.rank.state.store import manifest
+
+        rank_file = os.path.join(content, found["file"])
+        index = {
+            "file": found["file"],
+            "file_digest": _digest_of_file(rank_file),
+            "total_bytes": found["total_bytes"],
+            "chunks": list(manifest.read(rank_file)["chunks"]),
+            "skipped": self._with_code(found["skipped"]),
+            "notes": found["notes"],
+        }
+        data = json.dumps(index).encode()
+        path = os.path.join(content, index_file(self._spec.rank))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+    def _read_index(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Return this rank's index, after checking it and the rank's file: a restore runs code from them."""
+        place = os.path.join(call["content"], index_file(self._spec.rank))
+        try:
+            check_own(Path(place))
+            with open(place, "rb") as file:
+                data = file.read()
+            index: dict[str, Any] = json.loads(data)
+            rank_file = os.path.join(call["content"], os.path.basename(index["file"]))
+            check_own(Path(rank_file))
+            is_sound = (
+                hashlib.blake2b(data, digest_size=16).hexdigest() == call["digests"][self._spec.rank]
+                and _digest_of_file(rank_file) == index["file_digest"]
+            )
+        except FileNotFoundError as err:
+            where = f"Rank {self._spec.rank} on {socket.gethostname()}"
+            message = f"{where} does not find its files in {call['content']}."
+            raise JupyterDistError(
+                "bad_directory", message, "All machines of the group must share the folder."
+            ) from err
+        except (OSError, ValueError, KeyError) as err:
+            raise JupyterDistError(
+                "damaged", f"The files of rank {self._spec.rank} cannot be read: {err!s:.200}."
+            ) from err
+        if not is_sound:
+            raise JupyterDistError("damaged", f"The files of rank {self._spec.rank} are damaged: a checksum differs.")
+        return index
+
+    def _with_code(self, skipped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return names that cannot be saved, with the code of the cells that made them."""
+        history = self._setting.shell.user_ns.get("In")
+        cells = history if isinstance(history, list) else []
+        found = []
+        for one in skipped:
+            cell = one.get("cell")
+            is_known = isinstance(cell, int) and 0 < cell < len(cells) and isinstance(cells[cell], str)
+            code = cells[cell] if is_known and isinstance(cell, int) else None
+            found.append({"name": one["name"], "reason": one["reason"], "execution_count": cell, "code": code})
+        return found
+
+    def _report(self, restored: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        """Write sentences about what was not restored as it was."""
+        sentences = [f"Not restored: {one['name']}: {one['reason']}" for one in restored.get("failed", ())]
+        sentences += [f"{one['name']}: {one['reason']}" for one in restored.get("notes", ())]
+        if restored.get("failed") and (sentence := other_torch(versions["torch"], torch.__version__)):
+            sentences.append(sentence)
+        for sentence in sentences:
+            sys.stderr.write(f"jupyter_dist: {sentence}\n")
+
+
+def _digest_of_file(path: str) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()

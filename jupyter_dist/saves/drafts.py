@@ -1,0 +1,129 @@
+"""A save while it is written: begun, then committed at once, or discarded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.files.private import make_folder
+
+from .layout import SavesFolder
+from .locking import FolderLock, lock_shared
+from .ownership import check_folder, check_own
+from .record import SaveRecord, read_record, sync_folder
+
+TOKEN = "token"  # noqa: S105  (a file with a random text, by which ranks recognize the folder)
+
+
+@dataclass
+class Draft:
+    """A save that is not yet there: its files are written into `content`, which no save.json names."""
+
+    folder: SavesFolder
+    name: str
+    save_id: str
+    token: str
+    lock: FolderLock
+
+    @property
+    def content(self) -> Path:
+        """Return the folder for the files of ranks."""
+        return self.folder.content(self.name, self.save_id)
+
+
+def begin(folder: SavesFolder, name: str, save_id: str, group: str, *, overwrite: bool) -> Draft:
+    """Create the folders of a new save.
+
+    Raises:
+        JupyterDistError: `name_taken`, if another group has a save of this name; `bad_directory`, `not_yours`.
+    """
+    try:
+        return _begin(folder, name, save_id, group, overwrite=overwrite)
+    except OSError as err:
+        message = f"Nothing can be saved in {folder.path}: {err.strerror or err}."
+        raise JupyterDistError("bad_directory", message, "Free some space there, or choose another folder.") from err
+
+
+def _begin(folder: SavesFolder, name: str, save_id: str, group: str, *, overwrite: bool) -> Draft:
+    make_folder(folder.path)
+    check_folder(folder.path)
+    for path in (folder.chunks, folder.saves, folder.record(name).parent):
+        make_folder(path)
+        check_own(path)
+    lock = lock_shared(folder)
+    try:
+        _check_free(folder, name, group, overwrite=overwrite)
+        draft = Draft(folder, name, save_id, secrets.token_hex(16), lock)
+        make_folder(draft.content)
+        fd = os.open(draft.content / TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w") as file:
+            file.write(draft.token)
+    except BaseException:
+        lock.close()
+        raise
+    return draft
+
+
+def _check_free(folder: SavesFolder, name: str, group: str, *, overwrite: bool) -> None:
+    """Refuse to replace a save of another group."""
+    if overwrite or not folder.record(name).exists():
+        return
+    try:
+        owner = read_record(folder, name).model["group"]
+    except JupyterDistError as err:
+        if err.code != "damaged":
+            raise
+        return  # there is nothing to lose
+    if owner != group:
+        message = f"The save '{name}' is of group '{owner}'."
+        raise JupyterDistError("name_taken", message, "Choose another name, or `overwrite` it.")
+
+
+def commit(draft: Draft, record: SaveRecord) -> None:
+    """Make the save exist, in place of the last one with its name; the caller has checked the files of ranks.
+
+    Raises OSError; the last save with this name is as it was then.
+    """
+    (draft.content / TOKEN).unlink(missing_ok=True)
+    sync_folder(draft.content)
+    place = draft.folder.record(draft.name)
+    former = _former(draft)
+    aside = place.with_name(f".save.json.{draft.save_id}")
+    try:
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(record.to_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(place)
+    except OSError:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    # It exists. What follows is cleaning up.
+    with contextlib.suppress(OSError):
+        sync_folder(place.parent)
+        sync_folder(draft.folder.saves)
+    if former is not None:
+        shutil.rmtree(former, ignore_errors=True)
+    draft.lock.close()
+
+
+def _former(draft: Draft) -> Path | None:
+    """Return the folder of the save that is about to be replaced."""
+    with contextlib.suppress(JupyterDistError):
+        return draft.folder.content(draft.name, read_record(draft.folder, draft.name).model["id"])
+    return None
+
+
+def discard(draft: Draft) -> None:
+    """Remove the files of the draft, except for chunks, which the next removal finds. Never raises."""
+    shutil.rmtree(draft.content, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        draft.content.parent.rmdir()  # if there is no save with this name
+    draft.lock.close()

@@ -1,0 +1,44 @@
+"""Whether a group can restore a save. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models.saves import SaveModel
+
+
+def cannot_restore(save: SaveModel, world_size: int, python_version: str | None) -> JupyterDistError | None:
+    """Return why a group cannot restore a save: `cannot_restore`, or `other_version`, which may be tried all the same.
+
+    Args:
+        save: the save.
+        world_size: the number of ranks of the group.
+        python_version: the version that its ranks run, if it is known.
+    """
+    name = save["name"]
+    if save["world_size"] != world_size:
+        message = f"The save '{name}' has {save['world_size']} ranks, and this group has {world_size}."
+        hint = f"Start a group with {save['world_size']} ranks, and restore it there."
+        return JupyterDistError("cannot_restore", message, hint)
+    if python_version and _minor(save["python_version"]) != _minor(python_version):
+        message = f"The save '{name}' was made by Python {save['python_version']}; this group runs {python_version}."
+        hint = (
+            "Functions and classes of cells are kept as bytecode, which differs between versions of Python. "
+            f"Start a group with Python {_minor(save['python_version'])}, or try it with `any_version`."
+        )
+        return JupyterDistError("other_version", message, hint)
+    return None
+
+
+def other_torch(saved: str, here: str) -> str | None:
+    """Return a sentence about a save of another version of torch; None if the versions are alike."""
+    if _minor(saved) == _minor(here):
+        return None
+    return f"The save was made with torch {saved}, and this group runs {here}: objects of torch's own may have changed."
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])

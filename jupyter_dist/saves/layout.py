@@ -1,0 +1,65 @@
+"""The paths in a folder of saves, and the names that saves can have.
+
+A folder has `chunks`, which all of its saves share, and a folder for each save. A save exists if its `save.json` does,
+which is written last and replaced at once: whatever ends a process, there is the save as it was, or the new one.
+
+    chunks/ab/abcd...           tensors and other large data, named by their hash
+    saves/NAME/save.json        describes the save, and names ID
+    saves/NAME/ID/index-0.json  for each rank: its chunks, the names that were left out, and the checksum of
+    saves/NAME/ID/rank-0.json   its names
+    lock                        shared by saves and restores that run, exclusive for what removes chunks
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME
+
+SAVE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
+
+
+@dataclass(frozen=True)
+class SavesFolder:
+    """A folder of saves."""
+
+    path: Path
+
+    @property
+    def chunks(self) -> Path:
+        """Return the folder of chunks."""
+        return self.path / "chunks"
+
+    @property
+    def saves(self) -> Path:
+        """Return the folder that has a folder for each save."""
+        return self.path / "saves"
+
+    @property
+    def lock(self) -> Path:
+        """Return the file that is locked."""
+        return self.path / "lock"
+
+    def record(self, name: str) -> Path:
+        """Return the path of the save.json of a save."""
+        return self.saves / name / "save.json"
+
+    def content(self, name: str, save_id: str) -> Path:
+        """Return the folder with the files of the ranks."""
+        return self.saves / name / save_id
+
+
+def check_name(name: str) -> str:
+    """Return the name of a save. Raises JupyterDistError `bad_request` if it cannot be one."""
+    if not re.fullmatch(SAVE_NAME, name):
+        hint = f"Use up to {MAX_SAVE_NAME} letters, digits, '_', '.' and '-', starting with a letter or a digit."
+        raise bad_request(f"A save cannot be called '{name[:120]}'.", hint)
+    return name
+
+
+def index_file(rank: int) -> str:
+    """Return the name of a rank's index."""
+    return f"index-{rank}.json"

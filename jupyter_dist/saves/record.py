@@ -1,0 +1,147 @@
+"""The save.json of a save: written by the agent, read by servers and agents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .layout import SavesFolder, check_name, index_file
+from .ownership import check_folder, check_own
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models.saves import SaveModel
+
+FORMAT = 1
+MAX_BYTES = 64 << 20
+_NUMBERS = ("world_size", "saved_at", "seconds", "num_names", "total_bytes", "written_bytes", "execution_count")
+_TEXTS = ("id", "group", "group_id", "accelerator", "python_version", "torch_version", "jupyter_dist")
+
+
+@dataclass(frozen=True)
+class SaveRecord:
+    """The content of a save.json."""
+
+    model: SaveModel
+    digests: list[str]  # of each rank's index
+    checksum: str = ""  # of the save.json itself: on all machines alike
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file."""
+        return json.dumps({"format": FORMAT, "save": self.model, "digests": self.digests}, indent=1).encode()
+
+
+def digest_of(content: bytes) -> str:
+    """Return the checksum of a small file."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def read_record(folder: SavesFolder, name: str) -> SaveRecord:
+    """Return the record of a save.
+
+    Raises:
+        JupyterDistError: `not_found`; `not_yours`; `damaged`, also if a later version wrote it.
+    """
+    path = folder.record(check_name(name))
+    try:
+        check_folder(folder.path)
+        for part in (folder.saves, path.parent, path):
+            check_own(part)
+        content = read_small(path)
+    except FileNotFoundError:
+        raise JupyterDistError("not_found", f"There is no save '{name}' in {folder.path}.", _hint(folder)) from None
+    except OSError as err:
+        raise JupyterDistError("damaged", f"The save '{name}' cannot be read: {err.strerror or err}.") from err
+    try:
+        return _parsed(folder, name, content)
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        message = f"The save '{name}' cannot be read: {path} is damaged ({err!s:.100})."
+        raise JupyterDistError("damaged", message, "Delete it, and use another save.") from err
+
+
+def read_small(path: Path) -> bytes:
+    """Return the content of a file of limited size. Raises OSError, ValueError."""
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        message = f"{path} is longer than {MAX_BYTES >> 20} MiB"
+        raise ValueError(message)
+    return content
+
+
+def _parsed(folder: SavesFolder, name: str, content: bytes) -> SaveRecord:
+    fields = json.loads(content)
+    if fields["format"] != FORMAT:
+        message = f"it has format {fields['format']!r:.20}, and this version of jupyter_dist reads format {FORMAT}"
+        raise ValueError(message)
+    model, digests = fields["save"], fields["digests"]
+    are_numbers = all(isinstance(model[key], int | float) for key in _NUMBERS)
+    are_texts = all(isinstance(model[key], str) for key in _TEXTS) and all(isinstance(one, str) for one in digests)
+    are_lists = all(isinstance(model[key], list) for key in ("skipped", "notes"))
+    if not (are_numbers and are_texts and are_lists and len(digests) == model["world_size"]):
+        message = "its fields have other types"
+        raise ValueError(message)
+    # The folder may have been moved since.
+    model = {**model, "name": name, "folder": str(folder.path)}
+    return SaveRecord(cast("SaveModel", model), digests, digest_of(content))
+
+
+def read_index(folder: SavesFolder, record: SaveRecord, rank: int) -> Any:
+    """Return the index of a rank, as JSON.
+
+    Raises:
+        JupyterDistError: `damaged`, `not_yours`.
+    """
+    name, save_id = record.model["name"], record.model["id"]
+    path = folder.content(name, save_id) / index_file(rank)
+    try:
+        check_own(path)
+        content = read_small(path)
+        if digest_of(content) != record.digests[rank]:
+            message = "its checksum differs"
+            raise ValueError(message)
+        return json.loads(content)
+    except (OSError, ValueError, RecursionError) as err:
+        reason = (err.strerror if isinstance(err, OSError) else None) or str(err)
+        message = f"The save '{name}' is damaged: {path.name}: {reason:.100}."
+        raise JupyterDistError("damaged", message, "Delete it, and use another save.") from err
+
+
+def sync_folder(path: Path) -> None:
+    """Write the entries of a folder to disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def records(folder: SavesFolder) -> tuple[list[SaveRecord], list[JupyterDistError]]:
+    """Return the saves of a folder, newest first, and an error for each that cannot be read."""
+    found: list[SaveRecord] = []
+    damaged: list[JupyterDistError] = []
+    for name in names(folder):
+        try:
+            found.append(read_record(folder, name))
+        except JupyterDistError as err:
+            if err.code != "not_found":  # removed meanwhile
+                damaged.append(err)
+    return sorted(found, key=lambda record: -record.model["saved_at"]), damaged
+
+
+def names(folder: SavesFolder) -> list[str]:
+    """Return the names of the saves, sorted."""
+    try:
+        return sorted(path.parent.name for path in folder.saves.glob("*/save.json"))
+    except OSError:
+        return []
+
+
+def _hint(folder: SavesFolder) -> str:
+    known = names(folder)
+    return f"Saves there: {', '.join(known[:20])}." if known else "There are no saves in this folder."

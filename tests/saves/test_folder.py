@@ -1,0 +1,238 @@
+"""The folder of saves: what is there after a process was killed at any step, what is removed, and what is refused."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.saves import drafts, record, removal
+from jupyter_dist.saves.fitness import cannot_restore, other_torch
+from jupyter_dist.saves.layout import SavesFolder, check_name, index_file
+from jupyter_dist.saves.locking import lock_shared
+from jupyter_dist.saves.record import SaveRecord, digest_of, read_record
+
+FIELDS = {
+    **{"group": "g", "group_id": "g-1", "accelerator": "cpu", "python_version": "3.11.4", "torch_version": "2.13.0"},
+    **{"jupyter_dist": "0.2.0", "world_size": 1, "saved_at": 5.0, "seconds": 1.0, "num_names": 1, "total_bytes": 3},
+    **{"written_bytes": 3, "execution_count": 2, "skipped": [], "notes": []},
+}
+CALLS = ("open", "mkdir", "unlink", "rename", "replace", "rmdir", "fsync", "write")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return SavesFolder(tmp_path / "saves")
+
+
+def written(folder, name, save_id, chunks=("c1",), group="g"):
+    """A draft as ranks leave it, and its record."""
+    draft = drafts.begin(folder, name, save_id, group, overwrite=False)
+    for chunk in chunks:
+        place = folder.chunks / "ab" / chunk
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        place.write_text(chunk)
+    index = json.dumps({"chunks": list(chunks)}).encode()
+    (draft.content / index_file(0)).write_bytes(index)
+    model = {**FIELDS, "name": name, "id": save_id, "folder": str(folder.path), "group": group}
+    return draft, SaveRecord(model, [digest_of(index)])
+
+
+def save(folder, name, save_id, **options):
+    drafts.commit(*written(folder, name, save_id, **options))
+
+
+def chunks_in(folder):
+    return {path.name for path in folder.chunks.glob("*/*")}
+
+
+def kill_at(number):
+    """Have this process killed when it is about to change the disk for the `number`-th time."""
+    left = [number]
+
+    def counted(function):
+        def call(*args, **kwargs):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def in_a_child(work):
+    """Run in a process of its own; whether it came to its end."""
+    if not (pid := os.fork()):
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return not os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_killed_at_any_step_of_a_save_the_former_one_is_there_or_the_new_one(folder):
+    save(folder, "x", "one", chunks=("c1",))
+
+    def again():
+        kill_at(number)
+        save(folder, "x", "two", chunks=("c1", "c2"))
+
+    number, found, ended = 0, [], False
+    while not ended:
+        number += 1
+        ended = in_a_child(again)
+        found.append(read_record(folder, "x").model["id"])
+        assert record.read_index(folder, read_record(folder, "x"), 0)["chunks"][0] == "c1"
+        if found[-1] == "two":  # begin again from the former
+            save(folder, "x", "one", chunks=("c1",))
+        removal.sweep(folder)  # what the killed process had locked is free
+        assert sorted(path.name for path in folder.record("x").parent.iterdir()) == ["one", "save.json"]
+        assert chunks_in(folder) == {"c1"}
+    assert number > 10
+    assert found == sorted(found), "from some step on it is the new one"
+
+
+def test_killed_at_any_step_of_a_removal_the_other_saves_are_whole(folder):
+    number, ended = 0, False
+    while not ended:
+        number += 1
+        save(folder, "keep", f"k{number}", chunks=("c1", "c2"))
+        save(folder, "drop", f"d{number}", chunks=("c2", "c3"))
+
+        def delete():
+            kill_at(number)
+            removal.delete(folder, "drop")
+
+        ended = in_a_child(delete)
+        assert read_record(folder, "keep").model["id"] == f"k{number}"
+        assert {"c1", "c2"} <= chunks_in(folder)
+        removal.sweep(folder)
+    assert record.names(folder) == ["keep"]
+    assert chunks_in(folder) == {"c1", "c2"}
+
+
+def test_chunks_of_a_save_that_is_being_written_are_not_removed(folder):
+    save(folder, "old", "one", chunks=("c1",))
+    draft, new = written(folder, "new", "two", chunks=("c2",))
+    assert removal.delete(folder, "old") is None
+    assert chunks_in(folder) == {"c1", "c2"}
+    drafts.commit(draft, new)
+    assert removal.sweep(folder) > 0
+    assert chunks_in(folder) == {"c2"}
+    lock = lock_shared(folder)  # a restore reads
+    assert removal.delete(folder, "new") is None
+    lock.close()
+
+
+def test_a_discarded_save_leaves_nothing(folder):
+    draft, _ = written(folder, "x", "one")
+    drafts.discard(draft)
+    assert record.names(folder) == []
+    removal.sweep(folder)
+    assert [path.name for path in folder.path.rglob("*") if path.is_file()] == ["lock"]
+
+
+def test_a_damaged_save_is_named_and_keeps_all_chunks(folder):
+    save(folder, "good", "one", chunks=("c1",))
+    save(folder, "bad", "two", chunks=("c2",))
+    folder.record("bad").write_text("{")
+    found, damaged = record.records(folder)
+    assert [one.model["name"] for one in found] == ["good"]
+    assert [error.code for error in damaged] == ["damaged"]
+    assert removal.sweep(folder) == 0
+    assert chunks_in(folder) == {"c1", "c2"}
+    removal.delete(folder, "bad")
+    assert chunks_in(folder) == {"c1"}
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_files_that_others_can_write_are_not_read(folder, mode):
+    save(folder, "x", "one")
+    folder.record("x").chmod(mode)
+    with pytest.raises(JupyterDistError, match=r"can be written by others .*runs code") as refused:
+        read_record(folder, "x")
+    assert refused.value.code == "not_yours"
+    with pytest.raises(JupyterDistError, match="can be written by others"):
+        removal.delete(folder, "x")
+
+
+def test_links_and_folders_of_others_are_not_used(folder, tmp_path):
+    save(folder, "x", "one")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder.record("x").parent.rename(elsewhere / "x")
+    folder.record("x").parent.symlink_to(elsewhere / "x")
+    with pytest.raises(JupyterDistError, match="neither a file nor a folder"):
+        read_record(folder, "x")
+    folder.path.chmod(0o777)
+    with pytest.raises(JupyterDistError, match="can be written by others"):
+        drafts.begin(folder, "y", "one", "g", overwrite=False)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_files_of_another_user_are_not_read(folder):
+    save(folder, "x", "one")
+    os.chown(folder.record("x"), 12345, -1)
+    with pytest.raises(JupyterDistError, match="belongs to the user with the id 12345"):
+        read_record(folder, "x")
+
+
+def test_files_are_private_whatever_the_umask(folder):
+    before = os.umask(0)
+    try:
+        save(folder, "x", "one", chunks=())
+    finally:
+        os.umask(before)
+    (folder.content("x", "one") / index_file(0)).unlink()  # the test's own
+    modes = {path: path.stat().st_mode & 0o777 for path in [folder.path, *folder.path.rglob("*")]}
+    assert {path: oct(mode) for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+
+
+def test_a_save_of_another_group_is_replaced_on_request_only(folder):
+    save(folder, "x", "one")
+    with pytest.raises(JupyterDistError, match="The save 'x' is of group 'g'") as refused:
+        drafts.begin(folder, "x", "two", "another", overwrite=False)
+    assert refused.value.code == "name_taken"
+    drafts.discard(drafts.begin(folder, "x", "two", "another", overwrite=True))
+    assert read_record(folder, "x").model["id"] == "one"
+
+
+def test_where_nothing_can_be_written_it_says_so(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", Path("/proc/saves")):
+        with pytest.raises(JupyterDistError, match=f"Nothing can be saved in {place}: .*another folder") as refused:
+            drafts.begin(SavesFolder(place), "x", "one", "g", overwrite=False)
+        assert refused.value.code == "bad_directory"
+
+
+@pytest.mark.parametrize("name", ["", ".x", "a/b", "..", "x" * 101, "a b", "-x", "x\n"])
+def test_names_that_are_no_names_are_refused(name):
+    with pytest.raises(JupyterDistError, match="Use up to 100 letters"):
+        check_name(name)
+
+
+def test_what_a_group_cannot_restore_is_said():
+    model = {**FIELDS, "name": "x", "world_size": 4}
+    assert cannot_restore(model, 4, "3.11.9") is None
+    assert str(cannot_restore(model, 2, "3.11.9")) == (
+        "The save 'x' has 4 ranks, and this group has 2. Start a group with 4 ranks, and restore it there."
+    )
+    other = cannot_restore(model, 4, "3.12.1")
+    assert other.code == "other_version"
+    assert "made by Python 3.11.4; this group runs 3.12.1" in str(other)
+    assert other_torch("2.13.0", "2.13.1") is None
+    assert "made with torch 2.9.1" in other_torch("2.9.1", "2.13.0")
+
+
+def test_saves_older_than_the_limit_are_removed(folder):
+    save(folder, "old", "one")
+    draft, new = written(folder, "new", "two")
+    new.model["saved_at"] = 1e11
+    drafts.commit(draft, new)
+    assert removal.delete_older(folder, 30.0) == ["old"]
+    assert record.names(folder) == ["new"]
