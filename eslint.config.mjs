@@ -79,6 +79,24 @@ export default defineConfig([
     }
   },
   {
+    // What has failed only sometimes, on a busy machine.
+    files: ['ui-tests/**/*.spec.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "CallExpression[callee.property.name='getByLabel'] > Literal[value='Run cells on']",
+          message: 'A notebook that was just closed may have a picker, too: use lab.picker(page).'
+        },
+        {
+          selector:
+            "ExpressionStatement[expression.type='AwaitExpression']:has(MemberExpression[property.name='click'][object.property.name='editor']) + ExpressionStatement[expression.type='AwaitExpression']:has(MemberExpression[property.name='press']):has(Literal[value=/^(Control|Shift).Enter$/])",
+          message: 'The keys may go elsewhere before the editor has the focus: use lab.runCell.'
+        }
+      ]
+    }
+  },
+  {
     files: ['ui-tests/**/*.js'],
     languageOptions: {
       sourceType: 'commonjs',

@@ -34,9 +34,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 # Of pytest, its reruns, Playwright, Vitest and make. Colours stand before some.
 _FAILURE = re.compile(
     r"(FAILED|ERROR|RERUN) |_{3,} .+ _{3,}$|E   +\S|\s+\d+\) tests/|\s+(\w*Error: |Retry #\d)|\s*FAIL |make.* \*\*\* "
+    # Of Playwright: the line that failed, what it waited for and why that did not come, and the page (ui-tests/tests/scene.ts).
+    r"|\s+> +\d+ \||\s*(Locator|Expected.*|Received.*): |\s+- (element is (not|outside)|<.*> intercepts)|\s+The page: |\s+Test timeout of"
 )
+# What follows is about another test, or another try of it: equal lines of both are shown.
+_HEADING = re.compile(r"\s+\d+\) tests/|\s+Retry #\d|_{3,} .+ _{3,}$")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-MAX_FAILURES = 40  # lines of each part
+MAX_FAILURES = 60  # lines of each part
 _FOLLOW_SECONDS = 0.5
 _showing = threading.Lock()
 
@@ -121,9 +125,18 @@ def _make(target: str, output: BinaryIO | None = None) -> Part:
 
 
 def failures(output: BinaryIO) -> list[str]:
+    """Lines that say what failed, each once for a try of a test."""
     output.seek(0)
-    lines = (_COLOUR.sub("", line.decode(errors="replace").rstrip()) for line in output)
-    found = list(dict.fromkeys(line[:200] for line in lines if _FAILURE.match(line)))
+    heading, found = "", {}
+    for line in (_COLOUR.sub("", line.decode(errors="replace").rstrip()) for line in output):
+        if _HEADING.match(line):
+            heading = heading + line if "Retry #" in line else line
+        if _FAILURE.match(line):
+            found[heading, line[:200]] = line[:200]
+    return limited(list(found.values()))
+
+
+def limited(found: list[str]) -> list[str]:
     more = [f"... and {len(found) - MAX_FAILURES} more"] if len(found) > MAX_FAILURES else []
     return [*found[:MAX_FAILURES], *more]
 

@@ -30,7 +30,8 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   const off = Object.entries(OTHERS).filter(([name]) => name !== process.env.JUPYTER_DIST_TEST_BESIDE);
   configurePage(
     path.join(root, 'config'),
-    off.flatMap(([, extensions]) => extensions)
+    // No question whether to show JupyterLab's news: it lies over the notebook of each page that is loaded.
+    ['@jupyterlab/apputils-extension:announcements', ...off.flatMap(([, extensions]) => extensions)]
   );
   // The workers find there what this process has compiled of the tests.
   process.env.PWTEST_CACHE_DIR ??= path.join(os.tmpdir(), `playwright-transform-cache-${process.geteuid!()}`);

@@ -40,7 +40,7 @@ async function open(browser: Browser, name: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   await page.goto(`/lab/tree/${name}?reset`);
   await lab.sessionReady(page);
-  await expect(page.getByLabel('Run cells on')).toBeVisible();
+  await expect(lab.picker(page)).toBeVisible();
   return page;
 }
 
@@ -82,8 +82,7 @@ test('two pages see a cell live, one writes it, and the other takes over when th
   lab.writeNotebook('together.ipynb', [ticks('stop-1'), ticks('stop-2')]);
   const [first, second] = [await open(browser, 'together.ipynb'), await open(browser, 'together.ipynb')];
   await countOwnWrites(second);
-  await lab.cell(first, 0).editor.click();
-  await first.keyboard.press('Control+Enter');
+  await lab.runCell(first, 0);
   for (const page of [first, second]) {
     const cell = lab.cell(page, 0);
     await expect(cell.summary).toContainText('running');
@@ -112,8 +111,7 @@ test('two pages see a cell live, one writes it, and the other takes over when th
   expect(texts[0]).toMatch(/^tick 0 1\ntick 1 1\n/);
   expect(texts.slice(1)).toEqual([texts[0], texts[0]]);
 
-  await lab.cell(first, 1).editor.click();
-  await first.keyboard.press('Control+Enter');
+  await lab.runCell(first, 1);
   await expect(lab.cell(second, 1).ranks).toContainText('tick 1');
   await first.context().close();
   await stop(second, 'stop-2');

@@ -4,8 +4,6 @@ import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -45,8 +43,7 @@ function find(page: Page, source: string): { node: Locator; prompt: Locator; sum
 async function begin(page: Page, name: string, ...others: (string | object)[]): Promise<void> {
   lab.writeNotebook(`${name}.ipynb`, [ticks(`stop-${name}`), ...others]);
   await lab.openNotebook(page, `${name}.ipynb`);
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).node).toContainText('tick 2');
   await page.keyboard.press('Escape');
 }
@@ -114,8 +111,7 @@ test('a deleted running cell is reported, and interrupted by the notice or the t
   await interrupt(page);
   await expect(notice(page)).toHaveCount(0);
   // The ranks are free.
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('2 ranks \u00b7 ok');
 });
 
@@ -203,11 +199,9 @@ test('what was queued and cancelled says so', async ({ page }) => {
   // The second waits in the agent; the third, for another group, in the page.
   const elsewhere = { source: 'print("never")', metadata: { jupyter_dist: { group: 'elsewhere', ranks: 'all' } } };
   await begin(page, 'cancelled', 'print("never")', elsewhere);
-  await lab.cell(page, 1).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 1);
   await expect(lab.cell(page, 1).summary).toContainText('queued');
-  await lab.cell(page, 2).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 2);
   await expect(lab.cell(page, 2).prompt).toHaveText('[*]:');
   await interrupt(page);
   await expect(lab.cell(page, 0).summary).toContainText('interrupted');

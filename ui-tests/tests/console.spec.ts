@@ -1,11 +1,21 @@
 /** A console on ranks, beside a notebook and alone: one group for all tests. */
 import type { Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
-import { cell, GROUP, layoutStored, openNotebook, rootPath, shutdownGroup, startGroup, writeNotebook } from './lab';
+import {
+  cell,
+  GROUP,
+  layoutStored,
+  openNotebook,
+  picker,
+  rootPath,
+  runCell,
+  shutdownGroup,
+  startGroup,
+  writeNotebook
+} from './lab';
 import { command, run } from './ranks';
 import * as fs from 'fs';
 
-test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => startGroup(request));
 test.afterAll(({ request }) => shutdownGroup(request));
 
@@ -52,18 +62,17 @@ async function recalls(page: Page, code: string): Promise<void> {
 test('it is a console like those of kernels, on the ranks that are chosen', async ({ page, request }) => {
   writeNotebook('beside.ipynb', ['x = 40 + rank\nprint("from the notebook", x)']);
   await openNotebook(page, 'beside.ipynb');
-  await cell(page, 0).editor.click();
-  await page.keyboard.press('Shift+Enter');
+  await runCell(page, 0, 'Shift+Enter');
   await expect(cell(page, 0).summary).toContainText('ok');
-  await page.getByLabel('Run cells on').selectOption({ label: 'New console' });
-  const { panel, prompt, cells, run: runCell } = consoleOf(page);
+  await picker(page).selectOption({ label: 'New console' });
+  const { panel, prompt, cells, run: runCode } = consoleOf(page);
   await expect(panel.getByRole('status')).toContainText(GROUP);
   await expect(prompt).toBeFocused();
 
   // Up: the cell of the notebook.
   await recalls(page, 'from the notebook');
 
-  const first = await runCell('print("same")\nx + 2');
+  const first = await runCode('print("same")\nx + 2');
   await expect(first.locator('.jpd-Ranks-summary')).toContainText('ok');
   await expect(first.getByRole('tab', { name: 'Rank 1' })).toBeVisible();
   await expect(first.locator('.jpd-RankItem').first()).toContainText('same');
@@ -87,12 +96,12 @@ test('it is a console like those of kernels, on the ranks that are chosen', asyn
 
   // Other ranks for the next cells.
   await panel.getByLabel('Rank 1, idle').click();
-  const one = await runCell('f"on {rank}"');
+  const one = await runCode('f"on {rank}"');
   await expect(one).toContainText('on 1');
   await expect(one).not.toContainText('on 0');
 
   // input() asks in it, and Enter is its own.
-  const asks = await runCell('name = input("who? ")');
+  const asks = await runCode('name = input("who? ")');
   const field = asks.getByLabel('who?');
   await field.fill('me');
   await field.press('Enter');
@@ -100,7 +109,7 @@ test('it is a console like those of kernels, on the ranks that are chosen', asyn
   await expect(asks.locator('.jpd-Ranks-summary')).toContainText('ok');
 
   // An interrupt ends it, and nothing else.
-  const endless = await runCell('import time\nprint("endless", flush=True)\nwhile True: time.sleep(0.1)');
+  const endless = await runCode('import time\nprint("endless", flush=True)\nwhile True: time.sleep(0.1)');
   await expect(endless).toContainText('endless');
   await panel.getByRole('button', { name: 'Interrupt' }).click();
   await expect(endless).toContainText('KeyboardInterrupt');

@@ -4,8 +4,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -56,11 +54,6 @@ async function expectHelp(page: Page, node: Locator): Promise<void> {
   await tab.close();
 }
 
-async function runCell(page: Page, index: number): Promise<void> {
-  await lab.cell(page, index).editor.click();
-  await page.keyboard.press('Control+Enter');
-}
-
 test('a killed rank is named in the cell, the rank output and the sidebar, and replaced', async ({ page, request }) => {
   lab.writeNotebook('death.ipynb', [
     'kept = 40 + rank\nprint("kept is", kept)',
@@ -69,7 +62,7 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   ]);
   await lab.openNotebook(page, 'death.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
-  await runCell(page, 0);
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('2 ranks \u00b7 ok');
   await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 1 });
   await expect(page.getByRole('log', { name: 'Output of rank 1' })).toContainText('kept is 41');
@@ -78,7 +71,7 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await kill(request, 1);
   await expectNamed(page);
   await page.getByRole('tab', { name: 'death.ipynb' }).click();
-  await runCell(page, 2);
+  await lab.runCell(page, 2);
   const refused = lab.cell(page, 2).node;
   await expect(refused).toContainText(/Rank 1 was killed.*Run on the other ranks.*, replace .*, or restart/s);
   // From the cell that misses it, by keyboard.
@@ -89,11 +82,11 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   for (const rank of [0, 1]) {
     await expect(row(page, rank)).toHaveAttribute('data-state', 'idle');
   }
-  await runCell(page, 2);
+  await lab.runCell(page, 2);
   await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
 
   // In a cell.
-  await runCell(page, 1);
+  await lab.runCell(page, 1);
   await expect(lab.cell(page, 1).items.first()).toContainText('begun');
   await kill(request, 1);
   const { node, summary } = lab.cell(page, 1);
@@ -108,7 +101,7 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await replace(page);
   await page.getByRole('tab', { name: 'death.ipynb' }).click();
   await expect(node.getByRole('button', { name: 'Replace rank 1' })).toBeHidden();
-  await runCell(page, 2);
+  await lab.runCell(page, 2);
   await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
 });
 
@@ -120,7 +113,7 @@ test('a rank that no interrupt ends is named in its cell, and killed from there'
   await lab.openNotebook(page, 'stubborn.ipynb');
   const [stubborn, alone] = [lab.cell(page, 0), lab.cell(page, 1)];
   const note = stubborn.node.locator('.jpd-RankNotes-line');
-  await runCell(page, 0);
+  await lab.runCell(page, 0);
   await expect(stubborn.summary).toContainText('rank 1 running');
   await expect(note).toHaveCount(0);
   await lab.execute(page, 'notebook:interrupt-kernel');
@@ -132,7 +125,7 @@ test('a rank that no interrupt ends is named in its cell, and killed from there'
 
   // A collective that one rank is alone in.
   await page.request.post(`/jupyter-dist/api/groups/${lab.GROUP}/restart`);
-  await runCell(page, 1);
+  await lab.runCell(page, 1);
   const card = alone.node.locator('.jpd-Verdict');
   await expect(card).toContainText('Cannot end: rank 0 called what rank 1 did not call and, being idle, will not');
   await expect(card.locator('li')).toHaveText([

@@ -1,8 +1,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -14,8 +12,7 @@ test('ranks are debugged together and alone, after an error, and to the end', as
   ]);
   await lab.openNotebook(page, 'debugging.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const both = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: (Pdb)' });
   await expect(both).toBeFocused();
   await page.keyboard.type('n');
@@ -43,12 +40,10 @@ test('ranks are debugged together and alone, after an error, and to the end', as
   await expect(cell.node).toContainText('the debugger was quit, and the cell with it');
 
   const failing = lab.cell(page, 1);
-  await failing.editor.click();
-  await page.keyboard.press('Shift+Enter');
+  await lab.runCell(page, failing, 'Shift+Enter');
   await expect(failing.summary).toContainText('2 ranks \u00b7 error');
   const mortem = lab.cell(page, 2);
-  await mortem.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, mortem);
   const ipdb = mortem.node.getByRole('textbox', { name: 'ranks 0-1 ask: ipdb>' });
   await expect(ipdb).toBeFocused();
   await ipdb.fill('u');
@@ -72,8 +67,7 @@ test("JupyterLab's debugger stops both ranks at a breakpoint in a cell, steps, a
   await gutter.locator('.cm-gutterElement').nth(2).click();
   const points = page.locator('.jp-DebuggerBreakpoint');
   await expect(points).toHaveCount(1);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await lab.execute(page, 'debugger:show-panel');
   const stack = page.locator('.jp-DebuggerCallstackFrame');
   await expect(stack).toHaveCount(2);
@@ -88,8 +82,7 @@ test("JupyterLab's debugger stops both ranks at a breakpoint in a cell, steps, a
   await lab.execute(page, 'application:toggle-right-area'); // the toolbar has its whole width again
   await bug.click();
   await expect(points).toHaveCount(0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
 });
 
@@ -103,8 +96,7 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
   const cell = lab.cell(page, 0);
   await cell.node.locator('.cm-gutter.cm-breakpoint-gutter .cm-gutterElement').nth(2).click();
   await expect(page.locator('.jp-DebuggerBreakpoint')).toHaveCount(1);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await lab.execute(page, 'debugger:show-panel');
   const panel = page.locator('.jp-DebuggerSidebar');
   const shown = panel.getByLabel('Rank whose stack, variables and console the panel shows');

@@ -10,11 +10,6 @@ test.afterEach(({ request }) => lab.shutdownGroup(request));
 
 const GROUP = `/jupyter-dist/api/groups/${lab.GROUP}`;
 
-async function runCell(page: Page, index: number): Promise<void> {
-  await lab.cell(page, index).editor.click();
-  await page.keyboard.press('Control+Enter');
-}
-
 /** Kill rank 1, and replace it as another program would. */
 async function replaceRank(request: APIRequestContext): Promise<void> {
   expect((await request.post(`${GROUP}/ranks/1/kill`, { data: {} })).ok()).toBe(true);
@@ -54,7 +49,7 @@ test.describe(() => {
     ]);
     await lab.openNotebook(page, 'missed.ipynb');
     const [kept, drawn, shown] = [0, 1, 2].map(index => lab.cell(page, index));
-    await runCell(page, 0);
+    await lab.runCell(page, 0);
     await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
     await expect(drift(kept)).toBeHidden();
     await request.post(`${GROUP}/executions`, { data: { code: 'later = 1', ranks: '0' } });
@@ -66,7 +61,7 @@ test.describe(() => {
       .locator('.jp-toastContainer, .Toastify__toast')
       .filter({ hasText: 'Rank 1 of train was replaced, and has missed 1 cell.' });
     await expect(offer.first()).toBeVisible();
-    await runCell(page, 2);
+    await lab.runCell(page, 2);
     await expect(shown.items).toHaveText([/here 40 nothing/, /here nothing nothing/]);
 
     // By keyboard: nothing is sent before it is confirmed.
@@ -93,7 +88,7 @@ test.describe(() => {
     await page.keyboard.press('Enter');
     await expect(page.getByText('1 cell ran.').first()).toBeVisible();
     await expect(missed(kept)).toHaveCount(0);
-    await runCell(page, 2);
+    await lab.runCell(page, 2);
     await expect(shown.items).toHaveText([/here 40 nothing/, /here 41 nothing/]);
     await expect(drift(drawn)).toHaveCount(0);
 
@@ -131,7 +126,7 @@ test('it stops at the first cell that fails, and says so', async ({ page, reques
 test('a cell that needs all ranks is sent to all, or not at all', async ({ page, request }) => {
   lab.writeNotebook('collective.ipynb', ['total = torch.ones(1)\ndist.all_reduce(total)']);
   await lab.openNotebook(page, 'collective.ipynb');
-  await runCell(page, 0);
+  await lab.runCell(page, 0);
   const { summary, node } = lab.cell(page, 0);
   await expect(summary).toContainText('2 ranks \u00b7 ok');
   await replaceRank(request);
@@ -171,7 +166,7 @@ test('a cell for some ranks and an edited cell say so, quietly', async ({ page }
   await expect(row).toContainText('not sent there');
   await expect(row.getByRole('checkbox')).toBeChecked();
   await dialog(page).getByRole('button', { name: 'Run the Checked Cells' }).click();
-  await runCell(page, 1);
+  await lab.runCell(page, 1);
   await expect(all.items).toHaveText([/True/]);
   await command(page, 'jupyter-dist:catch-up', { group: lab.GROUP });
   await expect(page.getByRole('dialog').filter({ hasText: 'No rank of train has missed a cell' })).toBeVisible();

@@ -4,7 +4,7 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, computed, openLab, run } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
+test.describe.configure({ mode: 'serial' }); // a test reads what the one before has saved
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));

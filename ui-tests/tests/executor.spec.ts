@@ -37,20 +37,17 @@ async function refusesRankCells(page: Page, { name, prepare, says, picker, logs 
   );
   const [refused, ran] = [lab.cell(page, 0), lab.cell(page, 1)];
   const error = refused.node.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]');
-  await refused.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, refused);
   await expect(error).toContainText(says);
   await expect(page.getByRole('alert').filter({ hasText: 'Ranks unavailable' })).toHaveCount(picker ? 1 : 0);
-  await ran.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, ran);
   await expect(ran.node.locator('.jp-OutputArea-output')).toHaveText('on the kernel\n');
   // As after any error, the cells after a refused one do not run.
   await lab.execute(page, 'notebook:run-all-cells');
   await expect(ran.prompt).toHaveText('[1]:');
   await expect(error).toContainText(says);
   // Nothing has run on the kernel since.
-  await ran.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, ran);
   await expect(ran.prompt).toHaveText('[2]:');
   await expect(ran.node.locator('.jp-OutputArea-output')).toHaveText('on the kernel\n');
   if (logs) {

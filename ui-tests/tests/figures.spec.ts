@@ -3,8 +3,6 @@ import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -25,8 +23,7 @@ test.describe(() => {
     lab.writeNotebook('figures.ipynb', [SHOW]);
     await lab.openNotebook(page, 'figures.ipynb');
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.summary).toContainText('4 ranks \u00b7 ok');
 
     const rows = cell.node.locator('.jpd-SideBySide');

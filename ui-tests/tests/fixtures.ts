@@ -7,6 +7,7 @@
  */
 import { BrowserContext, Page, test as base } from '@playwright/test';
 import { emptied, endSessions } from './ranks';
+import { scene } from './scene';
 
 export { expect } from '@playwright/test';
 
@@ -39,13 +40,17 @@ export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
     }
     const page = ownPage ? await context.newPage() : (worker.page ??= await context.newPage());
     await use(page);
-    await page.evaluate(() => window.localStorage.clear()).catch(() => undefined); // it may be closed
     const failed = testInfo.status !== testInfo.expectedStatus;
+    const seen = failed ? await scene(page) : [];
+    await page.evaluate(() => window.localStorage.clear()).catch(() => undefined); // it may be closed
     if (failed) {
       await endSessions(context.request); // where a notebook has one, the next try is asked for no kernel
     }
     if (!ownPage && (failed || !(await tidy(page, viewport)))) {
       worker.page = null; // closed with the context's other pages
+    }
+    if (failed) {
+      throw Object.assign(new Error(seen.join('\n')), { stack: '' }); // reported beside the failure itself
     }
   }
 });

@@ -2,8 +2,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -16,8 +14,7 @@ test('stacks of all ranks; the ranks that a cell waits for get it as it was, als
   lab.writeNotebook('hangs.ipynb', [BARRIER], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'hangs.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const question = page.getByRole('dialog');
   await expect(question).toContainText('barrier needs all 4 ranks, 2 are chosen.');
   await question.getByRole('button', { name: 'Run anyway' }).click();
@@ -63,8 +60,7 @@ test('a cell that needs all ranks and is for some asks first, and once for all c
   lab.writeNotebook('needs.ipynb', [barrier, 'print("apart")', barrier], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'needs.ipynb');
   const question = page.getByRole('dialog');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(question).toContainText('This cell needs all ranks');
   await question.getByRole('button', { name: 'Cancel' }).click();
   await expect(lab.cell(page, 0).prompt).toHaveText('[ ]:');

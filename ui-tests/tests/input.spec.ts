@@ -3,8 +3,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { address } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -15,8 +13,7 @@ test.describe(() => {
     lab.writeNotebook('ask.ipynb', ['name = input("name? ")\nprint("hello", name)']);
     await lab.openNotebook(page, 'ask.ipynb');
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     const both = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: name?' });
     await expect(both).toBeFocused();
     await cell.node.getByLabel('Ranks to answer').selectOption('answer rank 1');
@@ -51,8 +48,7 @@ test('a password is hidden, and in no file; an interrupt ends a question', async
   lab.writeNotebook('secret.ipynb', ['import getpass\nlen(getpass.getpass("token: "))', 'input("never? ")']);
   await lab.openNotebook(page, 'secret.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Shift+Enter');
+  await lab.runCell(page, cell, 'Shift+Enter');
   const field = cell.node.locator('.jpd-Prompt-input');
   await expect(field).toBeFocused();
   await expect(field).toHaveAttribute('type', 'password');
@@ -62,8 +58,7 @@ test('a password is hidden, and in no file; an interrupt ends a question', async
   await expect(cell.items.first()).toContainText('token: \u00b7\u00b7\u00b7\u00b7');
 
   const second = lab.cell(page, 1);
-  await second.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, second);
   await expect(second.node.getByRole('textbox', { name: 'ranks 0-1 ask: never?' })).toBeFocused();
   await lab.execute(page, 'notebook:interrupt-kernel');
   await expect(second.summary).toContainText('interrupted');
@@ -76,8 +71,7 @@ test('a debugger takes commands for all ranks', async ({ page }) => {
   lab.writeNotebook('debug.ipynb', ['def f(x):\n    breakpoint()\n    return x + 1\nf(rank * 10)']);
   await lab.openNotebook(page, 'debug.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const field = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: (Pdb)' });
   await expect(field).toBeFocused();
   await page.keyboard.type('p x + 5');
@@ -98,8 +92,7 @@ test('a question in two pages at once, with nobody there for a while; then a ran
 }) => {
   lab.writeNotebook('two.ipynb', ['one = input("one? ")\ntwo = input("two? ")\nprint(one, two)']);
   await lab.openNotebook(page, 'two.ipynb');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   const ask = (where: Page, name: string) => lab.cell(where, 0).node.getByRole('textbox', { name });
   await expect(ask(page, 'ranks 0-1 ask: one?')).toBeFocused();
   await lab.saveNotebook(page);

@@ -25,8 +25,7 @@ test('Shift+Tab and completion of a rank cell come from its first rank, without 
     'import time\nprint("begun", flush=True)\ntime.sleep(1000)'
   ]);
   await lab.openNotebook(page, 'inspect.ipynb');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('2 ranks \u00b7 ok');
   const tooltip = page.locator('.jp-Tooltip');
   await ask(page, 1);
@@ -48,8 +47,7 @@ test('Shift+Tab and completion of a rank cell come from its first rank, without 
   await dialog.locator('.jp-mod-accept').click();
   await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible();
   const busy = lab.cell(page, 3);
-  await busy.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, busy);
   await expect(busy.node).toContainText('begun');
   await ask(page, 1);
   await expect(tooltip).toContainText('Multiply on a rank.');
@@ -69,8 +67,7 @@ test('Contextual Help comes from the first rank, without a kernel and for a cons
     lab.onRanks('1')
   );
   await lab.openNotebook(page, 'help.ipynb');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('ok');
   await lab.execute(page, 'inspector:open');
   const help = page.locator('.jp-Inspector');
@@ -95,7 +92,7 @@ test('Contextual Help comes from the first rank, without a kernel and for a cons
   await expect(help).toContainText('Halve on rank 1.');
 
   // In a console, of the ranks that are chosen there.
-  await page.getByLabel('Run cells on').selectOption({ label: 'New console' });
+  await lab.picker(page).selectOption({ label: 'New console' });
   const prompt = page.locator('.jpd-Console .jp-CodeConsole-promptCell .cm-content');
   await expect(prompt).toBeFocused();
   await prompt.pressSequentially('rank');

@@ -1,22 +1,13 @@
-import { APIRequestContext, Page } from '@playwright/test';
+import { APIRequestContext } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { endSessions } from './ranks';
-
-test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(async ({ request }) => {
   await endSessions(request, 'kernel.ipynb');
   await lab.shutdownGroup(request);
 });
-
-async function runCell(page: Page, index: number) {
-  const cell = lab.cell(page, index);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  return cell;
-}
 
 async function pids(request: APIRequestContext): Promise<number[]> {
   const { ranks } = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json();
@@ -41,10 +32,10 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
     {}
   );
   await lab.openNotebook(page, 'kernel.ipynb', { kernel: 'Ranks' });
-  await expect(page.getByLabel('Run cells on')).toHaveValue(/^$|kernel/i);
+  await expect(lab.picker(page)).toHaveValue(/^$|kernel/i);
 
   // The same output as the picker's cells have, from the only group.
-  const first = await runCell(page, 0);
+  const first = await lab.runCell(page, 0);
   await expect(first.summary).toContainText('train \u00b7 2 ranks \u00b7 ok');
   await expect(first.node).toContainText("Cells run on group 'train' (2 ranks), which keeps its variables.");
   await expect(first.items.first()).toContainText('hello');
@@ -52,15 +43,15 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
   await expect.poll(() => lab.shownText(first)).toBe('hello\nI am 1\n');
 
   // An error fails the cell, so that what was queued after it does not run; it is shown once.
-  const failed = await runCell(page, 1);
-  const after = await runCell(page, 2);
+  const failed = await lab.runCell(page, 1);
+  const after = await lab.runCell(page, 2);
   await expect(failed.summary).toContainText('1 ok, rank 1 error');
   await expect(after.prompt).toHaveText('[ ]:');
   await expect(failed.node.locator('.jp-Cell-outputArea > .jp-OutputArea-child').filter({ visible: true })).toHaveCount(
     1
   );
 
-  const asks = await runCell(page, 3);
+  const asks = await lab.runCell(page, 3);
   const field = asks.node.getByRole('textbox', { name: 'ranks 0-1 ask: name?' });
   await field.fill('Ada');
   await field.press('Enter');
@@ -68,7 +59,7 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
   await expect(asks.items.first()).toContainText('hello Ada');
   await expect(asks.node.locator('.jp-Stdin')).toHaveCount(0); // the output asks, and nothing else
 
-  const sleeper = await runCell(page, 4);
+  const sleeper = await lab.runCell(page, 4);
   await expect(sleeper.node).toContainText('begun');
   await page.locator('[data-jp-item-name="interrupt"]').click();
   await expect(sleeper.summary).toContainText('interrupted');
@@ -76,7 +67,7 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
 
   // A reload in the middle of a cell: the page finds it again, live.
   await lab.saveNotebook(page);
-  const running = await runCell(page, 5);
+  const running = await lab.runCell(page, 5);
   await expect(running.node).toContainText('step 1');
   await lab.reload(page);
   await expect(running.node).toContainText('step 1');
@@ -91,7 +82,7 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
   await page.locator('.jp-Dialog .jp-mod-accept').click();
   await expect.poll(async () => (await pids(request)).some(pid => before.includes(pid))).toBe(false);
   await expect(page.getByText('Ranks | Idle')).toBeVisible();
-  const gone = await runCell(page, 6);
+  const gone = await lab.runCell(page, 6);
   await expect(gone.node).toContainText("Group 'train': 2 new ranks.");
   await expect(gone.node).toContainText('NameError');
   await expect(gone.summary).toContainText('2 ranks \u00b7 error');

@@ -80,9 +80,9 @@ export async function openNotebook(
       await chooseKernel(page, kernel);
     }
   }
-  // The toolbar of a notebook that was just closed may still have its picker in the toolbar's menu, outside of the panel.
-  const panel = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)');
-  await expect(panel.getByLabel('Run cells on')).toBeVisible();
+  await expect(picker(page)).toBeVisible();
+  // The cells of `cell` are those of the only notebook: with another one in the page, a test would wait for a hidden cell.
+  await expect(page.locator('.jp-NotebookPanel')).toHaveCount(1);
   if (kernel) {
     await expect(page.getByText(`${kernel} | Idle`)).toBeVisible();
   }
@@ -148,6 +148,14 @@ export async function saveNotebook(page: Page): Promise<void> {
   });
 }
 
+/**
+ * The picker of the notebook that is shown. The toolbar of one that was just closed may still have its picker in the
+ * toolbar's menu, outside of the panel.
+ */
+export function picker(page: Page): Locator {
+  return page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)').getByLabel('Run cells on');
+}
+
 export interface ICell {
   node: Locator;
   editor: Locator;
@@ -170,6 +178,15 @@ export function cell(page: Page, index: number): ICell {
     items: node.locator('.jpd-RankItems:not(.lm-mod-hidden) .jpd-RankItem'),
     tab: name => node.getByRole('tab', { name })
   };
+}
+
+/** Run a cell as a user does: click into its editor, and press keys once it has the focus. */
+export async function runCell(page: Page, which: number | ICell, keys = 'Control+Enter'): Promise<ICell> {
+  const found = typeof which === 'number' ? cell(page, which) : which;
+  await found.editor.click();
+  await expect(found.editor.locator('.cm-content')).toBeFocused();
+  await page.keyboard.press(keys);
+  return found;
 }
 
 /** The text of the visible stream items, as written. */

@@ -4,8 +4,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, run, shutdownAll, startGroup } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(async ({ request }) => {
   await startGroup(request, 'two', 2);
   await startGroup(request, 'eight', 8);
@@ -36,7 +34,7 @@ test('the picker is visible at every width, and says which ranks', async ({ page
   await lab.openNotebook(page, 'layout.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
   await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
-  const select = page.getByLabel('Run cells on');
+  const select = lab.picker(page);
   for (const [name, size] of [
     ['two', 2],
     ['eight', 8],
@@ -81,8 +79,7 @@ test('a long set of ranks is chosen, named and read where there is little room',
   const chosen = choice(page).getByRole('button', { name: /Ranks for the next cell: 0-2,4,6-7 \(6 of 8\)/ });
   await expect(chosen).toBeVisible();
   await expect(chosen).toContainText('0-2,4,6-7');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('6 ranks \u00b7 ok');
   const label = lab.cell(page, 0).node.locator('.jpd-RankItem-ranks').filter({ hasText: '0,2,4,6' });
   await expect(label).toHaveAttribute('title', 'ranks 0,2,4,6');
@@ -97,8 +94,7 @@ test('a queued cell says which ranks of which cell it waits for', async ({ page,
   lab.writeNotebook('waits.ipynb', ['print("at last")'], lab.onRanks('all', 'two'));
   await lab.openNotebook(page, 'waits.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText(/queued \u00b7 after cell \[\d+\] of train\.ipynb, running for \d/);
   await request.post('/jupyter-dist/api/groups/two/interrupt', { data: { ranks: 'all' } });
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');

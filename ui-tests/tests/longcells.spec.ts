@@ -1,8 +1,6 @@
 /** Long cells say when they have ended, and cells that cannot end say so. */
-import { APIRequestContext, expect, Page, test } from '@playwright/test';
+import { APIRequestContext, expect, test } from '@playwright/test';
 import * as lab from './lab';
-
-test.describe.configure({ mode: 'serial' });
 
 // In the headless build every page has the focus, always.
 test.use({
@@ -27,19 +25,14 @@ test.afterAll(async ({ request }) => {
   await lab.shutdownGroup(request);
 });
 
-async function run(page: Page, index: number): Promise<void> {
-  await lab.cell(page, index).editor.click();
-  await page.keyboard.press('Control+Enter');
-}
-
 test('a short cell, a long one, one that fails and one that cannot end', async ({ page, context }) => {
   const long = 'import time; time.sleep(1.5)';
   lab.writeNotebook('long.ipynb', ['print("short")', long, `${long}; 1 / 0`, 'if rank == 0: dist.barrier()']);
   await lab.openNotebook(page, 'long.ipynb');
   const toasts = page.locator('.Toastify__toast');
-  await run(page, 0);
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('ok');
-  await run(page, 1);
+  await lab.runCell(page, 1);
   await expect(toasts.filter({ hasText: /Cell \[2\] of long\.ipynb \(ranks 0-1\): ok after 1\.\d s/ })).toBeVisible();
   await expect(toasts.filter({ hasText: 'Cell [1]' })).toHaveCount(0);
 
@@ -47,7 +40,7 @@ test('a short cell, a long one, one that fails and one that cannot end', async (
   const devtools = await context.newCDPSession(page);
   await devtools.send('Emulation.setFocusEmulationEnabled', { enabled: false });
   const title = await page.title();
-  await run(page, 2);
+  await lab.runCell(page, 2);
   const other = await context.newPage();
   await other.bringToFront();
   await expect.poll(() => page.title()).toBe(`\u25CF ${title}`);
@@ -60,7 +53,7 @@ test('a short cell, a long one, one that fails and one that cannot end', async (
   await expect(lab.cell(page, 2).node).toBeVisible();
   await expect(page.locator('.jp-Notebook .jp-Cell.jp-mod-active')).toContainText('1 / 0');
 
-  await run(page, 3);
+  await lab.runCell(page, 3);
   await expect(toasts.filter({ hasText: /Cell \[4\] of long\.ipynb \(ranks 0-1\) cannot end: / })).toBeVisible();
   await lab.cell(page, 3).node.getByRole('button', { name: 'Interrupt these ranks' }).click();
   await expect(lab.cell(page, 3).summary).toContainText('interrupted');

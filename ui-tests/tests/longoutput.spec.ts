@@ -1,8 +1,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -45,8 +43,7 @@ test("JupyterLab's own scrolling of a cell takes over, and tabs stay visible", a
   ]);
   await lab.openNotebook(page, 'scrolled.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   const area = cell.node.locator('.jp-Cell-outputArea');
   const pane = cell.node.getByRole('tabpanel');

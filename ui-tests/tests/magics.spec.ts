@@ -1,4 +1,3 @@
-import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { endSessions } from './ranks';
@@ -9,14 +8,6 @@ test.afterAll(async ({ request }) => {
   await request.delete('/jupyter-dist/api/groups/magics');
   await endSessions(request, 'magics.ipynb');
 });
-
-/** Run one cell as a user does. */
-async function runCell(page: Page, index: number) {
-  const cell = lab.cell(page, index);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  return cell;
-}
 
 test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({ page, request }) => {
   lab.writeNotebook(
@@ -41,12 +32,12 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
     {}
   );
   await lab.openNotebook(page, 'magics.ipynb', { kernel: KERNEL });
-  await runCell(page, 0);
-  const init = await runCell(page, 1);
+  await lab.runCell(page, 0);
+  const init = await lab.runCell(page, 1);
   await expect(init.node).toContainText("Group 'magics': 2 ranks ready");
 
   // The same output as the picker's cells have.
-  const folded = await runCell(page, 2);
+  const folded = await lab.runCell(page, 2);
   await expect(folded.summary).toContainText('magics \u00b7 2 ranks \u00b7 ok');
   await expect(folded.ranks).toHaveCount(1);
   await expect(folded.items.nth(0)).toContainText('hello');
@@ -55,12 +46,12 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   await folded.tab('Rank 1, ok').click();
   await expect.poll(() => lab.shownText(folded)).toBe('hello\nI am 1\n10');
 
-  const one = await runCell(page, 3);
+  const one = await lab.runCell(page, 3);
   await expect(one.summary).toContainText('1 rank \u00b7 ok');
   expect(await lab.shownText(one)).toBe('only 0\n');
 
   // A bar is seen while it grows, in one line.
-  const bar = await runCell(page, 4);
+  const bar = await lab.runCell(page, 4);
   await expect(bar.node).toContainText(/\b([1-9]|1\d)\/25/);
   await expect(bar.summary).toContainText('running');
   await expect(bar.node).toContainText('25/25');
@@ -69,23 +60,23 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   expect((await lab.shownText(bar)).match(/%\|/g)).toHaveLength(1);
 
   // An error fails the cell, so that what was queued behind it does not run.
-  const failed = await runCell(page, 5);
-  const after = await runCell(page, 6);
+  const failed = await lab.runCell(page, 5);
+  const after = await lab.runCell(page, 6);
   await expect(failed.summary).toContainText('1 ok, rank 1 error');
   await expect(failed.node).toContainText('ZeroDivisionError');
   await expect(after.prompt).toHaveText('[ ]:');
 
   // The kernel's interrupt is the ranks'.
-  const sleeper = await runCell(page, 7);
+  const sleeper = await lab.runCell(page, 7);
   await expect(sleeper.node).toContainText('begun');
   await page.locator('[data-jp-item-name="interrupt"]').click();
   await expect(sleeper.summary).toContainText('interrupted');
   await expect(sleeper.prompt).toHaveText(/^\[\d+\]:$/);
 
   // What the client returns is shown in the same way.
-  const local = await runCell(page, 8);
+  const local = await lab.runCell(page, 8);
   await expect(local.prompt).toHaveText(/^\[\d+\]:$/);
-  const result = await runCell(page, 9);
+  const result = await lab.runCell(page, 9);
   await expect(result.summary).toContainText('2 ranks \u00b7 ok');
   await expect(result.items.first()).toContainText('run on 0');
   await expect(result.ranks).toHaveCount(1);
@@ -94,13 +85,13 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   await lab.execute(page, 'kernelmenu:restart');
   await page.locator('.jp-Dialog .jp-mod-accept').click();
   await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
-  await runCell(page, 10);
-  const still = await runCell(page, 11);
+  await lab.runCell(page, 10);
+  const still = await lab.runCell(page, 11);
   await expect(still.items.first()).toContainText('still 0');
   await expect(still.items.last()).toContainText('still 10');
 
   // Tab completes what only the ranks know.
-  const named = await runCell(page, 12);
+  const named = await lab.runCell(page, 12);
   await expect(named.summary).toContainText('2 ranks \u00b7 ok');
   const completed = lab.cell(page, 13);
   await completed.editor.click();
@@ -110,7 +101,7 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   await page.keyboard.press('Control+Enter');
   await expect(completed.items.first()).toContainText('7');
 
-  const end = await runCell(page, 14);
+  const end = await lab.runCell(page, 14);
   await expect(end.node).toContainText("Group 'magics' has ended");
   const { groups } = await (await request.get('/jupyter-dist/api/groups')).json();
   expect(groups).toEqual([]);

@@ -11,8 +11,6 @@ const NAME = 'many';
 const API = '/jupyter-dist/api';
 let nodes: ChildProcess;
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(async ({ request }) => {
   const shape = { launcher: 'external', num_nodes: NODES, ranks_per_node: 8, accelerator: 'cpu' };
   const started = await request.post(`${API}/groups`, { data: { name: NAME, ...shape } });
@@ -60,8 +58,7 @@ test('a cell has tabs for the ranks that differ, and any other is found', async 
   lab.writeNotebook('differ.ipynb', [code], { jupyter_dist: { group: NAME, ranks: 'all' } });
   await lab.openNotebook(page, 'differ.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText(`${SIZE - 1} ok, rank 200 error`);
   const tabs = page.locator('.jpd-OutputTabs-tab');
   await expect(tabs.locator('.jpd-OutputTabs-name')).toHaveText(['Folded', '200', '100']);
@@ -77,7 +74,8 @@ test('a cell has tabs for the ranks that differ, and any other is found', async 
 
 test('the sidebar lists nodes, closed, and those with ranks in a state', async ({ page, request }) => {
   await request.post(`${API}/groups/${NAME}/ranks/77/kill`);
-  await lab.openNotebook(page, 'differ.ipynb');
+  lab.writeNotebook('nodes.ipynb', ['print(rank)'], { jupyter_dist: { group: NAME, ranks: 'all' } });
+  await lab.openNotebook(page, 'nodes.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
   const rows = page.locator('.jpd-NodeRow');
   await expect(rows).toHaveCount(NODES);

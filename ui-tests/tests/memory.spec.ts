@@ -29,15 +29,13 @@ test('views count once, and what results and tracebacks hold is named with what 
   await lab.openNotebook(page, 'memory.ipynb');
 
   // At the time of a cell: what it took, and did not give back.
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   const { summary, tab } = lab.cell(page, 0);
   await expect(summary).toContainText('ok');
   await expect(summary).toHaveAttribute('title', /^Memory: \+3\d\.\d MB not given back.* on ranks? [01]/);
   await expect(tab('Rank 1')).toHaveAttribute('title', /\nMemory: \+3\d\.\d MB not given back/);
 
-  await lab.cell(page, 1).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 1);
   const { node } = lab.cell(page, 1);
   await expect(node).toContainText('Out of memory: 256 TiB more were asked for.');
   await expect(node).toContainText('work in step()');

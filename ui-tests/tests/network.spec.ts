@@ -79,8 +79,7 @@ test('the page needs no other host and no more than its own scripts', async ({ p
   lab.writeNotebook('strict.ipynb', ['print(f"\\x1b[38;5;99mcolour\\x1b[0m {rank}")\nrank']);
   await lab.openNotebook(page, 'strict.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   // What is not needed yet is not loaded yet, and that is much of it.
   expect(['logpanel', 'sidebar', 'scriptexport', 'uplot'].filter(isLoaded)).toEqual([]);

@@ -2,8 +2,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 

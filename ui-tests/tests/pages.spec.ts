@@ -4,8 +4,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -22,15 +20,10 @@ function ticks(word: string, stop: string): string {
   ].join('\n');
 }
 
-async function runFirst(page: Page): Promise<void> {
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
-}
-
 test('two browsers on one notebook see the same, and one may go', async ({ page, browser, request }) => {
   lab.writeNotebook('shared.ipynb', [ticks('tick', 'stop-shared')]);
   await lab.openNotebook(page, 'shared.ipynb');
-  await runFirst(page);
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).ranks).toContainText('tick 3');
   const contexts = [await browser.newContext(), await browser.newContext()];
   const [second, third] = await Promise.all(
@@ -75,10 +68,10 @@ test('cells of two notebooks queue, and an interrupt stops the one that runs', a
     [other, () => other.getByRole('button', { name: `Interrupt all ranks of ${lab.GROUP}` }).click()]
   ];
   for (const [, interrupt] of ways) {
-    await runFirst(page);
+    await lab.runCell(page, 0);
     await expect(a.summary).toContainText('running');
     await expect(a.items.first()).toContainText('from a');
-    await runFirst(other);
+    await lab.runCell(other, 0);
     await expect(b.summary).toContainText('queued');
     await expect(b.summary).toContainText(/after cell \[\d+\] of a\.ipynb, running for \d/);
     // Whose cell it waits for, and that it waits.
@@ -90,7 +83,7 @@ test('cells of two notebooks queue, and an interrupt stops the one that runs', a
     await expect(b.node).toContainText('Cancelled before it ran.');
     await expect(waiting).toHaveCount(0);
     await expect(a.summary).toContainText('running');
-    await runFirst(other);
+    await lab.runCell(other, 0);
     await expect(waiting).toBeVisible();
     await interrupt();
     await expect(a.summary).toContainText('interrupted');

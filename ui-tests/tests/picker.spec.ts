@@ -2,8 +2,6 @@ import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -14,7 +12,7 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({ pag
   await lab.openNotebook(page, 'pick.ipynb');
   const toolbar = page.locator('.jp-NotebookPanel-toolbar');
   const height = (await toolbar.boundingBox())!.height;
-  await page.getByLabel('Run cells on').selectOption(lab.GROUP);
+  await lab.picker(page).selectOption(lab.GROUP);
   const field = page.getByLabel('Rank expression');
   await expect(field).toHaveValue('all');
   expect((await toolbar.boundingBox())!.height).toBe(height);
@@ -39,8 +37,7 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({ pag
   await expect(rank(page, 3)).toHaveAttribute('aria-pressed', 'false');
 
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect.poll(() => lab.shownText(cell)).toBe('ran on 0\nran on 2\n');
 
@@ -57,7 +54,7 @@ test('the picker is used by keyboard alone', async ({ page }) => {
   await lab.cell(page, 0).editor.click();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Alt+Shift+R');
-  const select = page.getByLabel('Run cells on');
+  const select = lab.picker(page);
   await expect(select).toBeFocused();
   await expect(page.locator('.jpd-Hint')).toContainText('a group of torch.distributed processes, called ranks');
   await expect(select).toHaveAccessibleDescription(/a group of torch.distributed processes, called ranks/);
@@ -144,7 +141,7 @@ test('ranks that were typed are for the cell or the notebook they were typed for
 test('a group that is started from the picker is the one its notebook runs on', async ({ page, request }) => {
   lab.writeNotebook('fresh.ipynb', ['print("fresh", rank)'], {});
   await lab.openNotebook(page, 'fresh.ipynb');
-  const select = page.getByLabel('Run cells on');
+  const select = lab.picker(page);
   try {
     // Cancelled, nothing is chosen.
     await select.selectOption({ label: 'Start group\u2026' });
@@ -161,8 +158,7 @@ test('a group that is started from the picker is the one its notebook runs on', 
     // Beside the sidebar, where the form is, there is no room for more than a button.
     await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-1 (2 of 2)' })).toBeVisible();
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
     await lab.saveNotebook(page);
     expect(lab.readNotebook('fresh.ipynb').metadata.jupyter_dist).toEqual({
@@ -183,8 +179,7 @@ test('cells complete with the names of their ranks', async ({ page }) => {
   ];
   lab.writeNotebook('names.ipynb', cells, lab.onRanks());
   await lab.openNotebook(page, 'names.ipynb');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('4 ranks \u00b7 ok');
   const list = page.locator('.jp-Completer-item');
   const complete = async (index: number, before: string) => {

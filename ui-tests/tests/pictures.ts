@@ -34,11 +34,7 @@ export async function openPictured(page: Page, name: string, cells: string[]): P
   lab.writeNotebook(name, cells, { ...lab.onRanks(), ...PYTHON });
   // Its language is known, so JupyterLab asks for no kernel.
   await page.goto(`/lab/tree/${name}?reset`);
-  await expect(page.getByLabel('Run cells on')).toBeVisible();
-  // JupyterLab asks once whether to show its news; the answer would be in the picture.
-  await page.addLocatorHandler(page.getByText('notified about official Jupyter news'), async () => {
-    await page.getByRole('button', { name: 'No', exact: true }).click();
-  });
+  await expect(lab.picker(page)).toBeVisible();
   await lab.execute(page, 'application:toggle-left-area');
 }
 
@@ -49,9 +45,7 @@ export async function showSidebar(page: Page): Promise<void> {
 
 /** Run a cell until its summary has a text. */
 export async function runCell(page: Page, index: number, end: string): Promise<lab.ICell> {
-  const cell = lab.cell(page, index);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  const cell = await lab.runCell(page, index);
   await expect(cell.summary).toContainText(end);
   return cell;
 }

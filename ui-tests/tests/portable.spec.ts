@@ -6,7 +6,7 @@ import * as lab from './lab';
 import { uninstall } from './pageconfig';
 import { endSessions, openLab } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
+test.describe.configure({ mode: 'serial' }); // a test reads what the one before has saved
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(async ({ request }) => {
   await endSessions(request, 'portable-magics.ipynb');
@@ -35,8 +35,7 @@ test('a saved notebook shows figures, tables and errors with their ranks in nbco
   lab.writeNotebook('portable.ipynb', CELLS);
   await lab.openNotebook(page, 'portable.ipynb');
   for (const i of CELLS.keys()) {
-    await lab.cell(page, i).editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, i);
     await expect(lab.cell(page, i).summary).toContainText(i === 3 ? 'rank 1 error' : '2 ranks \u00b7 ok');
   }
   // With the extension all of it is in one place, as long as the page is open and when it is opened again.
@@ -75,8 +74,7 @@ test('so do cells of magics and of the Python client', async ({ page }) => {
   );
   await lab.openNotebook(page, 'portable-magics.ipynb', { kernel: 'Python 3 (ipykernel)' });
   for (const i of [0, 1, 2, 3, 4]) {
-    await lab.cell(page, i).editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, i);
     await expect(lab.cell(page, i).prompt).toHaveText(/^\[\d+\]:$/);
   }
   // Live, and after a reload: all of ranks is in one place; what the kernel says of a failure follows.

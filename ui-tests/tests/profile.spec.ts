@@ -16,8 +16,7 @@ test('a straggler is named in the cell, and the trace of all ranks is one file',
   lab.writeNotebook('profile.ipynb', [SLOW, 'print(1)'], lab.onRanks());
   await lab.openNotebook(page, 'profile.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.items.last()).toContainText('Rank 1 was the last');
   const rows = cell.node.getByRole('row');
   await expect(rows.first()).toContainText('kept others waiting');
@@ -35,8 +34,7 @@ test('a straggler is named in the cell, and the trace of all ranks is one file',
   expect(lanes.map((event: { args: { name: string } }) => event.args.name)).toEqual(['rank 0', 'rank 1']);
 
   const other = lab.cell(page, 1);
-  await other.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, other);
   await expect(other.summary).toContainText('ok');
   await expect(other.node.getByRole('button', { name: 'Download trace' })).toHaveCount(0);
 });

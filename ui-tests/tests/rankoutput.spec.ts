@@ -136,8 +136,7 @@ test('output of others runs no script in the rank output', async ({ page, reques
   await run(request, 'train', html('another'), { ranks: '0', wait: true });
   lab.writeNotebook('own.ipynb', [html('me')], { jupyter_dist: { group: 'train', ranks: '0' } });
   await lab.openNotebook(page, 'own.ipynb');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).node).toContainText('by me');
   const ran = (): Promise<string[]> => page.evaluate(() => (window as unknown as { ran?: string[] }).ran ?? []);
   await expect.poll(ran).toEqual(['me']);
@@ -160,8 +159,7 @@ test.describe('where the clock of the browser is five minutes ahead of the serve
     lab.writeNotebook('ahead.ipynb', ['import time; time.sleep(1000)']);
     await lab.openNotebook(page, 'ahead.ipynb');
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.summary).toHaveText(/2 ranks \u00b7 running \u00b7 [\d.]+ m?s$/);
     await expect(cell.node.getByRole('tab', { name: /^Rank 0, running [\d.]+ m?s$/ })).toBeVisible();
   });

@@ -55,7 +55,7 @@ export async function openLab(page: Page): Promise<void> {
   await launcher.waitFor({ timeout: LOAD_MS });
 }
 
-/** Close all that the last test opened, and what was said of it; false if this page has no JupyterLab. */
+/** Close all that the last test opened, and what was said of it; false if this page cannot be emptied so, and is to be loaded again. */
 export async function emptied(page: Page): Promise<boolean> {
   return page.evaluate(async () => {
     const { jupyterapp } = window as unknown as ILabWindow;
@@ -77,7 +77,8 @@ export async function emptied(page: Page): Promise<boolean> {
     }
     await commands.execute('apputils:dismiss-notification'); // all of them
     shell.collapseRight();
-    return true;
+    // A cell that ended meanwhile has JupyterLab ask whether to save its notebook.
+    return documents().length === 0 && document.querySelector('.jp-NotebookPanel, .jp-Dialog') === null;
   });
 }
 

@@ -5,8 +5,6 @@ import * as lab from './lab';
 // What a reload opens is what the page had open when it last saved that.
 test.use({ ownPage: true });
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -29,8 +27,7 @@ for (const saved of [true, false]) {
     lab.writeNotebook(name, [slow(go)]);
     await lab.openNotebook(page, name);
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.items.first()).toContainText('tick 3');
     if (saved) {
       await lab.saveNotebook(page);
@@ -49,8 +46,7 @@ test('after a reload the toolbar interrupts', async ({ page }) => {
   lab.writeNotebook('again.ipynb', ['import time\nprint("begun")\ntime.sleep(1000)']);
   await lab.openNotebook(page, 'again.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.items.first()).toContainText('begun');
   await lab.saveNotebook(page);
   await lab.reload(page);

@@ -3,8 +3,7 @@ import { Page } from '@playwright/test';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-
-test.describe.configure({ mode: 'serial' });
+import { run } from './ranks';
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
@@ -29,8 +28,7 @@ test('Restart and Run All restarts the ranks, and asks for no kernel before and 
   await expect(last.summary).toContainText('ok');
   await expect(marker.items).toHaveText([/clean/]);
   await lab.execute(page, 'notebook:run-cell');
-  await marker.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, marker);
   await expect(marker.items).toHaveText([/stale/]);
   // A cell that runs is ended, and stops none of those that are run after it.
   await last.editor.click();
@@ -49,7 +47,11 @@ test('Restart and Run All restarts the ranks, and asks for no kernel before and 
   expect(lab.readNotebook('restart.ipynb').metadata).not.toHaveProperty('kernelspec');
 });
 
-test('the kernel is restarted as well where it is ticked, and alone where the notebook is on it', async ({ page }) => {
+test('the kernel is restarted as well where it is ticked, and alone where the notebook is on it', async ({
+  page,
+  request
+}) => {
+  await run(request, lab.GROUP, 'marker = 1', { wait: true });
   lab.writeNotebook('both.ipynb', [MARKER, KERNEL_MARKER], {
     ...lab.onRanks(),
     kernelspec: { name: 'python3', display_name: KERNEL, language: 'python' }
@@ -62,7 +64,6 @@ test('the kernel is restarted as well where it is ticked, and alone where the no
     await expect(onKernel.node.locator('.jp-OutputArea-output')).toHaveText(kernel);
   };
   await lab.execute(page, 'notebook:run-all-cells');
-  // The ranks have run another notebook before.
   await expectWords(/stale/, /clean/);
   await lab.execute(page, 'notebook:restart-run-all');
   // A cell goes to the kernel, so that it is ticked.
@@ -115,8 +116,7 @@ test('Restart cancels the rank cells that wait for a kernel cell', async ({ page
   await restartKernel();
   await expect(lab.cell(page, 0).prompt).toHaveText('[ ]:');
   // One that is run now runs after what was wrongly sent before.
-  await marker.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, marker);
   await expect(marker.items).toHaveText([/clean/]);
   expect(fs.existsSync(file)).toBe(false);
 });
@@ -127,14 +127,12 @@ test('a group that is not running is named, and Cancel restarts nothing', async 
   await page.locator('[data-jp-item-name="restart"]').click();
   const none = page.getByRole('dialog').filter({ hasText: "Group 'absent' is not running" });
   await none.getByRole('button', { name: 'Close' }).click();
-  await page.getByLabel('Run cells on').selectOption(lab.GROUP);
+  await lab.picker(page).selectOption(lab.GROUP);
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('ok');
   await page.locator('[data-jp-item-name="restart"]').click();
   await dialog(page).getByRole('button', { name: 'Cancel' }).click();
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   await expect(cell.items).toHaveText([/stale/]);
 });

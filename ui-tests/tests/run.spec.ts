@@ -4,8 +4,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { computed } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -25,9 +23,8 @@ test('a cell runs on all ranks without a kernel', async ({ page }) => {
   );
   await lab.openNotebook(page, 'all.ipynb');
   const cell = lab.cell(page, 0);
-  await page.getByLabel('Run cells on').selectOption(lab.GROUP);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.picker(page).selectOption(lab.GROUP);
+  await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('train \u00b7 2 ranks \u00b7 ok');
   await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
 
@@ -168,16 +165,14 @@ test('the toolbar interrupts ranks', async ({ page }) => {
   await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
   await expect(lab.cell(page, 1).prompt).toHaveText('[ ]:');
   // And the ranks are there for the next cell.
-  await lab.cell(page, 1).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 1);
   await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
 });
 
 test('what the server refuses is shown in the cell', async ({ page }) => {
   lab.writeNotebook('refused.ipynb', ['print(1)'], lab.onRanks('7'));
   await lab.openNotebook(page, 'refused.ipynb');
-  await lab.cell(page, 0).editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, 0);
   const { node, prompt } = lab.cell(page, 0);
   await expect(node).toContainText("There is no rank 7 ('7').");
   await expect(node).toContainText('This group has ranks 0 to 1.');
@@ -189,8 +184,7 @@ test('a notebook that is saved while a cell runs has all that the cell shows', a
   lab.writeNotebook('running.ipynb', [code], lab.onRanks('0'));
   await lab.openNotebook(page, 'running.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const saved = (): string => JSON.stringify(lab.readNotebook('running.ipynb').cells[0].outputs);
   for (const step of [3, 9, 12]) {
     await expect(cell.items).toContainText(`step ${step}`);
@@ -254,8 +248,7 @@ test.describe(() => {
     lab.writeNotebook('lost-answer.ipynb', ['times = globals().get("times", 0) + 1\nprint("times", times)']);
     await lab.openNotebook(page, 'lost-answer.ipynb');
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
     await expect(cell.items).toHaveText([/times 1$/m]);
     expect(asked).toEqual([expect.stringMatching(/./), asked[0], asked[0]]);
@@ -285,8 +278,7 @@ test.describe(() => {
     lab.writeNotebook('no-answer.ipynb', ['rounds = globals().get("rounds", 0) + 1\nprint("rounds", rounds)']);
     await lab.openNotebook(page, 'no-answer.ipynb');
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.node).toContainText('is shown here as soon as the server says so');
     await expect(cell.node).toContainText('502');
 
@@ -314,8 +306,7 @@ test.describe(() => {
     );
     await lab.openNotebook(page, 'cut.ipynb');
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.summary).toContainText('running');
     await expect(cell.node).toContainText('line 1');
     isCut = true;
@@ -343,8 +334,7 @@ test.describe(() => {
     await lab.openNotebook(page, 'dead-line.ipynb');
     sockets.splice(0).forEach(socket => dead.add(socket));
     const cell = lab.cell(page, 0);
-    await cell.editor.click();
-    await page.keyboard.press('Control+Enter');
+    await lab.runCell(page, cell);
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
     await expect(cell.items).toHaveText(/over 42/);
     expect(sockets).toHaveLength(1);

@@ -6,7 +6,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { openLab, shutdownAll } from './ranks';
 
-test.describe.configure({ mode: 'serial' });
 // Before each as well: the page of a test that failed may still have been starting a group.
 test.beforeEach(({ request }) => shutdownAll(request));
 test.afterEach(({ request }) => shutdownAll(request));
@@ -37,14 +36,6 @@ interface IListening {
 
 async function groups(request: APIRequestContext): Promise<{ name: string; world_size: number; state: string }[]> {
   return (await (await request.get('/jupyter-dist/api/groups')).json()).groups;
-}
-
-/** Run the cell that has the focus. */
-async function run(page: Page, index: number): Promise<ReturnType<typeof lab.cell>> {
-  const cell = lab.cell(page, index);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  return cell;
 }
 
 /** Record in `jpdSaid` what the headers of cells say, however briefly. */
@@ -155,9 +146,9 @@ test('a second notebook of the tile has nothing of the first, which was renamed 
 test('a number is enough; a group that ends is offered where it is missed', async ({ page, request }) => {
   lab.writeNotebook('My train.ipynb', ['x = 40', 'print(x + 2)'], {});
   await lab.openNotebook(page, 'My train.ipynb');
-  await page.getByLabel('Run cells on').selectOption({ label: '2 ranks' });
-  await expect(page.getByLabel('Run cells on')).toHaveValue('My-train');
-  await (await run(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
+  await lab.picker(page).selectOption({ label: '2 ranks' });
+  await expect(lab.picker(page)).toHaveValue('My-train');
+  await (await lab.runCell(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
   await lab.saveNotebook(page);
   const { start, ...target } = lab.readNotebook('My train.ipynb').metadata.jupyter_dist as Record<string, unknown>;
   expect(target).toEqual({ group: 'My-train', ranks: 'all' });
@@ -166,7 +157,7 @@ test('a number is enough; a group that ends is offered where it is missed', asyn
   await shutdownAll(request);
   const again = page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start My-train \(2 ranks/ });
   await expect(again).toBeVisible();
-  const cell = await run(page, 1);
+  const cell = await lab.runCell(page, 1);
   const offer = cell.node.getByRole('group', { name: 'Start the group of this cell' });
   await expect(offer.getByRole('button')).toHaveText([
     /^Start My-train \(2 ranks, env /,
@@ -185,7 +176,7 @@ test('a number is enough; a group that ends is offered where it is missed', asyn
   await shutdownAll(request);
   await again.click();
   await expect.poll(async () => (await groups(request)).map(({ name }) => name)).toEqual(['My-train']);
-  await (await run(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
+  await (await lab.runCell(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
 });
 
 test('the form leaves the focus to the cell in which the user types by the time it is shown', async ({ page }) => {
@@ -198,7 +189,7 @@ test('the form leaves the focus to the cell in which the user types by the time 
     await held;
     await route.continue();
   });
-  const select = page.getByLabel('Run cells on');
+  const select = lab.picker(page);
   await select.selectOption({ label: 'Start group\u2026' });
   await expect(page.getByText('Looking for Python environments')).toBeVisible();
   const cell = lab.cell(page, 0);
@@ -240,7 +231,7 @@ test('a hostile notebook starts nothing and sets nothing that was not seen', asy
     metadata
   );
   await lab.openNotebook(page, 'evil-start.ipynb');
-  const cell = await run(page, 0);
+  const cell = await lab.runCell(page, 0);
   const offer = cell.node.getByRole('group', { name: 'Start the group of this cell' });
   await expect(offer.getByRole('listitem')).toHaveText([
     'Sets SEEN=by the user',
@@ -270,14 +261,14 @@ test('a cell that is run while the server imports torch for all groups says so, 
     jupyter_dist: { group: 'first', ranks: 'all', start }
   });
   await lab.openNotebook(page, 'shared-import.ipynb');
-  const select = page.getByLabel('Run cells on');
+  const select = lab.picker(page);
   await expect(select.locator('option:checked')).toHaveText('first (not running)');
   await page
     .locator('.jp-NotebookPanel-toolbar')
     .getByRole('button', { name: /^Start first \(2 ranks, env held/ })
     .click();
   await expect(select.locator('option:checked')).toHaveText('first (starting\u2026)');
-  const cell = await run(page, 0);
+  const cell = await lab.runCell(page, 0);
   const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for group first to start.' });
   await expect(note).toContainText('imports torch');
   // The page says so at once, and the server when it has been asked.
@@ -308,7 +299,7 @@ test('a cell that is run while its group imports torch says so, and then runs', 
     .locator('.jp-NotebookPanel-toolbar')
     .getByRole('button', { name: /^Start slow \(2 ranks, env cold/ })
     .click();
-  const cell = await run(page, 0);
+  const cell = await lab.runCell(page, 0);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.items).toHaveText(/one of 2/);
   const said = await page.evaluate(() => (window as unknown as IListening).jpdSaid);

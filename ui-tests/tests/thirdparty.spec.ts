@@ -42,8 +42,7 @@ test('adds a section, a badge and an output action by the published tokens', asy
   await expect(first.node.getByRole('note', { name: 'This cell takes its time' })).toHaveText('slow');
   await expect(second.node.getByRole('note')).toHaveCount(0);
 
-  await first.editor.click();
-  await page.keyboard.press('Shift+Enter');
+  await lab.runCell(page, first, 'Shift+Enter');
   await first.node.getByRole('button', { name: 'Count items' }).click();
   await expect(page.getByText('2 items of ranks 0-1 of train')).toBeVisible();
 

@@ -5,8 +5,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { disable } from './pageconfig';
 
-test.describe.configure({ mode: 'serial' });
-
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -22,8 +20,7 @@ test('a slider has its callback on its rank, on two pages and after a reload', a
   lab.writeNotebook('slider.ipynb', [SLIDER], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'slider.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const handles = cell.node.locator('.jpd-RankItems:not(.lm-mod-hidden) .noUi-handle');
   await expect(handles).toHaveCount(2);
   await handles.nth(1).focus();
@@ -61,19 +58,16 @@ test('a display that a later cell updates changes where it was shown, also after
   lab.writeNotebook('updated.ipynb', [begin, update, 'bar.update("bar again")'], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'updated.ipynb');
   const [first, second, third] = [0, 1, 2].map(index => lab.cell(page, index));
-  await first.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, first);
   await expect.poll(() => lab.shownText(first)).toContain('bar before');
-  await second.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, second);
   await expect(first.node.locator('.jpd-RankItems:not(.lm-mod-hidden) b')).toHaveText(['figure of 0', 'figure of 1']);
   await expect.poll(() => lab.shownText(first)).toContain('bar after');
   await lab.saveNotebook(page);
   await lab.reload(page);
   await expect(first.node.locator('.jpd-RankItems:not(.lm-mod-hidden) b')).toHaveText(['figure of 0', 'figure of 1']);
   await expect.poll(() => lab.shownText(first)).toContain('bar after');
-  await third.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, third);
   await expect.poll(() => lab.shownText(first)).toContain('bar again');
 });
 
@@ -86,8 +80,7 @@ test('equal widgets of all ranks are one, until a rank has its own state', async
   lab.writeNotebook('shared.ipynb', [SHARED], lab.onRanks('0-2'));
   await lab.openNotebook(page, 'shared.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const shown = cell.node.locator('.jpd-RankItems:not(.lm-mod-hidden)');
   const handles = shown.locator('.noUi-handle');
   await expect(handles).toHaveCount(1);
@@ -134,8 +127,7 @@ test('interact and Output show what they collect on each rank', async ({ page })
   lab.writeNotebook('interact.ipynb', [OUTPUTS], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'interact.ipynb');
   const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
+  await lab.runCell(page, cell);
   const shown = cell.node.locator('.jpd-RankItems:not(.lm-mod-hidden)');
   await expect(shown).toContainText('collected by a');
   await expect(shown).toContainText('collected by b');
@@ -262,8 +254,7 @@ test('each rank has its progress bar, and a dead one keeps its widgets as they w
   lab.writeNotebook('bars.ipynb', [BARS, SLIDER]);
   await lab.openNotebook(page, 'bars.ipynb');
   const bars = lab.cell(page, 0);
-  await bars.editor.click();
-  await page.keyboard.press('Shift+Enter');
+  await lab.runCell(page, bars, 'Shift+Enter');
   await expect(bars.summary).toContainText('4 ranks \u00b7 ok');
   const shown = bars.node.locator('.jpd-RankItems:not(.lm-mod-hidden) .jpd-RankWidget');
   await expect(shown).toHaveCount(4);
