@@ -28,6 +28,7 @@ from jupyter_dist.agent.processes.starting.environment import (
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import StartMethod
 from jupyter_dist.agent.watch.hangs import HangWatch
+from jupyter_dist.agent.watch.pacewatch import PaceWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -72,6 +73,7 @@ class Agent:
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
         self._hangs: HangWatch | None = None
+        self.pace: PaceWatch | None = None
         self._starts: GroupStarts | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
@@ -132,6 +134,7 @@ class Agent:
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
         self._hangs = hangs = HangWatch(self.group, self._push_execution)
+        self.pace = PaceWatch(self.group, self._push_execution)
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
@@ -168,9 +171,9 @@ class Agent:
         if self._starts is not None:
             self._starts.cancel()
         self.watch(0)
-        if self._pulse is not None and self._hangs is not None:
-            self._pulse.stop()
-            self._hangs.stop()
+        for watch in (self._pulse, self._hangs, self.pace):
+            if watch is not None:
+                watch.stop()
         killed = await self.group.end() if self.group is not None else []
         await self._current_starter.settle()
         killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._current_starter.children())))
@@ -233,8 +236,9 @@ class Agent:
             self._push_group()
         else:
             self._group_changed()
-        if self._hangs is not None:
+        if self._hangs is not None and self.pace is not None:
             self._hangs.changed(execution)
+            self.pace.changed(execution)
         if self._is_progress(execution):
             self._progress[execution.id] = execution
         else:

@@ -71,6 +71,7 @@ class Requests:
             "variables": self._variables,
             "debug": self._debug,
             "stacks": self._stacks,
+            "pace": self._pace,
             "watch": self._watch,
             "lease": self._lease,
             "own": self._own,
@@ -262,6 +263,10 @@ class Requests:
         if rank.state in STARTING_RANK_STATES:
             raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
         return rank
+
+    async def _pace(self, header: Header, _: bytes) -> Answer:
+        watch = self._agent.pace
+        return answer(pace=None if watch is None else watch.pace_of(str(header["execution_id"])))
 
     async def _stacks(self, _header: Header, _: bytes) -> Answer:
         return answer(stacks=await stacks_of(self._agent.need_group()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 
 class Field:
@@ -13,3 +13,6 @@ class Field:
         self.name = name  # of the type in TypeScript
         self.schema = schema  # replaces the schema of the type
         self.keywords = keywords
+
+
+RankSet = Annotated[str, Field(name="RankSet")]

@@ -24,6 +24,7 @@ from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython.tracebacks import safe_name
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.readable import check_readable
+from jupyter_dist.rank.pace.meter import PaceMeter
 from jupyter_dist.transport.frames import Header, pack
 
 from .collectives.process_group import RevivedGroups
@@ -57,6 +58,7 @@ class Control:
     transfers: RankTransfers
     comms: WidgetComms
     memory: MemoryCounters
+    pace: PaceMeter
     surroundings: Surroundings
     namespace: dict[str, Any]
     rejoin: Callable[[str], RevivedGroups]  # over the store at this path; main thread
@@ -83,6 +85,7 @@ class Control:
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
             "stack": self._on_stack,
+            "pace": self._on_pace,
             "synced": self._on_synced,
             "shutdown": self._on_shutdown,
         }
@@ -183,6 +186,9 @@ class Control:
             comes=self.runner.comes_by_itself(is_idle),
             sleeps=life.sleeps(),
         )
+
+    def _on_pace(self, header: Header, _: bytes) -> None:
+        self._answer(header, **self.pace.answer(header["max_arrivals"]))
 
     def _left_over(self, outstanding: IncompleteCollective | None) -> dict[str, Any] | None:
         """Return the oldest incomplete collective if an earlier cell has begun it: a device still works on it."""

@@ -40,6 +40,7 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import FrameSender
+from jupyter_dist.rank.pace.meter import PaceMeter
 from jupyter_dist.transport.frames import Header
 
 from .control import Control
@@ -137,6 +138,7 @@ class Rank:
             )
         )
         comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
+        self._pace = PaceMeter(namespace, self._memory, self._interrupter.running)
         self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control(comms))
 
     def _control(self, comms: WidgetComms) -> Control:
@@ -150,6 +152,7 @@ class Rank:
             transfers=self._transfers,
             comms=comms,
             memory=self._memory,
+            pace=self._pace,
             surroundings=self._surroundings,
             namespace=self._shell.user_ns,
             rejoin=self._membership.rejoin,

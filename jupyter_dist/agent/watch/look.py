@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -13,6 +12,7 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
 from jupyter_dist.transport.frames import Header
 
 from .verdicts.facts import IN_DEBUGGER, BegunCollective, Fact, Facts, State, WaitedCall
@@ -30,10 +30,6 @@ MAX_GROUPS = 256
 MAX_RECORDS = 64
 
 Asked = tuple[str | None, Header | None]  # which execution a rank has, and its answer
-
-_CELL = re.compile(r"<ipython-input-(\d+)-")
-_DEBUGGED_CELL = re.compile(r"/cells/\d+\.py$")  # rank/cells/debugging/dap.py
-_LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
 
 
 def finite(value: object) -> float | None:
@@ -90,11 +86,11 @@ def _frame(frame: dict[str, Any]) -> models.StackFrame:
     file, line = str(frame.get("file")), frame.get("line")
     return {
         "file": file[:MAX_LINE],
-        "name": _name(file),
+        "name": name_of_file(file),
         "line": line if isinstance(line, int) else 0,
         "function": str(frame.get("function"))[:MAX_TEXT],
         "code": str(frame.get("code") or "")[:MAX_LINE],
-        "is_library": _is_library(file),
+        "is_library": is_library(file),
     }
 
 
@@ -183,26 +179,14 @@ def frames_of(answer: Header) -> list[dict[str, Any]]:
     return [frame for frame in answer.get("stack") or () if isinstance(frame, dict)]
 
 
-def _is_library(file: str) -> bool:
-    return any(part in file for part in _LIBRARIES)
-
-
-def _name(file: str) -> str:
-    """Return the name of a file for users: "cell [5]", "model.py"."""
-    cell = _CELL.match(file)
-    if _DEBUGGED_CELL.search(file):
-        return "the cell"
-    return f"cell [{cell[1]}]" if cell else file.rpartition("/")[2][:MAX_TEXT]
-
-
 def place_of(answer: Header) -> str:
     """Return the user's line that a rank is at, from its answer to `stack`: the innermost that is no library's."""
-    own = [frame for frame in frames_of(answer) if not _is_library(str(frame.get("file")))]
+    own = [frame for frame in frames_of(answer) if not is_library(str(frame.get("file")))]
     if not own:
         return ""
     frame = own[-1]
-    code = str(frame.get("code") or "")
-    return f"line {frame.get('line')} of {_name(str(frame.get('file')))}{f': {code[:MAX_TEXT]}' if code else ''}"
+    line = frame.get("line")
+    return describe_line(str(frame.get("file")), line if isinstance(line, int) else 0, str(frame.get("code") or ""))
 
 
 def _call(wait: Any, answer: Header) -> WaitedCall | None:

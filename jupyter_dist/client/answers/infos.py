@@ -75,6 +75,19 @@ class CellRunInfo(ApiObject):
     execution_count: int | None
 
 
+class CodeLineInfo(ApiObject):
+    """A line of the user's code.
+
+    Attributes:
+        name: The file's name for users: cell [5], model.py.
+    """
+
+    file: str
+    name: str
+    line: int
+    code: str
+
+
 class CommTakenInfo(ApiObject):
     """A message to a widget was taken.
 
@@ -359,6 +372,8 @@ class ExecutionInfo(ApiObject):
         notices: What is about to happen to the group's nodes now, and which are lost.
         transfer: How far it is, if it saves or restores the ranks.
         verdict: Why it does not end, while ranks wait for each other.
+        slowness: Why it is slow, while it runs; the costliest first, at most 3.
+        pace: Where its time went, of an ended cell that was watched. Not in lists.
         asking: The questions of its ranks, while they wait for an answer.
     """
 
@@ -386,6 +401,8 @@ class ExecutionInfo(ApiObject):
     notices: list[str] | None
     transfer: TransferInfo | None
     verdict: VerdictInfo | None
+    slowness: list[SlowCauseInfo] | None
+    pace: PaceInfo | None
     asking: list[InputPromptInfo] | None
 
 
@@ -595,6 +612,14 @@ class LaunchersInfo(ApiObject):
     launchers: list[LauncherStatusInfo]
 
 
+class LineShareInfo(ApiObject):
+    """A line of the user's code, and which part of the time of the ranks it took."""
+
+    ranks: str
+    line: CodeLineInfo
+    share: float
+
+
 class LogPageInfo(ApiObject):
     """A part of a rank's log.
 
@@ -736,6 +761,27 @@ class NotComparedInfo(ApiObject):
     why: str
 
 
+class PaceInfo(ApiObject):
+    """Where the time of a cell goes.
+
+    Attributes:
+        seconds: For how long it was watched.
+        causes: Why it is slow now, or was at its end; the costliest first, at most 3.
+        ranks: At most 64; of more ranks, the ranks with the shortest and the longest waits.
+        lines: The lines that took most of the time; at most 10.
+        steps: Null if no steps were found.
+        unknown: What could not be measured, and why, a sentence each.
+    """
+
+    execution_id: str
+    seconds: float
+    causes: list[SlowCauseInfo]
+    ranks: list[RankPaceInfo]
+    lines: list[LineShareInfo]
+    steps: StepTimesInfo | None
+    unknown: list[str]
+
+
 class PastSamplesInfo(ApiObject):
     """A page of a group's samples of the last hour, oldest first.
 
@@ -839,6 +885,24 @@ class RankMemoryInfo(ApiObject):
     peak_bytes: int | None
     device_used_bytes: int | None
     cpu_percent: float
+
+
+class RankPaceInfo(ApiObject):
+    """Where the time of a rank went, as parts of it from 0 to 1.
+
+    Attributes:
+        communicate: In collectives whose ranks had all arrived.
+        wait: In collectives, for ranks that came later.
+        input: For data: in a DataLoader.
+        waits_for: The rank that it waited for longest.
+    """
+
+    rank: int
+    compute: float
+    communicate: float
+    wait: float
+    input: float
+    waits_for: int | None
 
 
 class RankProfileInfo(ApiObject):
@@ -1064,6 +1128,29 @@ class SkippedInfo(ApiObject):
     code: str | None
 
 
+class SlowCauseInfo(ApiObject):
+    """Why a cell is slow, in one sentence.
+
+    Attributes:
+        kind: `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait
+            for a rank now and then, and long.
+        share: Which part of the time it costs, from 0 to 1.
+        evidence: What was measured, a sentence each.
+        advice: What to try.
+        place: The line that takes the time; null if none stands out.
+        since: When this was first seen.
+    """
+
+    kind: Literal["straggler", "occasional"]
+    ranks: str
+    share: float
+    message: str
+    evidence: list[str]
+    advice: str
+    place: CodeLineInfo | None
+    since: float
+
+
 class StackFrameInfo(ApiObject):
     """A line that a rank is at, or a call that led there.
 
@@ -1084,6 +1171,20 @@ class StacksInfo(ApiObject):
     """The Python stacks of the main threads of all ranks."""
 
     stacks: list[RankStackInfo]
+
+
+class StepTimesInfo(ApiObject):
+    """The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`.
+
+    Attributes:
+        seconds: How long a step takes now.
+        collectives: In a step; null if the steps are those of `track(step=...)`.
+        trend: The seconds of a step in the course of the cell, oldest first; at most 60.
+    """
+
+    seconds: float
+    collectives: int | None
+    trend: list[float]
 
 
 class TensorDifferenceInfo(ApiObject):

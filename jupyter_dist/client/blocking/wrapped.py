@@ -385,6 +385,16 @@ class BlockingGroup:
         """Return the executions of the group, newest last."""
         return self._loop.run(self._group.executions())
 
+    def pace(self, execution_id: str) -> infos.PaceInfo:
+        """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
+
+        Cells that run for less than four seconds are not watched.
+
+        Args:
+            execution_id: An execution's id.
+        """
+        return self._loop.run(self._group.pace(execution_id))
+
     def preview_save(self) -> infos.SavePreviewInfo:
         """Return the names that a save would have now, and the names that cannot be saved."""
         return self._loop.run(self._group.preview_save())

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.states import ExecutionState
 
 from .memory import HeldMemory
-from .models import RankSet
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.

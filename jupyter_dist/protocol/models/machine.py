@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from jupyter_dist.protocol.field import Field
-
-from .models import RankSet
+from jupyter_dist.protocol.field import Field, RankSet
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired

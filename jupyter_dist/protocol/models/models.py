@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
+from .pace import Pace, SlowCause
 from .saves import Transfer
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-RankSet = Annotated[str, Field(name="RankSet")]
 Output = Annotated[dict[str, Any], Field("A notebook output in nbformat.", name="IOutput")]
 
 
@@ -308,6 +308,10 @@ class ExecutionModel(TypedDict):
     ]
     transfer: NotRequired[Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
+    slowness: NotRequired[
+        Annotated[list[SlowCause], Field("Why it is slow, while it runs; the costliest first, at most 3.")]
+    ]
+    pace: NotRequired[Annotated[Pace, Field("Where its time went, of an ended cell that was watched. Not in lists.")]]
     asking: NotRequired[
         Annotated[list[InputPrompt], Field("The questions of its ranks, while they wait for an answer.")]
     ]

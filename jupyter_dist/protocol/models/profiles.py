@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from jupyter_dist.protocol.field import Field
-
-from .models import RankSet
+from jupyter_dist.protocol.field import Field, RankSet
 
 PROFILE_MIME = "application/vnd.jupyter-dist.profile+json"
 TRACES = "traces"  # in the folder of a group: a folder for each profiled cell, with a file for each rank

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.field import Field, RankSet
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
-
-RankSet = Annotated[str, Field(name="RankSet")]
 
 
 class Skipped(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol.models import curves, models
+from jupyter_dist.protocol.models import curves, models, pace
 from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
@@ -81,6 +81,16 @@ EXECUTION_OPERATIONS = (
         body=requests.RanksRequest,
         answer=Answer("The execution, with these ranks", models.ExecutionModel, 202),
         errors=(*_READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead", "incompatible"),
+    ),
+    Operation(
+        name="pace",
+        verb="get",
+        path="groups/{group}/executions/{execution_id}/pace",
+        right="read",
+        sentence="Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.",
+        details="Cells that run for less than four seconds are not watched.",
+        answer=Answer("Where its time goes", pace.Pace),
+        errors=(*_READING, "not_found"),
     ),
     Operation(
         name="curves",

@@ -98,6 +98,11 @@ class Interrupter:
         self.handlers = Handlers(self._on_sigint, self._may_run_handler, wake)
         self.peer_news = PeerNews()
 
+    def running(self) -> str | None:
+        """Return the execution that runs (any thread)."""
+        execution = self.current
+        return None if execution is None else execution.execution_id
+
     # -- main thread --------------------------------------------------------------------------------
 
     def begin_cell(self) -> None:

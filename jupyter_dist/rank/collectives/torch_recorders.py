@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pickle import loads as unpickle  # of what this process has pickled
 from typing import Any, NamedTuple
 
 import torch
 from torch._C import _distributed_c10d as bindings
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
+from jupyter_dist.rank.guard.own import json
 
 from .torch_compat import backend_names
 
@@ -19,6 +21,17 @@ class Recorder(NamedTuple):
 
     dump: Callable[[bool, bool], bytes | str]  # takes includeCollectives and onlyActive
     asks_device: bool  # a dump asks the device's driver whether collectives have ended
+    # The same as pickle, which takes half the time; it takes includeCollectives, includeStackTraces and onlyActive.
+    dump_pickled: Callable[[bool, bool, bool], bytes] | None = None
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return the entries of all collectives that are kept, in the quickest format."""
+        if self.dump_pickled is None:
+            recorded = json.loads(self.dump(True, False))
+        else:
+            recorded = unpickle(self.dump_pickled(True, False, False))  # noqa: S301
+        found: list[dict[str, Any]] = recorded["entries"]
+        return found
 
 
 def recorders() -> dict[str, Recorder]:
@@ -30,12 +43,12 @@ def recorders() -> dict[str, Recorder]:
     found = {}
     of_device = getattr(bindings, "_dump_nccl_trace_json", None)
     if of_device is not None:
-        found["of the device"] = Recorder(of_device, asks_device=True)
+        found["of the device"] = Recorder(of_device, True, getattr(bindings, "_dump_nccl_trace", None))
     by_backend = getattr(bindings, "_dump_fr_trace_json", None)
     if by_backend is None:
         return found
     if "backend:" not in (by_backend.__doc__ or ""):
-        return {**found, "of the host": Recorder(by_backend, asks_device=False)}
+        return {**found, "of the host": Recorder(by_backend, False, getattr(bindings, "_dump_fr_trace", None))}
     for name in sorted({"gloo", "nccl", "nccl2", *backend_names()}):
         found[f"of {name}"] = Recorder(partial(by_backend, backend=name), asks_device=name != "gloo")
     return found

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
+
+from jupyter_dist.rank.guard.own import time
 
 INTERRUPTIBLE = True  # called by cells
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.@/%-]*(?: [A-Za-z_][A-Za-z0-9_.@/%-]*){0,2}")
+
+MAX_STEPS = 200
+_steps: deque[tuple[float, int]] = deque(maxlen=MAX_STEPS)  # the last steps, and when they were tracked (monotonic)
+
+
+def steps_since(moment: float) -> list[tuple[float, int]]:
+    """Return the steps that were tracked since this moment of the monotonic clock, with their times (any thread)."""
+    return [(at, step) for at, step in list(_steps) if at >= moment]
 
 
 def track(values: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any) -> None:
@@ -28,6 +39,8 @@ def track(values: Mapping[str, Any] | None = None, /, *, step: int | None = None
     if not numbers:
         raise TypeError("track() takes numbers with names: track(loss=loss, step=step).")
     parts = [] if step is None else [f"step={int(step)}"]
+    if step is not None:
+        _steps.append((time.monotonic(), int(step)))
     parts += [f"{_checked(name)}={_number(name, value)!r}" for name, value in numbers.items()]
     # One write: a line of another thread does not come in between.
     sys.stdout.write("  ".join(parts) + "\n")

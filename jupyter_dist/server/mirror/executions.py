@@ -107,7 +107,10 @@ class Executions:
 
     def listed(self) -> list[models.ExecutionModel]:
         """Return all executions, with the first line of their code."""
-        return [{**model, "line": self._lines.get(key)} for key, model in self._models.items()]
+        return [
+            cast(models.ExecutionModel, {**_without_pace(model), "line": self._lines.get(key)})
+            for key, model in self._models.items()
+        ]
 
     def unfinished(self) -> Iterable[models.ExecutionModel]:
         """Return the queued and running executions."""
@@ -152,6 +155,10 @@ class Executions:
         )
         for table in tables:
             table.pop(execution_id, None)
+
+
+def _without_pace(model: models.ExecutionModel) -> dict[str, Any]:
+    return {name: value for name, value in model.items() if name != "pace"}
 
 
 def _interned(value: Any) -> Any:

@@ -324,6 +324,10 @@ export interface IExecution {
   transfer?: ITransfer;
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
+  /** Why it is slow, while it runs; the costliest first, at most 3. */
+  slowness?: ISlowCause[];
+  /** Where its time went, of an ended cell that was watched. Not in lists. */
+  pace?: IPace;
   /** The questions of its ranks, while they wait for an answer. */
   asking?: IInputPrompt[];
 }
@@ -1101,6 +1105,82 @@ export interface ITransfer {
   done_bytes: number;
   /** Of all ranks; 0 until they have counted. */
   total_bytes: number;
+}
+
+/** A line of the user's code. */
+export interface ICodeLine {
+  file: string;
+  /** The file's name for users: cell [5], model.py. */
+  name: string;
+  line: number;
+  code: string;
+}
+
+/** Why a cell is slow, in one sentence. */
+export interface ISlowCause {
+  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. */
+  kind: 'straggler' | 'occasional';
+  /** The ranks that cause it. */
+  ranks: RankSet;
+  /** Which part of the time it costs, from 0 to 1. */
+  share: number;
+  message: string;
+  /** What was measured, a sentence each. */
+  evidence: string[];
+  /** What to try. */
+  advice: string;
+  /** The line that takes the time; null if none stands out. */
+  place: ICodeLine | null;
+  /** When this was first seen. */
+  since: number;
+}
+
+/** Where the time of a rank went, as parts of it from 0 to 1. */
+export interface IRankPace {
+  rank: number;
+  compute: number;
+  /** In collectives whose ranks had all arrived. */
+  communicate: number;
+  /** In collectives, for ranks that came later. */
+  wait: number;
+  /** For data: in a DataLoader. */
+  input: number;
+  /** The rank that it waited for longest. */
+  waits_for: number | null;
+}
+
+/** A line of the user's code, and which part of the time of the ranks it took. */
+export interface ILineShare {
+  ranks: RankSet;
+  line: ICodeLine;
+  share: number;
+}
+
+/** The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`. */
+export interface IStepTimes {
+  /** How long a step takes now. */
+  seconds: number;
+  /** In a step; null if the steps are those of `track(step=...)`. */
+  collectives: number | null;
+  /** The seconds of a step in the course of the cell, oldest first; at most 60. */
+  trend: number[];
+}
+
+/** Where the time of a cell goes. */
+export interface IPace {
+  execution_id: string;
+  /** For how long it was watched. */
+  seconds: number;
+  /** Why it is slow now, or was at its end; the costliest first, at most 3. */
+  causes: ISlowCause[];
+  /** At most 64; of more ranks, the ranks with the shortest and the longest waits. */
+  ranks: IRankPace[];
+  /** The lines that took most of the time; at most 10. */
+  lines: ILineShare[];
+  /** Null if no steps were found. */
+  steps: IStepTimes | null;
+  /** What could not be measured, and why, a sentence each. */
+  unknown: string[];
 }
 
 /** The body of POST .../owners: a process that the group ends with. */

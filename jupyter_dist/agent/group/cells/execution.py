@@ -21,7 +21,7 @@ from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from .asking import Asking
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.protocol.models import models, pace
     from jupyter_dist.protocol.models.memory import CellMemory
     from jupyter_dist.protocol.models.saves import Transfer
 
@@ -51,7 +51,9 @@ class AgentExecution:
         "execution_count",
         "fingerprint",
         "line",
+        "pace",
         "queued_at",
+        "slowness",
         "spec",
         "started_at",
         "state",
@@ -83,6 +85,8 @@ class AgentExecution:
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
+        self.slowness: list[pace.SlowCause] = []  # while it runs
+        self.pace: pace.Pace | None = None  # once it has ended, if it was watched
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
         self.transfer: Transfer | None = None  # how far it is, if it saves or restores
@@ -204,6 +208,8 @@ class AgentExecution:
             **({"warning": self.warning} if self.warning else {}),
             **({"verdict": self.verdict} if self.verdict else {}),
             **({"transfer": self.transfer} if self.transfer else {}),
+            **({"slowness": self.slowness} if self.slowness else {}),
+            **({"pace": self.pace} if self.pace else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,
@@ -211,7 +217,7 @@ class AgentExecution:
 
     def _enter(self, state: ExecutionState) -> None:
         EXECUTION_LIFE.check(self.state, state)
-        self.state, self.waits_for, self.verdict = state, None, None
+        self.state, self.waits_for, self.verdict, self.slowness = state, None, None, []
 
     def _folded_statuses(self) -> list[models.RanksStatus]:
         """Return an entry for each status, with the seconds of the slowest rank."""

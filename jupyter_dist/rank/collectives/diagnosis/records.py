@@ -18,7 +18,7 @@ _ACTIVE_ENTRIES = (True, True)
 _ALL_ENTRIES = (True, False)
 _COALESCED = "coalesced"
 # Fields may be others in another version of torch.
-_OF_OTHER_VERSIONS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+OF_OTHER_VERSIONS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
 class IncompleteCollective(TypedDict):
@@ -37,7 +37,7 @@ class IncompleteCollective(TypedDict):
 def are_unfinished() -> bool:
     """Whether a process group has begun more collectives than it has completed. Cheaper than listing them."""
     for recorded in _recorded(_NO_ENTRIES).values():
-        with suppress(*_OF_OTHER_VERSIONS):
+        with suppress(*OF_OTHER_VERSIONS):
             for group in recorded["pg_status"].values():
                 if int(group["last_enqueued_collective"]) > int(group["last_completed_collective"]):
                     return True
@@ -48,7 +48,7 @@ def unfinished_collectives() -> list[IncompleteCollective]:
     """Return the entries of incomplete collectives, oldest first."""
     found = []
     for recorder, recorded in _recorded(_ACTIVE_ENTRIES).items():
-        with suppress(*_OF_OTHER_VERSIONS):
+        with suppress(*OF_OTHER_VERSIONS):
             entries = [entry for entry in recorded["entries"] if not entry["retired"]]
             if any(map(_is_p2p, entries)):
                 entries = _without_ended_parts(entries, _recorded(_ALL_ENTRIES).get(recorder, recorded)["entries"])
@@ -89,7 +89,7 @@ def abandoned_collectives() -> list[IncompleteCollective]:
     found = []
     asking = [name for name, recorder in torch_recorders.recorders().items() if recorder.asks_device]
     for recorder, recorded in _recorded(_ACTIVE_ENTRIES).items() if asking else ():
-        with suppress(*_OF_OTHER_VERSIONS):
+        with suppress(*OF_OTHER_VERSIONS):
             given_up = [entry for entry in recorded["entries"] if entry["retired"] and _has_no_end(entry)]
             if recorder not in asking or not given_up:
                 continue
@@ -109,13 +109,24 @@ def all_collectives() -> list[IncompleteCollective]:
     """Return the entries of all collectives that are kept, oldest first."""
     found = []
     for recorder, recorded in _recorded(_ALL_ENTRIES).items():
-        with suppress(*_OF_OTHER_VERSIONS):
+        with suppress(*OF_OTHER_VERSIONS):
             found += [_entry(recorder, entry) for entry in recorded["entries"]]
     return _in_order(found)
 
 
 def _in_order(entries: list[IncompleteCollective]) -> list[IncompleteCollective]:
     return sorted(entries, key=operator.itemgetter("created_ns", "record"))
+
+
+def entries_by_recorder() -> dict[str, list[dict[str, Any]]]:
+    """Return torch's entries of all collectives that are kept, by recorder, in the quickest format that it has."""
+    found = {}
+    for name, recorder in torch_recorders.recorders().items():
+        with captures.none_meanwhile(of_interest=recorder.asks_device) as may_ask:
+            if may_ask:
+                with suppress(RuntimeError, *OF_OTHER_VERSIONS):
+                    found[name] = list(recorder.entries())
+    return found
 
 
 def collectives_since(time_ns: int) -> list[tuple[str, str]]:
@@ -125,9 +136,9 @@ def collectives_since(time_ns: int) -> list[tuple[str, str]]:
     """
     begun: list[dict[str, Any]] = []
     for recorded in _recorded(_ALL_ENTRIES).values():
-        with suppress(*_OF_OTHER_VERSIONS):
+        with suppress(*OF_OTHER_VERSIONS):
             begun += [entry for entry in recorded["entries"] if entry["time_created_ns"] >= time_ns]
-    with suppress(*_OF_OTHER_VERSIONS):
+    with suppress(*OF_OTHER_VERSIONS):
         begun.sort(key=operator.itemgetter("time_created_ns"))
         return [(str(entry["profiling_name"]), str(entry["process_group"][0])) for entry in begun]
     return []
@@ -137,7 +148,7 @@ def backends_seen() -> set[str]:
     """Return the backends of which a recorder holds collectives, complete or not."""
     seen = set()
     for recorded in _recorded(_ALL_ENTRIES).values():
-        with suppress(*_OF_OTHER_VERSIONS):
+        with suppress(*OF_OTHER_VERSIONS):
             seen |= {_backend(entry) for entry in recorded["entries"]}
     return seen
 

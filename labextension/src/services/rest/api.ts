@@ -32,6 +32,7 @@ import type {
   ILogQuery,
   INothing,
   IOwnerRequest,
+  IPace,
   IPastSamples,
   IPrepared,
   IRanksQuery,
@@ -270,6 +271,11 @@ export abstract class Api {
   /** Run a running cell, as it was submitted, on more ranks; ranks that have it already are skipped. */
   extend(group: string, executionId: string, body: IRanksRequest = {}): Promise<IExecution> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'extend'], body });
+  }
+
+  /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */
+  pace(group: string, executionId: string): Promise<IPace> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'pace'] });
   }
 
   /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, including lines that the view leaves out. */

@@ -1,0 +1,75 @@
+"""A cause of slowness before it is shown, and the words that all causes share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol.ranks import RankSet
+
+from .reports import CodePlace
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import pace
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a cell is slow."""
+
+    kind: pace.SlowKind
+    ranks: RankSet
+    share: float  # of the time of the others, or of all
+    message: str
+    evidence: Sequence[str]
+    advice: str
+    place: CodePlace | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What identifies it from one look to the next."""
+        return self.kind, str(self.ranks)
+
+    def model(self, since: float) -> pace.SlowCause:
+        """Return the SlowCause of docs/api.md."""
+        place = self.place
+        line: pace.CodeLine | None = None
+        if place is not None:
+            line = {"file": place.file, "name": place.name, "line": place.line, "code": place.code}
+        return {
+            "kind": self.kind,
+            "ranks": str(self.ranks),
+            "share": round(self.share, 3),
+            "message": self.message,
+            "evidence": list(self.evidence),
+            "advice": self.advice,
+            "place": line,
+            "since": since,
+        }
+
+
+def percent(share: float) -> str:
+    """Return a share in words: 45 %."""
+    return f"{100 * share:.0f} %"
+
+
+def seconds_in_words(seconds: float) -> str:
+    """Return a time in words: 1.3 s, 62 ms."""
+    return (
+        f"{seconds:.1f} s"
+        if seconds >= 0.9995
+        else f"{1000 * seconds:.0f} ms"
+        if seconds >= 0.00995
+        else f"{1000 * seconds:.1f} ms"
+    )
+
+
+def name_ranks(ranks: RankSet) -> str:
+    """Return ranks for the begin of a sentence: Rank 5, Ranks 0-3."""
+    return f"Rank{'s' if len(ranks) > 1 else ''} {ranks}"
+
+
+def at_place(place: CodePlace | None) -> str:
+    """Return where it happens, to follow a sentence; empty if no line stands out."""
+    return f", at {place}" if place is not None else ""

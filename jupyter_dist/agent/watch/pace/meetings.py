@@ -1,0 +1,137 @@
+"""Who waits for whom in collectives: the arrivals of ranks at the same number of the same process group. Pure.
+
+A rank waits at most from its arrival until the last rank has arrived, and no longer than until it begins its next
+collective: so waits of one rank never overlap, also where collectives do (DistributedDataParallel).
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .reports import Arrival
+
+MAX_PERIOD = 64  # collectives in a step
+LEAST_STEPS = 4
+LEAST_ALIKE = 0.85
+MAX_CHAIN = 4  # of ranks that wait for each other in several process groups
+
+
+class MatchedCollective(NamedTuple):
+    """A collective that all ranks of its process group have begun; times in microseconds of the agent's clock."""
+
+    group: str
+    seq: int
+    name: str
+    num_bytes: int
+    began: Mapping[int, float]
+
+    @property
+    def last(self) -> int:
+        """The rank that came last."""
+        return max(self.began, key=self.began.__getitem__)
+
+
+class Stay(NamedTuple):
+    """The time of a rank from one collective to its next one."""
+
+    meeting: MatchedCollective
+    seconds: float
+    waited: float  # of them, at most, for the last rank
+
+
+@dataclass
+class Waits:
+    """The waits of ranks for each other."""
+
+    stays: dict[int, list[Stay]] = field(default_factory=dict)
+    num_meetings: int = 0
+    before: dict[tuple[int, str, int], Stay] = field(default_factory=dict)  # what a rank's arrival ended
+
+    def seconds(self, rank: int) -> float:
+        """Return the time of a rank that its collectives cover."""
+        return sum(stay.seconds for stay in self.stays.get(rank, ()))
+
+    def share(self, rank: int) -> float:
+        """Return which part of its time a rank has waited for others."""
+        seconds = self.seconds(rank)
+        return sum(stay.waited for stay in self.stays[rank]) / seconds if seconds else 0.0
+
+    def blamed(self, meeting: MatchedCollective) -> int:
+        """Return the rank that the others waited for, or that the last one had waited for in another group."""
+        last = meeting.last
+        for _ in range(MAX_CHAIN):
+            before = self.before.get((last, meeting.group, meeting.seq))
+            waited = max(meeting.began.values()) - min(meeting.began.values())
+            if before is None or before.waited < waited / 2e6:
+                break
+            meeting = before.meeting
+            last = meeting.last
+        return last
+
+
+def meet(arrivals: Mapping[int, Iterable[Arrival]], shifts: Mapping[int, float]) -> list[MatchedCollective]:
+    """Return the collectives in which all ranks of a process group arrived, in order.
+
+    Args:
+        arrivals: of each rank.
+        shifts: the microseconds to subtract from the times of each rank.
+    """
+    begun: dict[tuple[str, int], dict[int, Arrival]] = defaultdict(dict)
+    members: dict[str, set[int]] = defaultdict(set)
+    for rank, several in arrivals.items():
+        for arrival in several:
+            begun[arrival.group, arrival.seq][rank] = arrival
+            members[arrival.group].add(rank)
+    found = []
+    for (group, seq), by_rank in begun.items():
+        names = {arrival.name for arrival in by_rank.values()}
+        if len(by_rank) == len(members[group]) > 1 and len(names) == 1:
+            times = {rank: arrival.began - shifts.get(rank, 0.0) for rank, arrival in by_rank.items()}
+            num_bytes = max(arrival.num_bytes for arrival in by_rank.values())
+            found.append(MatchedCollective(group, seq, names.pop(), num_bytes, times))
+    return sorted(found, key=lambda meeting: min(meeting.began.values()))
+
+
+def find_waits(meetings: Sequence[MatchedCollective], unsure: float) -> Waits:
+    """Return the waits of ranks in these collectives; `unsure`: the largest error of arrivals, in microseconds."""
+    known = {(meeting.group, meeting.seq) for meeting in meetings}
+    of_rank: dict[int, list[MatchedCollective]] = defaultdict(list)
+    for meeting in meetings:
+        for rank in meeting.began:
+            of_rank[rank].append(meeting)
+    waits = Waits(num_meetings=len(meetings))
+    for rank, mine in of_rank.items():
+        mine.sort(key=lambda meeting: meeting.began[rank])
+        seen: set[str] = set()
+        stays = waits.stays[rank] = []
+        for meeting, following in itertools.pairwise(mine):
+            seen.add(meeting.group)
+            if following.group in seen and (following.group, following.seq - 1) not in known:
+                continue  # there were others between them, which no rank has reported
+            began, ended = meeting.began[rank], following.began[rank]
+            waited = min(max(meeting.began.values()), ended) - began - unsure
+            stay = Stay(meeting, max(0.0, ended - began) / 1e6, max(0.0, waited) / 1e6)
+            stays.append(stay)
+            waits.before[rank, following.group, following.seq] = stay
+    return waits
+
+
+def period_of(meetings: Sequence[MatchedCollective], rank: int) -> int | None:
+    """Return after how many collectives of a rank the same ones come again; None if they do not recur."""
+    kinds = [(meeting.group, meeting.name, meeting.num_bytes) for meeting in meetings if rank in meeting.began]
+    for period in range(1, min(MAX_PERIOD, len(kinds) // LEAST_STEPS) + 1):
+        pairs = len(kinds) - period
+        if sum(kinds[index] == kinds[index + period] for index in range(pairs)) >= LEAST_ALIKE * pairs:
+            return period
+    return None
+
+
+def step_seconds(waits: Waits, rank: int, period: int) -> float:
+    """Return how long a step of a rank takes on average: its time, by the collectives in a step."""
+    stays = waits.stays.get(rank, [])
+    return period * statistics.fmean(stay.seconds for stay in stays) if stays else 0.0

@@ -1,0 +1,120 @@
+"""The pace of a cell in the last seconds, from the reports of its ranks: the input of the judge. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .meetings import MatchedCollective, Waits, find_waits, meet, period_of, step_seconds
+from .reports import Arrival, CodePlace, RankReport, Sampled
+
+LEAST_SAMPLES = 15
+RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
+
+
+@dataclass
+class RankPaceSeen:
+    """The reports of one rank, added up."""
+
+    reports: Sequence[RankReport]
+    samples: Counter[tuple[str, CodePlace | None]] = field(default_factory=Counter)
+    cpu: dict[tuple[str, CodePlace | None], float] = field(default_factory=dict)  # seconds
+
+    def __post_init__(self) -> None:
+        for sampled in (one for report in self.reports for one in report.samples):
+            self.samples[sampled.activity, sampled.place] += sampled.number
+            key = sampled.activity, sampled.place
+            self.cpu[key] = self.cpu.get(key, 0.0) + sampled.cpu_seconds
+
+    @property
+    def num_samples(self) -> int:
+        """How often its stack was read."""
+        return self.samples.total()
+
+    @property
+    def seconds(self) -> float:
+        """For how long it was watched."""
+        return sum(report.seconds for report in self.reports)
+
+    def share(self, activity: str) -> float:
+        """Return which part of its time it spent in an activity, by its samples."""
+        number = sum(number for (kind, _), number in self.samples.items() if kind == activity)
+        return number / self.num_samples if self.num_samples else 0.0
+
+    def share_at(self, activity: str, place: CodePlace | None) -> float:
+        """Return which part of its time it spent in an activity for a line."""
+        return self.samples[activity, place] / self.num_samples if self.num_samples else 0.0
+
+    def part(self, measure: Callable[[RankReport], float]) -> float:
+        """Return a sum over its reports, as part of their seconds."""
+        seconds = self.seconds
+        return sum(map(measure, self.reports)) / seconds if seconds else 0.0
+
+    def inner_of(self, activity: str) -> CodePlace | None:
+        """Return the line of the user's dataset that was met most often in an activity."""
+        met: Counter[CodePlace] = Counter()
+        for sampled in (one for report in self.reports for one in report.samples):
+            if sampled.activity == activity and sampled.inner is not None:
+                met[sampled.inner] += sampled.number
+        return met.most_common(1)[0][0] if met else None
+
+
+@dataclass
+class Observed:
+    """The ranks of a cell in the same seconds."""
+
+    ranks: Mapping[int, RankPaceSeen]
+    meetings: Sequence[MatchedCollective]
+    waits: Waits
+    period: int | None  # collectives in a step
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether there are enough samples of each rank."""
+        return bool(self.ranks) and all(seen.num_samples >= LEAST_SAMPLES for seen in self.ranks.values())
+
+    @property
+    def step_seconds(self) -> float | None:
+        """How long a step takes; None if no steps were found."""
+        if self.period is None or not self.waits.stays:
+            return None
+        return step_seconds(self.waits, min(self.waits.stays), self.period)
+
+    def median(self, measure: Callable[[RankPaceSeen], float], ranks: Iterable[int] | None = None) -> float:
+        """Return the median of a measure over these ranks, by default over all."""
+        chosen = self.ranks if ranks is None else [rank for rank in ranks if rank in self.ranks]
+        return statistics.median([measure(self.ranks[rank]) for rank in chosen]) if chosen else 0.0
+
+
+def observe(reports: Mapping[int, Sequence[RankReport]], shifts: Mapping[int, float], unsure: float = 0.0) -> Observed:
+    """Put the reports of ranks side by side.
+
+    Args:
+        reports: of the last seconds, oldest first, by rank.
+        shifts: the microseconds to subtract from the times of each rank.
+        unsure: the largest error of times of different ranks, in microseconds.
+    """
+    arrivals: dict[int, list[Arrival]] = {
+        rank: [arrival for report in several for arrival in report.arrivals] for rank, several in reports.items()
+    }
+    meetings = meet(arrivals, shifts)
+    ranks = {rank: RankPaceSeen(several) for rank, several in reports.items()}
+    period = period_of(meetings, min(ranks)) if ranks else None
+    return Observed(ranks, meetings, find_waits(meetings, unsure), period)
+
+
+def lines_of(ranks: Mapping[int, RankPaceSeen]) -> dict[CodePlace, dict[int, float]]:
+    """Return which part of its time each rank spent for each line of the user, whatever it did there."""
+    found: dict[CodePlace, dict[int, float]] = defaultdict(dict)
+    for rank, seen in ranks.items():
+        for (activity, place), _ in seen.samples.items():
+            if place is not None:
+                found[place][rank] = found[place].get(rank, 0.0) + seen.share_at(activity, place)
+    return found
+
+
+def samples_of(reports: Iterable[RankReport]) -> list[Sampled]:
+    """Return all samples of some reports."""
+    return [sampled for report in reports for sampled in report.samples]

@@ -1,0 +1,140 @@
+"""What a rank reports of its pace, checked: cells can change what a rank sends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
+
+MAX_ROWS = 64
+MAX_ARRIVALS = 256
+MAX_TEXT = 300
+MAX_NUMBER = 1 << 62
+MAX_STEPS = 200
+MAX_GROWN = 10
+
+
+class CodePlace(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+    def __str__(self) -> str:
+        return describe_line(self.file, self.line, self.code)
+
+    @property
+    def name(self) -> str:
+        """The file's name for users."""
+        return name_of_file(self.file)
+
+
+class Sampled(NamedTuple):
+    """Samples of a rank in which it did the same for the same line."""
+
+    activity: str
+    number: int
+    cpu_seconds: float
+    place: CodePlace | None
+    inner: CodePlace | None  # of the user's dataset, where a loader calls one
+
+
+class Arrival(NamedTuple):
+    """When a rank began a collective, in microseconds of its host's clock."""
+
+    group: str
+    name: str
+    num_bytes: int
+    seq: int
+    began: int
+    took: int | None
+
+
+class Grown(NamedTuple):
+    """A variable that only grows."""
+
+    name: str
+    kind: str
+    by: int
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """What a rank has measured since its report before."""
+
+    seconds: float
+    now: int  # microseconds of its host's clock
+    samples: tuple[Sampled, ...] = ()
+    arrivals: tuple[Arrival, ...] = ()
+    num_collections: int = 0
+    collecting_seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of the main thread
+    run_delay_seconds: float = 0.0
+    memory_bytes: int = 0  # allocated on the device; on CPU resident
+    reserved_bytes: int | None = None
+    grown: tuple[Grown, ...] = ()
+    steps: tuple[tuple[float, int], ...] = field(default=())
+
+
+def read_report(answer: Mapping[str, Any]) -> RankReport | None:
+    """Return the report in a rank's answer; None if the answer is none. Never raises for what a rank sends."""
+    try:
+        memory = answer["memory"]
+        allocated = memory.get("allocated_bytes")
+        return RankReport(
+            seconds=_seconds(answer["seconds"]),
+            now=_whole(answer["now"]),
+            samples=tuple(_sampled(row) for row in answer["samples"][:MAX_ROWS]),
+            arrivals=tuple(_arrival(row) for row in answer["arrivals"][-MAX_ARRIVALS:]),
+            num_collections=_whole(answer["collections"][0]),
+            collecting_seconds=_seconds(answer["collections"][1]),
+            cpu_seconds=_seconds(answer["cpu_seconds"]),
+            run_delay_seconds=_seconds(answer["run_delay_seconds"]),
+            memory_bytes=_whole(memory["resident_bytes"] if allocated is None else allocated),
+            reserved_bytes=None if allocated is None else _whole(memory["reserved_bytes"]),
+            grown=tuple(Grown(_text(name), _text(kind), _whole(by)) for name, kind, by in answer["grown"][:MAX_GROWN]),
+            steps=tuple((_seconds(at), _whole(step)) for at, step in answer["steps"][-MAX_STEPS:]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        return None
+
+
+def _sampled(row: Sequence[Any]) -> Sampled:
+    activity, number, cpu, place, inner = row
+    return Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, _place(place), _place(inner))
+
+
+def _place(told: Any) -> CodePlace | None:
+    if told is None:
+        return None
+    file, line, function, code = told
+    return None if is_library(_text(file)) else CodePlace(_text(file), _whole(line), _text(function), _text(code))
+
+
+def _arrival(row: Sequence[Any]) -> Arrival:
+    group, name, num_bytes, seq, began, took = row
+    took = None if took is None else _whole(took)
+    return Arrival(_text(group), _text(name), _whole(num_bytes), _whole(seq), _whole(began), took)
+
+
+def _text(value: Any) -> str:
+    return str(value)[:MAX_TEXT]
+
+
+def _whole(value: Any) -> int:
+    number = int(value)
+    if abs(number) > MAX_NUMBER:
+        raise ValueError("too large")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number) or not 0 <= number < 1e9:
+        raise ValueError("not a length of time")
+    return number

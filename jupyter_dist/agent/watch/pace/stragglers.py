@@ -1,0 +1,175 @@
+"""Finds ranks that come last to the collectives, so that all others wait. Pure.
+
+Two witnesses must agree: the arrivals at collectives (a rank that hardly waits, while all others do), and the samples
+of stacks (it is found in code where the others are found waiting).
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import NamedTuple
+
+from jupyter_dist.protocol.ranks import RankSet
+
+from .causes import Cause, at_place, name_ranks, percent, seconds_in_words
+from .meetings import MatchedCollective
+from .observed import RUN, Observed
+from .reports import CodePlace
+
+LEAST_SHARE = 0.1  # of the time of the others
+LEAST_MEETINGS = 6
+LEAST_SECONDS = 1.0  # that collectives must cover
+SMALL = 0.3  # a straggler waits less than this part of what the others wait
+STEADY = 0.7  # of the waiting must be for stragglers
+MOST_OF_WAITING = 0.9
+LEAST_SPREAD = 0.2  # of the time, between the first and the last collective to which a straggler came late
+LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples
+SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
+LEAST_EXCESS = 0.25  # of the others' waiting: what a line must take more on a straggler to be named
+
+
+class Lateness(NamedTuple):
+    """Who comes late, and what the others wait."""
+
+    late: RankSet
+    others: list[int]
+    share: float  # of the time of the others
+    num_heavy: int  # collectives that make up most of the waiting for late ranks
+    num_late: int  # collectives to which a late rank came last
+    num_meetings: int
+
+
+def find_straggler(seen: Observed) -> Cause | None:
+    """Return the ranks that the others wait for, if there are such ranks."""
+    lateness = _lateness(seen)
+    if lateness is None or not _agree(seen, lateness):
+        return None
+    place, activity = _excess(seen, lateness)
+    is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
+    who, waits = name_ranks(lateness.late), _waits_in_words(seen, lateness)
+    number = f"{lateness.num_late} of {lateness.num_meetings}"
+    if is_seldom:
+        others = "the other rank waits" if len(lateness.others) == 1 else "all others wait"
+        message = (
+            f"{others.capitalize()} {percent(lateness.share)} of the time for rank {lateness.late}{at_place(place)}"
+        )
+    else:
+        is_are = "are" if len(lateness.late) > 1 else "is"
+        message = f"{who} {is_are} last to the collectives: the others wait {waits}{at_place(place)}"
+    return Cause(
+        kind="occasional" if is_seldom else "straggler",
+        ranks=lateness.late,
+        share=lateness.share,
+        message=f"{message}.",
+        evidence=_evidence(seen, lateness, place, activity, number),
+        advice=_advice(activity, is_seldom),
+        place=place,
+    )
+
+
+def _lateness(seen: Observed) -> Lateness | None:
+    waits = seen.waits
+    shares = {rank: waits.share(rank) for rank in waits.stays if waits.seconds(rank)}
+    if len(shares) < 2 or waits.num_meetings < LEAST_MEETINGS or max(map(waits.seconds, shares)) < LEAST_SECONDS:
+        return None
+    ordered = sorted(shares.values())
+    top = statistics.median(ordered[len(ordered) // 2 :])
+    late = RankSet(rank for rank, share in shares.items() if share < SMALL * top)
+    others = [rank for rank in shares if rank not in late]
+    if top < LEAST_SHARE or not late or len(late) > len(shares) // 2:
+        return None
+    heavy = _heavy(seen, others)
+    blamed = [(meeting, waited) for meeting, waited in heavy if waits.blamed(meeting) in late]
+    if sum(waited for _, waited in blamed) < STEADY * sum(waited for _, waited in heavy) or not _recurs(seen, blamed):
+        return None
+    share = statistics.median(shares[rank] for rank in others)
+    num_late = sum(waits.blamed(meeting) in late for meeting in seen.meetings)
+    return Lateness(late, others, share, len(blamed), num_late, waits.num_meetings)
+
+
+def _heavy(seen: Observed, others: list[int]) -> list[tuple[MatchedCollective, float]]:
+    """Return the collectives that make up nine tenths of the waiting, and the seconds that ranks waited in each."""
+    waited: dict[tuple[str, int], float] = {}
+    meetings = {}
+    for stay in (stay for rank in others for stay in seen.waits.stays[rank]):
+        key = (stay.meeting.group, stay.meeting.seq)
+        waited[key] = waited.get(key, 0.0) + stay.waited
+        meetings[key] = stay.meeting
+    left, found = MOST_OF_WAITING * sum(waited.values()), []
+    for key in sorted(waited, key=waited.__getitem__, reverse=True):
+        if left <= 0:
+            break
+        found.append((meetings[key], waited[key]))
+        left -= waited[key]
+    return found
+
+
+def _recurs(seen: Observed, blamed: list[tuple[MatchedCollective, float]]) -> bool:
+    """Whether a rank came late again, some time later: anything may happen once."""
+    times = [min(meeting.began.values()) for meeting, _ in blamed]
+    whole = [min(meeting.began.values()) for meeting in (seen.meetings[0], seen.meetings[-1])]
+    return len(times) > 1 and max(times) - min(times) > LEAST_SPREAD * (whole[1] - whole[0])
+
+
+def _agree(seen: Observed, lateness: Lateness) -> bool:
+    """Whether the samples show the same: the others are found waiting, the late ranks are not."""
+    if not seen.is_sampled:
+        return False
+    if seen.median(lambda rank: rank.part(lambda report: report.run_delay_seconds), lateness.late) > lateness.share / 2:
+        return False  # it is late because it gets no core
+    waiting = seen.median(lambda rank: rank.share("wait"), lateness.others)
+    late = seen.median(lambda rank: rank.share("wait"), lateness.late)
+    return waiting - late >= LEAST_AGREEMENT * lateness.share
+
+
+def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
+    """Return the line at which late ranks are more than the others, and their activity there."""
+    places = {key for rank in lateness.late for key in seen.ranks[rank].samples}
+    best: tuple[CodePlace | None, str] = (None, RUN)
+    most = 0.0
+    for activity, place in places:
+        if activity == "wait" or place is None:
+            continue
+        late = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.late)  # type: ignore[misc]
+        other = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.others)  # type: ignore[misc]
+        if late - other > most:
+            best, most = (place, activity), late - other
+    return best if most >= LEAST_EXCESS * lateness.share else (None, RUN)
+
+
+def _waits_in_words(seen: Observed, lateness: Lateness) -> str:
+    step = seen.step_seconds
+    for_it = "for them" if len(lateness.late) > 1 else "for it"
+    if step is None:
+        return f"{percent(lateness.share)} of the time {for_it}"
+    return f"{seconds_in_words(lateness.share * step)} of {seconds_in_words(step)} a step {for_it}"
+
+
+def _evidence(seen: Observed, lateness: Lateness, place: CodePlace | None, activity: str, number: str) -> list[str]:
+    its = percent(seen.waits.share(min(lateness.late)))
+    found = [
+        f"{name_ranks(lateness.late)} came last to {number} collectives, and waited {its} of the time; "
+        f"the others {percent(lateness.share)}."
+    ]
+    if place is not None:
+        late = seen.median(lambda rank: rank.share_at(activity, place), lateness.late)
+        other = seen.median(lambda rank: rank.share_at(activity, place), lateness.others)
+        found.append(f"At this line it is {percent(late)} of the time, the others {percent(other)}.")
+    cpu = seen.median(lambda rank: rank.part(lambda report: report.cpu_seconds), lateness.late)
+    delay = seen.median(lambda rank: rank.part(lambda report: report.run_delay_seconds), lateness.late)
+    found.append(f"Its main thread uses {percent(cpu)} of a core, and waits for one {percent(delay)} of the time.")
+    return found
+
+
+def _advice(activity: str, is_seldom: bool) -> str:
+    return _ADVICE.get(activity, _SELDOM if is_seldom else _OFTEN)
+
+
+_ADVICE = {
+    "input": "Give this rank's DataLoader more workers (num_workers), or data that takes as long as the others' data.",
+    "save": "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank.",
+    "print": "Print less often, or smaller values.",
+    "compile": "Let all ranks compile the same shapes before the loop.",
+}
+_OFTEN = "Give this rank less to do at this line, or let all ranks share it."
+_SELDOM = "Let all ranks share this work, or do it in a thread while training goes on."

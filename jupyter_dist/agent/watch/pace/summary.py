@@ -1,0 +1,137 @@
+"""Where the time of a cell went: by rank, by line and by step, over all its reports. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol.ranks import RankSet
+
+from .observed import Observed
+from .reports import CodePlace, RankReport
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import pace
+
+MAX_RANKS = 64
+MAX_LINES = 10
+MAX_TREND = 60
+LEAST_SHARE = 0.01
+
+
+@dataclass
+class _RankTotals:
+    samples: int = 0
+    by_activity: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    by_place: dict[CodePlace, int] = field(default_factory=lambda: defaultdict(int))
+    waited: float = 0.0  # seconds for others, of `covered` seconds
+    covered: float = 0.0
+    for_whom: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class PaceTotals:
+    """Adds up what the looks at a cell observed."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._ranks: dict[int, _RankTotals] = defaultdict(_RankTotals)
+        self._steps: list[float] = []
+        self._period: int | None = None
+        self._knows_arrivals = False
+
+    def add(self, reports: Mapping[int, RankReport], seen: Observed) -> None:
+        """Add the newest reports of ranks; `seen` has them side by side with the reports before."""
+        self.seconds += statistics.median(report.seconds for report in reports.values()) if reports else 0.0
+        for rank, report in reports.items():
+            totals = self._ranks[rank]
+            for sampled in report.samples:
+                totals.samples += sampled.number
+                totals.by_activity[sampled.activity] += sampled.number
+                if sampled.place is not None:
+                    totals.by_place[sampled.place] += sampled.number
+        for rank, stays in seen.waits.stays.items():
+            totals = self._ranks[rank]
+            for stay in stays:
+                totals.waited += stay.waited
+                totals.covered += stay.seconds
+                if stay.waited > 0:
+                    totals.for_whom[stay.meeting.last] += stay.waited
+        if seen.step_seconds:
+            self._knows_arrivals = True
+            self._period = seen.period
+            self._steps.append(seen.step_seconds)
+            if len(self._steps) > 2 * MAX_TREND:  # half as many, each the mean of two
+                self._steps = [
+                    statistics.fmean(pair) for pair in zip(self._steps[::2], self._steps[1::2], strict=False)
+                ]
+
+    def model(self, execution_id: str, causes: Sequence[pace.SlowCause]) -> pace.Pace:
+        """Return the Pace of docs/api.md."""
+        rows = [_row(rank, totals) for rank, totals in sorted(self._ranks.items()) if totals.samples]
+        return {
+            "execution_id": execution_id,
+            "seconds": round(self.seconds, 1),
+            "causes": list(causes),
+            "ranks": _most_different(rows),
+            "lines": self._lines(),
+            "steps": self._step_times(),
+            "unknown": self._unknown(),
+        }
+
+    def _step_times(self) -> pace.StepTimes | None:
+        if not self._steps:
+            return None
+        trend = [round(seconds, 6) for seconds in self._steps[-MAX_TREND:]]
+        return {"seconds": trend[-1], "collectives": self._period, "trend": trend}
+
+    def _lines(self) -> list[pace.LineShare]:
+        shares: dict[CodePlace, dict[int, float]] = defaultdict(dict)
+        for rank, totals in self._ranks.items():
+            for place, number in totals.by_place.items():
+                shares[place][rank] = number / totals.samples
+        num_ranks = max(1, len(self._ranks))
+        means = {place: sum(by_rank.values()) / num_ranks for place, by_rank in shares.items()}
+        largest = sorted(means, key=means.__getitem__, reverse=True)[:MAX_LINES]
+        return [
+            {
+                "ranks": str(RankSet(rank for rank, share in shares[place].items() if share >= LEAST_SHARE)),
+                "line": {"file": place.file, "name": place.name, "line": place.line, "code": place.code},
+                "share": round(means[place], 3),
+            }
+            for place in largest
+            if means[place] >= LEAST_SHARE
+        ]
+
+    def _unknown(self) -> list[str]:
+        if self._knows_arrivals or not any(totals.by_activity["wait"] for totals in self._ranks.values()):
+            return []
+        return [
+            "When ranks arrived at collectives is not known: torch has kept no record of them, or they do not recur."
+        ]
+
+
+def _row(rank: int, totals: _RankTotals) -> pace.RankPace:
+    shares = {activity: number / totals.samples for activity, number in totals.by_activity.items()}
+    in_collectives = shares.get("wait", 0.0)
+    waited = min(in_collectives, totals.waited / totals.covered) if totals.covered else 0.0
+    loading = shares.get("input", 0.0)
+    return {
+        "rank": rank,
+        "compute": round(max(0.0, 1 - in_collectives - loading), 3),
+        "communicate": round(in_collectives - waited, 3),
+        "wait": round(waited, 3),
+        "input": round(loading, 3),
+        "waits_for": max(totals.for_whom, key=totals.for_whom.__getitem__) if totals.for_whom else None,
+    }
+
+
+def _most_different(rows: list[pace.RankPace]) -> list[pace.RankPace]:
+    """Return the rows that differ most in how long their ranks waited, if there are too many."""
+    if len(rows) <= MAX_RANKS:
+        return rows
+    by_wait = sorted(rows, key=lambda row: row["wait"])
+    kept = by_wait[: MAX_RANKS // 2] + by_wait[-MAX_RANKS // 2 :]
+    return sorted(kept, key=lambda row: row["rank"])

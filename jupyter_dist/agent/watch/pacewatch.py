@@ -1,0 +1,151 @@
+"""Watches the pace of running cells: asks their ranks every few seconds, and gives the cell what makes it slow.
+
+Cells that end soon are not asked. The first looks come quickly, so that a cause is named within ten seconds, later ones
+seldom, so that they cost next to nothing; while a cause is shown, they come more often, to see it go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.transport.tasks import start_task
+
+from .pace.clocks import Clocks
+from .pace.judge import ShownCauses, judge
+from .pace.observed import observe
+from .pace.reports import RankReport, read_report
+from .pace.summary import PaceTotals
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import pace
+
+FIRST_SECONDS = 1.5
+LOOK_SECONDS = 2.0
+LATER_SECONDS = 6.0  # while nothing is found
+SHOWN_SECONDS = 4.0
+NUM_QUICK = 6  # looks
+WINDOW_SECONDS = 12.5  # what is judged
+ANSWER_SECONDS = 2.0
+MAX_ARRIVALS = 16384  # of all ranks together, in a look
+LEAST_ARRIVALS = 32
+
+
+class WatchedCell:
+    """The reports of a running cell, and the causes that they show."""
+
+    def __init__(self, execution_id: str) -> None:
+        self.execution_id = execution_id
+        self.num_looks = 0
+        self.reports: deque[tuple[float, dict[int, RankReport]]] = deque()
+        self.totals = PaceTotals()
+        self.shown = ShownCauses()
+        self.causes: list[pace.SlowCause] = []
+
+    def take(self, now: float, found: dict[int, RankReport], clocks: Clocks, hosts: dict[int, str]) -> None:
+        """Judge the cell again, with another report of each rank."""
+        self.num_looks += 1
+        if self.num_looks == 1:  # the ranks begin to measure
+            found = {rank: report for rank, report in found.items() if report.arrivals}
+        self.reports.append((now, found))
+        while now - self.reports[0][0] > WINDOW_SECONDS:
+            self.reports.popleft()
+        shifts = {rank: clocks.shift(hosts[rank]) for rank in found}
+        by_rank = {rank: [one[rank] for _, one in self.reports if rank in one] for rank in found}
+        unsure = max((wrong for _, wrong in shifts.values()), default=0.0) if len(set(hosts.values())) > 1 else 0.0
+        seen = observe(by_rank, {rank: shift for rank, (shift, _) in shifts.items()}, unsure)
+        self.totals.add(found, seen)
+        self.causes = self.shown.after(judge(seen) if self.num_looks > 1 else [])
+
+    @property
+    def next_seconds(self) -> float:
+        """After how many seconds to look again."""
+        if self.num_looks < NUM_QUICK:
+            return LOOK_SECONDS
+        return SHOWN_SECONDS if self.causes else LATER_SECONDS
+
+    def model(self) -> pace.Pace:
+        """Return the Pace of docs/api.md."""
+        return self.totals.model(self.execution_id, self.causes)
+
+
+class PaceWatch:
+    """Watches the cells of a group, from `changed` on, while any runs."""
+
+    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None]) -> None:
+        self._group = group
+        self._on_change = on_change
+        self._clocks = Clocks()
+        self._cells: dict[str, WatchedCell] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def changed(self, execution: AgentExecution) -> None:
+        """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
+        if execution.state == "running" and not execution.spec.silent:
+            if execution.id not in self._timers:
+                loop = asyncio.get_running_loop()
+                self._timers[execution.id] = loop.call_later(FIRST_SECONDS, self._begin, execution)
+        elif execution.is_final:
+            self._ended(execution)
+
+    def stop(self) -> None:
+        """Stop watching. Idempotent."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._tasks.values():
+            task.cancel()
+
+    def pace_of(self, execution_id: str) -> pace.Pace | None:
+        """Return where the time of a running cell goes; None if it was not watched yet."""
+        cell = self._cells.get(execution_id)
+        return None if cell is None or cell.num_looks < 2 else cell.model()
+
+    def _begin(self, execution: AgentExecution) -> None:
+        self._tasks[execution.id] = start_task(self._watch(execution), "watch of the pace")
+
+    def _ended(self, execution: AgentExecution) -> None:
+        timer, task = self._timers.pop(execution.id, None), self._tasks.pop(execution.id, None)
+        if timer is not None:
+            timer.cancel()
+        if task is not None:
+            task.cancel()
+        cell = self._cells.pop(execution.id, None)
+        if cell is not None and cell.num_looks > 1:
+            execution.pace = cell.model()
+
+    async def _watch(self, execution: AgentExecution) -> None:
+        cell = self._cells[execution.id] = WatchedCell(execution.id)
+        while not execution.is_final:
+            await self._look(execution, cell)
+            await asyncio.sleep(cell.next_seconds)
+
+    async def _look(self, execution: AgentExecution, cell: WatchedCell) -> None:
+        running = [self._group.ranks[rank] for rank in execution.running_ranks]
+        limit = max(LEAST_ARRIVALS, MAX_ARRIVALS // max(1, len(running)))
+        answers = await asyncio.gather(*(self._ask(rank, execution.id, limit) for rank in running))
+        found = {rank.rank: report for rank, report in zip(running, answers, strict=True) if report is not None}
+        before = cell.causes
+        hosts = {rank.rank: str(rank.spec.node) for rank in running}
+        cell.take(time.monotonic(), found, self._clocks, hosts)
+        if cell.causes != before and not execution.is_final:
+            execution.slowness = cell.causes
+            self._on_change(execution)
+
+    async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:
+        asked = time.monotonic()
+        try:
+            answer = await rank.request("pace", ANSWER_SECONDS, max_arrivals=max_arrivals)
+        except JupyterDistError:
+            return None
+        report = read_report(answer) if answer.get("execution_id") == execution_id else None
+        if report is not None:
+            self._clocks.note(str(rank.spec.node), 1e6 * asked, 1e6 * time.monotonic(), report.now)
+        return report

@@ -1,0 +1,81 @@
+"""What the API sends about the pace of a cell: where its time goes, and why it is slow.
+
+Beside models.py: see there for what is generated from these types.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from jupyter_dist.protocol.field import Field, RankSet
+
+SlowKind = Literal["straggler", "occasional"]
+
+
+class CodeLine(TypedDict):
+    """A line of the user's code."""
+
+    file: str
+    name: Annotated[str, Field("The file's name for users: cell [5], model.py.")]
+    line: int
+    code: str
+
+
+class SlowCause(TypedDict):
+    """Why a cell is slow, in one sentence."""
+
+    kind: Annotated[
+        SlowKind,
+        Field(
+            "`straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank "
+            "now and then, and long."
+        ),
+    ]
+    ranks: Annotated[RankSet, Field("The ranks that cause it.")]
+    share: Annotated[float, Field("Which part of the time it costs, from 0 to 1.")]
+    message: str
+    evidence: Annotated[list[str], Field("What was measured, a sentence each.")]
+    advice: Annotated[str, Field("What to try.")]
+    place: Annotated[CodeLine | None, Field("The line that takes the time; null if none stands out.")]
+    since: Annotated[float, Field("When this was first seen.")]
+
+
+class RankPace(TypedDict):
+    """Where the time of a rank went, as parts of it from 0 to 1."""
+
+    rank: int
+    compute: float
+    communicate: Annotated[float, Field("In collectives whose ranks had all arrived.")]
+    wait: Annotated[float, Field("In collectives, for ranks that came later.")]
+    input: Annotated[float, Field("For data: in a DataLoader.")]
+    waits_for: Annotated[int | None, Field("The rank that it waited for longest.")]
+
+
+class LineShare(TypedDict):
+    """A line of the user's code, and which part of the time of the ranks it took."""
+
+    ranks: RankSet
+    line: CodeLine
+    share: float
+
+
+class StepTimes(TypedDict):
+    """The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`."""
+
+    seconds: Annotated[float, Field("How long a step takes now.")]
+    collectives: Annotated[int | None, Field("In a step; null if the steps are those of `track(step=...)`.")]
+    trend: Annotated[list[float], Field("The seconds of a step in the course of the cell, oldest first; at most 60.")]
+
+
+class Pace(TypedDict):
+    """Where the time of a cell goes."""
+
+    execution_id: str
+    seconds: Annotated[float, Field("For how long it was watched.")]
+    causes: Annotated[list[SlowCause], Field("Why it is slow now, or was at its end; the costliest first, at most 3.")]
+    ranks: Annotated[
+        list[RankPace], Field("At most 64; of more ranks, the ranks with the shortest and the longest waits.")
+    ]
+    lines: Annotated[list[LineShare], Field("The lines that took most of the time; at most 10.")]
+    steps: Annotated[StepTimes | None, Field("Null if no steps were found.")]
+    unknown: Annotated[list[str], Field("What could not be measured, and why, a sentence each.")]

@@ -1,0 +1,29 @@
+"""Files in stacks of ranks: which ones are the user's, and how users call them."""
+
+from __future__ import annotations
+
+import re
+
+MAX_NAME = 200
+
+_CELL = re.compile(r"<ipython-input-(\d+)-")
+_DEBUGGED_CELL = re.compile(r"/cells/\d+\.py$")  # rank/cells/debugging/dap.py
+_LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is neither a cell nor a module of the user."""
+    return any(part in file for part in _LIBRARIES)
+
+
+def name_of_file(file: str) -> str:
+    """Return the name of a file for users: "cell [5]", "model.py"."""
+    cell = _CELL.match(file)
+    if _DEBUGGED_CELL.search(file):
+        return "the cell"
+    return f"cell [{cell[1]}]" if cell else file.rpartition("/")[2][:MAX_NAME]
+
+
+def describe_line(file: str, line: int, code: str) -> str:
+    """Return a line of the user's code for users: "line 3 of cell [5]: loss.backward()"."""
+    return f"line {line} of {name_of_file(file)}{f': {code[:MAX_NAME]}' if code else ''}"

@@ -1,0 +1,1 @@
+"""Measures the time of a running cell on this rank: samples of its stack, arrivals at collectives, pauses, growth."""

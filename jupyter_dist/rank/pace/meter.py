@@ -1,0 +1,167 @@
+"""Measures the time of a cell on this rank, in the side thread, from the agent's first question on.
+
+A sample costs about 20 us and an answer 2 ms; the interval between samples grows where they cost more. Nothing runs
+while no cell does, nor after the agent has stopped asking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.rank.guard.own import os, read_text, threading, time
+from jupyter_dist.rank.memory import MemoryCounters
+from jupyter_dist.rank.output import track
+
+from . import stacks
+from .arrivals import Arrivals
+from .growth import Growth
+from .pauses import CollectorPauses
+from .stacks import Doing
+
+SAMPLE_SECONDS = 0.1
+MOST_COST = 0.0005  # of a core, for samples
+FORGET_SECONDS = 30.0  # an agent that has not asked for so long does not ask again
+MAX_LINES = 40
+MAX_ARRIVALS = 256
+
+Samples = defaultdict[Doing, list[int]]  # how many, and the nanoseconds of processor time before them
+
+
+class PaceMeter:
+    """Samples the main thread while a cell runs and the agent asks."""
+
+    def __init__(self, namespace: dict[str, Any], memory: MemoryCounters, running: Callable[[], str | None]) -> None:
+        """`running` returns the execution that runs."""
+        self._namespace = namespace
+        self._memory = memory
+        self._running = running
+        self._measured: MeasuredCell | None = None
+
+    def timeout(self) -> float | None:
+        """Return the seconds until the next sample; None if there is none."""
+        return None if self._measured is None else max(0.0, self._measured.next_sample - time.monotonic())
+
+    def tick(self) -> None:
+        """Take a sample if it is time."""
+        measured = self._measured
+        if measured is None:
+            return
+        now = time.monotonic()
+        if self._running() != measured.execution_id or now - measured.asked_at > FORGET_SECONDS:
+            self._stop()
+        elif now >= measured.next_sample:
+            measured.sample(self._namespace, now)
+
+    def answer(self, max_arrivals: int) -> dict[str, Any]:
+        """Return the measurements since the last call, and begin to measure if there are none."""
+        execution_id = self._running()
+        if execution_id is None:
+            self._stop()
+            return {"execution_id": None}
+        if self._measured is None or self._measured.execution_id != execution_id:
+            self._stop()
+            self._measured = MeasuredCell(execution_id)
+        measured = self._measured.take(min(max_arrivals, MAX_ARRIVALS))
+        grown = self._measured.growth.look(self._namespace)
+        return {**measured, "memory": self._memory.counters(), "grown": grown}
+
+    def _stop(self) -> None:
+        if self._measured is not None:
+            self._measured.pauses.end()
+            self._measured = None
+
+
+class MeasuredCell:
+    """The measurements of one execution since the last answer."""
+
+    def __init__(self, execution_id: str) -> None:
+        self.execution_id = execution_id
+        self.pauses = CollectorPauses()
+        self.growth = Growth()
+        self.asked_at = self._began = self._since = time.monotonic()
+        self.next_sample = self._began + SAMPLE_SECONDS
+        self._clock = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
+        self._arrivals = Arrivals()
+        self._samples: Samples = _no_samples()
+        self._num_samples, self._cost = 0, 0.0
+        self._sampled_cpu_ns = self._cpu_ns = time.clock_gettime_ns(self._clock)
+        self._delay_ns = _run_delay_ns()
+        self.pauses.begin()
+
+    def sample(self, namespace: dict[str, Any], now: float) -> None:
+        """Take a sample of the main thread."""
+        began = time.thread_time()
+        doing = stacks.doing(namespace)
+        cpu_ns = time.clock_gettime_ns(self._clock)
+        if doing is not None and doing.activity == "backward" and _main_sleeps():
+            doing = doing._replace(activity="wait")  # in C++, for the gradients of other ranks
+        if doing is not None:
+            sampled = self._samples[doing]
+            sampled[0] += 1
+            sampled[1] += cpu_ns - self._sampled_cpu_ns
+        self._sampled_cpu_ns = cpu_ns
+        self._num_samples += 1
+        self._cost += time.thread_time() - began
+        interval = max(SAMPLE_SECONDS, self._cost / self._num_samples / MOST_COST)
+        # At random times, which are in no rhythm with a loop.
+        self.next_sample = now + interval * random.uniform(0.5, 1.5)  # noqa: S311
+
+    def take(self, max_arrivals: int) -> dict[str, Any]:
+        """Return the measurements since the last call."""
+        self.asked_at = now = time.monotonic()
+        seconds, self._since = now - self._since, now
+        samples, self._samples = self._samples, _no_samples()
+        num_collections, collecting = self.pauses.take()
+        delay_ns, cpu_ns = _run_delay_ns(), time.clock_gettime_ns(self._clock)
+        delay, self._delay_ns = delay_ns - self._delay_ns, delay_ns
+        cpu, self._cpu_ns = cpu_ns - self._cpu_ns, cpu_ns
+        return {
+            "execution_id": self.execution_id,
+            "seconds": seconds,
+            "samples": _rows(samples),
+            "arrivals": self._arrivals.take(max_arrivals),
+            "collections": [num_collections, collecting],
+            "cpu_seconds": cpu / 1e9,
+            "run_delay_seconds": delay / 1e9,
+            "steps": track.steps_since(self._began),
+            "now": time.monotonic_ns() // 1000,
+        }
+
+
+def _no_samples() -> Samples:
+    return defaultdict(lambda: [0, 0])
+
+
+def _main_sleeps() -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return read_text(f"/proc/self/task/{os.getpid()}/stat").rpartition(")")[2].split()[0] == "S"
+    return False
+
+
+def _run_delay_ns() -> int:
+    """Return for how long the main thread has waited for a core, although it could have run."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(read_text(f"/proc/self/task/{os.getpid()}/schedstat").split()[1])
+    return 0
+
+
+def _rows(samples: Samples) -> list[list[Any]]:
+    """Return a row for each activity and line: the most frequent ones, and all others of the activity together."""
+    ordered = sorted(samples.items(), key=lambda item: -item[1][0])
+    rows = [
+        [doing.activity, number, cpu_ns // 1000, _line(doing.line), _line(doing.inner)]
+        for doing, (number, cpu_ns) in ordered[:MAX_LINES]
+    ]
+    others: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for doing, (number, cpu_ns) in ordered[MAX_LINES:]:
+        others[doing.activity][0] += number
+        others[doing.activity][1] += cpu_ns // 1000
+    return [*rows, *([activity, *counts, None, None] for activity, counts in others.items())]
+
+
+def _line(line: stacks.Line | None) -> list[Any] | None:
+    return None if line is None else [line.file, line.number, line.function, line.code]

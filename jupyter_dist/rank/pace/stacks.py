@@ -1,0 +1,109 @@
+"""Finds the activity of the main thread by the files of its frames, and the line of the user. Side thread, 20 us."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any, NamedTuple
+
+from jupyter_dist.protocol.wire.places import is_library
+from jupyter_dist.rank.collectives.diagnosis import mainthread
+from jupyter_dist.rank.guard.own import linecache, os, threading
+
+MAX_FRAMES = 200
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+# What a thread does that has a frame in these files, the strongest evidence first: a DataLoader's worker is waited for
+# by functions of `multiprocessing`, but the wait is for input.
+ACTIVITIES = ("wait", "compile", "input", "save", "print", "backward", "optimizer")
+RUN = "run"  # any other code of the user
+_FILES: tuple[tuple[str, str], ...] = tuple(
+    (os.path.join(root, *path.split("/")), activity)
+    for root, path, activity in (
+        (mainthread.TORCH, "distributed/checkpoint/", "save"),
+        (mainthread.TORCH, "distributed/distributed_c10d.py", "wait"),
+        (_PACKAGE, "collectives/interruptible/waits.py", "wait"),
+        (_PACKAGE, "collectives/interruptible/storewaits.py", "wait"),
+        (mainthread.TORCH, "_dynamo/", "compile"),
+        (mainthread.TORCH, "_inductor/", "compile"),
+        (mainthread.TORCH, "utils/data/", "input"),
+        (mainthread.TORCH, "serialization.py", "save"),
+        (mainthread.TORCH, "_tensor_str.py", "print"),
+        (_PACKAGE, "output/", "print"),
+        (mainthread.TORCH, "autograd/graph.py", "backward"),
+        (mainthread.TORCH, "optim/", "optimizer"),
+    )
+)
+_known: dict[str, tuple[bool, int]] = {}  # by file: whether it is the user's, and the number of its activity
+_NONE = len(ACTIVITIES)
+
+
+class Line(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    number: int
+    function: str
+
+    @property
+    def code(self) -> str:
+        """The text of the line."""
+        return linecache.getline(self.file, self.number).strip()[:200]
+
+
+class Doing(NamedTuple):
+    """What the main thread does: an activity, the user's line, and the inner one of a dataset that a loader calls."""
+
+    activity: str
+    line: Line
+    inner: Line | None = None
+
+
+def doing(namespace: dict[str, Any]) -> Doing | None:
+    """Return the activity of the main thread; None while no code of a cell runs."""
+    return doing_in(sys._current_frames().get(threading.main_thread().ident or 0), namespace)
+
+
+def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None:
+    """Return the activity of the thread that has this innermost frame."""
+    best = _NONE
+    in_cell: bool = False
+    line: Line | None = None
+    inner: Line | None = None
+    for _ in range(MAX_FRAMES):
+        if frame is None:
+            break
+        file = frame.f_code.co_filename
+        known = _known.get(file)
+        is_users, activity = known if known is not None else _classify(file)
+        if is_users:
+            if line is None:
+                line = _line_of(frame)
+            if frame.f_globals is namespace:
+                in_cell = True
+        elif activity < best:
+            best = activity
+            if (
+                ACTIVITIES[activity] == "input"
+            ):  # what the loader calls is the user's dataset: the loop is outside of it
+                inner = inner if line is None else line
+                line = None
+        frame = frame.f_back
+    if line is None or not in_cell:
+        return None
+    return Doing(RUN if best == _NONE else ACTIVITIES[best], line, inner)
+
+
+def _classify(file: str) -> tuple[bool, int]:
+    activity = next((ACTIVITIES.index(name) for path, name in _FILES if file.startswith(path)), _NONE)
+    if len(_known) > 20_000:  # cells that make code
+        _known.clear()
+    found = _known[file] = (activity == _NONE and not is_library(file) and not file.startswith(_PACKAGE), activity)
+    return found
+
+
+def _line_of(frame: FrameType) -> Line:
+    number: int | None = frame.f_lineno  # typeshed declares int
+    return Line(
+        frame.f_code.co_filename, frame.f_code.co_firstlineno if number is None else number, frame.f_code.co_name
+    )

@@ -1,0 +1,137 @@
+"""Ranks that the others wait for, on made-up reports: who is named, with which line, and who is not."""
+
+from __future__ import annotations
+
+import random
+
+from jupyter_dist.agent.watch.pace.clocks import Clocks
+from jupyter_dist.agent.watch.pace.judge import ShownCauses, judge
+from jupyter_dist.agent.watch.pace.observed import observe
+from jupyter_dist.agent.watch.pace.reports import Arrival, read_report
+
+from .reports import LOOP, SLOW, samples, seen, steps
+
+WAITING = samples(wait=40, backward=60)
+LATE = samples(run=(42, SLOW), backward=58)
+
+
+def late(rank, seconds):
+    return lambda step, one: seconds if one == rank else 0.0
+
+
+def of_four(late_rank):
+    return {rank: LATE if rank == late_rank else WAITING for rank in range(4)}
+
+
+def test_a_rank_that_is_late_to_each_step_is_named_with_its_line():
+    (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2)))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("straggler", "2", SLOW)
+    assert cause.message == (
+        "Rank 2 is last to the collectives: the others wait 60 ms of 160 ms a step for it, "
+        "at line 12 of cell [7]: tokens = tokenise(batch)."
+    )
+    assert "60 of 60 collectives" in cause.evidence[0]
+
+
+def test_a_rank_that_is_late_now_and_then_and_long_is_named_otherwise():
+    (cause,) = judge(seen(steps(4, 60, 0.1, lambda step, rank: 1.5 * (rank == 0 and step % 12 == 5)), of_four(0)))
+    assert (cause.kind, str(cause.ranks)) == ("occasional", "0")
+    assert cause.message.startswith("All others wait 5")
+    assert "for rank 0, at line 12 of cell [7]" in cause.message
+
+
+def test_two_of_four_ranks_that_are_late_together_are_named_together():
+    both = {rank: LATE if rank in (1, 3) else WAITING for rank in range(4)}
+    (cause,) = judge(seen(steps(4, 60, 0.1, lambda step, rank: 0.06 * (rank in (1, 3))), both))
+    assert str(cause.ranks) == "1,3"
+    assert "are last" in cause.message
+    assert "for them" in cause.message
+
+
+def test_nobody_is_named_where_the_last_rank_differs_or_the_wait_is_short_or_happened_once():
+    chance = random.Random(1)
+    jitter = {(step, rank): chance.random() * 0.1 for step in range(60) for rank in range(4)}
+    innocent = [
+        steps(4, 60, 0.1),
+        steps(4, 60, 0.1, lambda step, rank: jitter[step, rank]),
+        steps(4, 60, 0.1, lambda step, rank: 0.08 * (rank == step % 4)),
+        steps(4, 60, 0.1, late(2, 0.008)),
+        steps(4, 60, 0.1, lambda step, rank: 6.0 * (rank == 2 and step == 30)),
+        steps(4, 4, 0.1, late(2, 1.0)),
+    ]
+    for arrivals in innocent:
+        assert judge(seen(arrivals, of_four(2))) == []
+
+
+def test_arrivals_without_samples_that_agree_name_nobody():
+    arrivals = steps(4, 60, 0.1, late(2, 0.06))
+    assert judge(seen(arrivals, dict.fromkeys(range(4), WAITING))) == []
+    assert judge(seen(arrivals, dict.fromkeys(range(4), ()))) == []
+
+
+def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
+    delays = {rank: 4.0 if rank == 2 else 0.1 for rank in range(4)}
+    assert judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays)) == []
+
+
+def test_a_rank_that_only_waits_for_another_group_is_not_blamed():
+    """Rank 3 is late; rank 2 meets it in a pair, and comes late to rank 0 for it."""
+    pair = steps(2, 60, 0.1, late(1, 0.06), group="pair")
+    arrivals = {rank: [] for rank in range(3)}
+    for one, two in zip(pair[0], pair[1], strict=True):
+        met = two.began + 1000
+        arrivals[1] += [one, Arrival("all", "all_reduce", 4, one.seq, met, None)]
+        arrivals[2] += [two, Arrival("all", "all_reduce", 4, one.seq, met, None)]
+        arrivals[0].append(Arrival("all", "all_reduce", 4, one.seq, one.began, None))
+    (cause,) = judge(seen(arrivals, {0: WAITING, 1: WAITING, 2: LATE}))
+    assert str(cause.ranks) == "2"
+
+
+def test_clocks_of_hosts_are_known_by_questions_and_what_is_unsure_counts_for_nobody():
+    clocks = Clocks()
+    clocks.note("b", asked=1_000, answered=9_000, now=5_003_000)
+    clocks.note("b", asked=20_000, answered=20_400, now=5_020_100)
+    shift, unsure = clocks.shift("b")
+    assert abs(shift - 5_000_000) <= unsure <= 210
+    arrivals = steps(2, 60, 0.1, late(1, 0.06))
+    arrivals[1] = [one._replace(began=one.began + 5_000_000) for one in arrivals[1]]
+    (cause,) = judge(seen(arrivals, {0: WAITING, 1: LATE}, {1: shift}, unsure))
+    assert str(cause.ranks) == "1"
+    assert judge(seen(arrivals, {0: WAITING, 1: LATE}, {1: shift}, unsure=60_000)) == []
+
+
+def test_collectives_that_a_rank_has_not_reported_are_no_wait():
+    """The recorder keeps a few hundred collectives: between two reports there may be a gap."""
+    arrivals = steps(2, 100, 0.1, late(1, 0.06))
+    gap = {rank: [one for one in its if not 20 < one.seq < 80] for rank, its in arrivals.items()}
+    whole, cut = (seen(one, {0: WAITING, 1: LATE}) for one in (arrivals, gap))
+    assert abs(whole.waits.share(0) - cut.waits.share(0)) < 0.05
+
+
+def test_a_cause_is_shown_when_two_looks_find_it_and_goes_when_two_miss_it():
+    (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2)))
+    shown = ShownCauses()
+    assert [bool(shown.after(found)) for found in ([cause], [], [cause], [cause], [], [cause], [], [])] == [
+        *(False, False, False, True, True, True, True, False),
+    ]
+
+
+def test_what_a_rank_sends_is_checked():
+    answer = {
+        "seconds": 2.0,
+        "now": 5,
+        "samples": [["run", 3, 2000, [LOOP.file, 3, "<module>", "x"], None]],
+        "arrivals": [["0", "all_reduce", 4, 1, 99, None]],
+        "collections": [0, 0.0],
+        "cpu_seconds": 1.0,
+        "run_delay_seconds": 0.0,
+        "memory": {"resident_bytes": 1, "allocated_bytes": None},
+        "grown": [],
+        "steps": [],
+    }
+    report = read_report(answer)
+    assert report is not None
+    assert report.samples[0].place == LOOP._replace(code="x")
+    for name, value in (("seconds", "nan"), ("samples", [[]]), ("arrivals", [["0"] * 5]), ("memory", None)):
+        assert read_report({**answer, name: value}) is None
+    assert observe({}, {}).step_seconds is None

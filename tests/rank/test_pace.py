@@ -1,0 +1,88 @@
+"""What a rank measures of its pace: real cells, sampled by the side thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from rankclient import RankClient
+from waits import PATIENCE, until
+
+CODE = """import time, gc
+from torch.utils.data import DataLoader, Dataset
+class Slow(Dataset):
+    def __len__(self): return 1000000
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return torch.zeros(1)
+grown, steady = [], [1, 2, 3]
+for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):
+    track(loss=1.0, step=number)
+    grown.append(number)
+    dist.all_reduce(batch)
+    gc.collect(0)
+"""
+
+
+def gather(rank: RankClient, wanted: int) -> list[dict]:
+    """The answers until so many samples were taken."""
+    answers = [rank.ask("pace", max_arrivals=256)]
+
+    def enough() -> bool:
+        answers.append(rank.ask("pace", max_arrivals=256))
+        return sum(row[1] for answer in answers for row in answer["samples"]) >= wanted
+
+    until(enough, lambda: answers[-1])
+    return answers
+
+
+@pytest.fixture(scope="module")
+def answers(shared: RankClient) -> Iterator[list[dict]]:
+    assert shared.ask("pace", max_arrivals=256)["execution_id"] is None
+    execution_id = shared.start(CODE)
+    until(lambda: shared.ask("pace", max_arrivals=256)["execution_id"] == execution_id)
+    try:
+        yield gather(shared, 12)
+    finally:
+        shared.interrupt(execution_id)
+        shared.result(execution_id)
+
+
+def test_samples_name_the_users_line_and_what_it_does(answers: list[dict]) -> None:
+    rows = [row for answer in answers for row in answer["samples"]]
+    loading = [row for row in rows if row[0] == "input"]
+    assert sum(row[1] for row in loading) > sum(row[1] for row in rows) / 2
+    (line,) = {tuple(row[3][1:]) for row in loading if row[4] is not None}
+    assert line == (9, "<module>", "for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):")
+    assert {tuple(row[4][1:]) for row in loading if row[4] is not None} == {(6, "__getitem__", "time.sleep(0.005)")}
+    assert all(row[2] >= 0 for row in rows)
+
+
+def test_each_collective_is_reported_once_with_its_begin(answers: list[dict]) -> None:
+    seqs = [row[3] for answer in answers for row in answer["arrivals"]]
+    if not seqs:
+        pytest.skip("this torch keeps no records of gloo's collectives")
+    assert len(set(seqs)) == len(seqs)
+    assert seqs == sorted(seqs)
+    row = answers[-1]["arrivals"][-1] if answers[-1]["arrivals"] else answers[-2]["arrivals"][-1]
+    assert row[1:3] == ["all_reduce", 8]
+    assert 0 <= time.monotonic() - row[4] / 1e6 < PATIENCE
+
+
+def test_growth_steps_and_collections_are_counted(answers: list[dict]) -> None:
+    assert answers[-1]["grown"][0][:2] == ["grown", "list"]
+    assert [name for name, _, _ in answers[-1]["grown"]] == ["grown"]
+    steps = [step for _, step in answers[-1]["steps"]]
+    assert steps == list(range(steps[0], steps[-1] + 1))
+    assert sum(answer["collections"][0] for answer in answers) > 5
+
+
+def test_nothing_is_measured_once_the_cell_has_ended(rank: RankClient) -> None:
+    execution_id = rank.start(
+        "import gc\ndef found(): return 'CollectorPauses' in str(gc.callbacks)\nwhile not found(): pass"
+    )
+    until(lambda: rank.ask("pace", max_arrivals=1)["execution_id"] == execution_id)
+    assert rank.result(execution_id).status == "ok"
+    assert rank.ask("pace", max_arrivals=1)["execution_id"] is None
+    assert rank.run("print(found())").text() == "False\n"
