@@ -104,13 +104,13 @@ up()
 
 
 def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(shell: Shell) -> None:
-    shell.run("import threading; model = [1.0]")
-    shell.run("stream = (x for x in [1])\nholder = {'model': model, 'lock': threading.Lock()}")
+    shell.run("import threading; model = [1.0]; held = threading.Lock(); held.acquire()")
+    shell.run("stream = (x for x in [1])\nholder = {'model': model, 'lock': held}")
     preview = shell.preview()
     reasons = {one["name"]: (one["reason"], one["cell"]) for one in preview.skipped}
     assert reasons["stream"] == ("it holds a generator, whose position in its code cannot be saved", 2)
     assert "lock" in reasons["holder"][0]
-    assert set(reasons) == {"stream", "holder"}
+    assert set(reasons) == {"stream", "holder", "held"}
     names = restored(shell).names
     assert names["model"] == [1.0]
     assert "holder" not in names
@@ -197,3 +197,109 @@ def test_loading_changes_nothing_until_it_is_committed(shell: Shell) -> None:
     shell.load().commit()
     assert shell.names["x"] == [1]
     assert shell.names["y"] == 3
+
+
+KINDS = {
+    "sparse tensors": (
+        "import warnings; warnings.simplefilter('ignore')\nt = torch.sparse_coo_tensor([[0, 3], [1, 2]], [1., 2.], (1 << 16, 1 << 16)); c = torch.eye(3).to_sparse_csr()",
+        "t._nnz() == 2 and t.shape == (1 << 16, 1 << 16) and c.layout == torch.sparse_csr",
+    ),
+    "tensors without memory, of small dtypes, and with lazy signs": (
+        "m = torch.nn.Linear(3, 3, device='meta'); f = torch.ones(3).to(torch.float8_e4m3fn)\n"
+        "z = torch.ones(3, dtype=torch.complex64); c = z.conj(); n = c.imag; u = torch.ones(2, dtype=torch.uint16)",
+        "m.weight.is_meta and f.dtype == torch.float8_e4m3fn and c.is_conj() and n.is_neg() and u.dtype == torch.uint16",
+    ),
+    "subclasses": (
+        "class T(torch.Tensor): pass\nt = torch.ones(3).as_subclass(T); t.extra = [1]\n"
+        "p = torch.nn.Parameter(torch.ones(2)); p.tag = t.extra",
+        "type(t) is T and p.tag is t.extra and type(p) is torch.nn.Parameter",
+    ),
+    "deep lists": ("d = []\nfor _ in range(10000): d = [d]", "depth(d) == 10000"),
+    "deep objects": (
+        "class N: next = None\nn = None\nfor _ in range(10000):\n  m = N(); m.next = n; n = m",
+        "n is m and n.next.next.next",
+    ),
+    "circles": ("a = []; a.append(a); d = {}; d['d'] = (d, a)", "a[0] is a and d['d'][0] is d and d['d'][1] is a"),
+    "random generators": (
+        "import random; g = torch.Generator().manual_seed(3); r = random.Random(2); n = np.random.default_rng(1)\n"
+        "s = torch.Generator(); s.set_state(g.get_state()); e = [torch.rand(1, generator=s).item()]",
+        "torch.rand(1, generator=g).item() == e[0] and r.random() == random.Random(2).random()",
+    ),
+    "arrays": (
+        "s = np.zeros(3, dtype=[('a', 'i4'), ('b', 'f8')]); v = s['a']; f = np.asfortranarray(np.ones((3, 4)))\n"
+        "o = np.array([[1], 'a'], dtype=object); r = np.ones(3); r.flags.writeable = False\n"
+        "b = np.broadcast_to(np.arange(3), (4, 3)); e = np.zeros((0, 3)); z = np.array(5)",
+        "np.shares_memory(s, v) and f.flags.f_contiguous and f.flags.owndata and not r.flags.writeable"
+        " and b.strides[0] == 0 and e.shape == (0, 3) and z == 5",
+    ),
+    "classes": (
+        "import abc\nclass M(type):\n  def __call__(cls, *a): return super().__call__(*a)\n"
+        "class C(metaclass=M):\n  known = []\n  def __init_subclass__(cls): C.known.append(cls)\n"
+        "class D(C):\n  def own(self): return __class__\nd = D()\nknown = C.known\n"
+        "class A(abc.ABC):\n  @abc.abstractmethod\n  def f(self): ...\nclass B(A):\n  __slots__ = ('x',)\n  def f(self): ...\n"
+        "b = B(); b.x = known",
+        "C.known == [D] and C.known is known is b.x and d.own() is D and isinstance(b, A)",
+    ),
+    "what the standard library refuses": (
+        "import functools, sys, threading, weakref\nclass W: pass\nw = W(); r = weakref.ref(w)\n"
+        "k = weakref.WeakKeyDictionary(); k[w] = 1; lock = threading.Lock(); out = sys.stdout; names = globals()\n"
+        "@functools.lru_cache\ndef cached(x): return x\nview = memoryview(buffer := bytearray(b'ab'))\n"
+        "class E(Exception):\n  def __init__(self, a, b): super().__init__(a); self.b = b\nerror = E(1, 2)",
+        "r() is w and k[w] == 1 and not lock.locked() and out is sys.stdout and names is globals()"
+        " and cached(2) == 2 and view.obj is buffer and error.b == 2 and error.args == (1,)",
+    ),
+}
+DEPTH = "import torch, numpy as np\ndef depth(d, n=0):\n    while d: d, n = d[0], n + 1\n    return n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_objects(shell: Shell, kind: str) -> None:
+    made, whole = KINDS[kind]
+    shell.run(DEPTH)
+    shell.run(made)
+    assert not shell.save().skipped
+    after = Shell(shell.folder)
+    assert not after.restore()["failed"]
+    after.run(f"assert {whole}")
+
+
+HOSTILE = """
+class Hostile:
+    def __reduce__(self): raise SystemExit("no")
+class Endless:
+    def __reduce__(self): return (list, ([Endless()],))
+class Unequal:
+    def __eq__(self, other): raise RuntimeError("no")
+    __hash__ = None
+class Odd:
+    def __getattr__(self, name): raise RuntimeError(name)
+class Loud:
+    def __del__(self): raise RuntimeError("no")
+hostile, endless, unequal, odd, loud = Hostile(), Endless(), [Unequal()], Odd(), Loud()
+also = unequal
+file = open(__import__("os").devnull)
+kept = {"hostile": hostile}
+good = [1]
+"""
+
+
+def test_hostile_objects_harm_nothing_but_themselves(shell: Shell) -> None:
+    shell.run(HOSTILE)
+    skipped = {one["name"]: one["reason"] for one in shell.save().skipped}
+    assert {"hostile", "endless", "file", "kept"} <= skipped.keys()
+    assert skipped["endless"] == "its objects are nested too deep"
+    assert skipped["file"] == "it holds an open file"
+    after = Shell(shell.folder)
+    after.restore()
+    assert after.names["good"] == [1]
+    assert after.names["also"] is after.names["unequal"]
+    shell.names["file"].close()
+    for one in (shell, after):
+        one.run("del Loud.__del__")
+
+
+def test_two_thousand_names(shell: Shell) -> None:
+    shell.run("import torch\nfor n in range(1000): globals().update({f'v{n}': [n], f't{n}': torch.ones(3) * n})")
+    names = restored(shell).names
+    assert all(names[f"v{n}"] == [n] and names[f"t{n}"][0] == n for n in range(1000))
+    assert len(list(shell.folder.rglob("chunks/*/*"))) < 10

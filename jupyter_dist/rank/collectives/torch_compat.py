@@ -489,6 +489,16 @@ def devices_in_use() -> list[str]:
     return [kind for kind, module in modules.items() if module.is_initialized()]
 
 
+def wrapper_parts(tensor: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return the function and arguments that make a tensor which wraps others, without them; None for plain tensors."""
+    make = getattr(torch._utils, "_rebuild_wrapper_subclass", None)
+    kind = type(tensor)
+    if make is None or kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        return None
+    shape = (tuple(tensor.size()), tensor.stride(), tensor.storage_offset())
+    return make, (kind, tensor.dtype, *shape, tensor.layout, tensor.device, tensor.requires_grad)
+
+
 def has_hooks(tensor: Any) -> bool:
     """Whether a tensor calls functions in its backward pass."""
     return bool(getattr(tensor, "_backward_hooks", None) or getattr(tensor, "_post_accumulate_grad_hooks", None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from typing import Any
 
@@ -22,8 +23,9 @@ _KINDS = {
     "_io.BufferedRandom": "it holds an open file",
     "_io.FileIO": "it holds an open file",
     "socket.socket": "it holds a socket",
-    "_thread.lock": "it holds a lock or a thread",
-    "_thread.RLock": "it holds a lock or a thread",
+    "_thread.lock": "it holds a lock that is held",
+    "threading.Thread": "it holds a running thread",
+    "_queue.SimpleQueue": "it holds a queue of threads",
     "_thread._local": "it holds variables of a thread",
     "mmap.mmap": "it holds a file that is mapped into memory",
     "sqlite3.Connection": "it holds a connection to a database",
@@ -39,6 +41,8 @@ def of(error: BaseException) -> str:
     said = safe_message(error)
     found = _CANNOT.search(said)
     kind = found[1] if found else ""
+    if isinstance(error, pickle.PicklingError) and said.startswith("it holds "):
+        return said[:MAX_CHARS]
     if kind in _KINDS:
         return _KINDS[kind]
     if kind:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.guard.own import os
 
 from . import reasons
-from .graph.loading import Loader
-from .process import environment, names, randomness
+from .loading import Loader
+from .process import environment, groups, names, randomness
 from .store import manifest
 from .store.blobs import BlobReader
 from .store.chunks import ChunkStore
 from .store.manifest import Manifest
+
+GROUP_SECONDS = 60.0  # how long ranks wait for each other to create a process group
 
 CALLS_USER_CODE = True
 INTERRUPTIBLE = True
@@ -62,6 +67,7 @@ class LoadedNames:
         namespace.update(self.content["name"])
         self._put_back_results(namespace)
         notes = environment.put_back(self.manifest["environment"])
+        notes += _other_versions(self.manifest)
         if "random" in self.content["process"]:
             notes += randomness.put_back(self.content["process"]["random"])
         found = {"names": sorted(self.content["name"]), "failed": self.failed, "notes": notes}
@@ -98,11 +104,13 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     saved = manifest.read(file)
     _check_versions(saved)
     environment.add_paths(saved["environment"]["path"])
+    _create_groups(file, saved)
     loader = Loader(shell.user_ns, shell.user_module, saved, BlobReader(ChunkStore(folder)))
     loader.read_memories(options.progress)
     content: Content = {"name": {}, "result": {}, "process": {}}
     failed = []
-    with _overlaid(shell.user_ns) as overlay:
+    with warnings.catch_warnings(), _overlaid(shell.user_ns) as overlay:
+        warnings.simplefilter("ignore")  # of torch, for what cells did before
         for one, loaded in loader.covariables():
             if isinstance(loaded, BaseException):
                 failed += [{"name": name, "reason": reasons.of(loaded)} for name in _titles(one)]
@@ -111,6 +119,14 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
                 values.update(loaded[kind])
             overlay(loaded["name"])
     return LoadedNames(shell, saved, content, options, failed)
+
+
+def _create_groups(file: str, saved: Manifest) -> None:
+    """Create the process groups of all ranks of the save, which all ranks do together, in one order."""
+    files = (os.path.join(os.path.dirname(file), f"rank-{rank}.json") for rank in range(saved["world_size"]))
+    others = (saved if os.path.samefile(path, file) else manifest.read(path) for path in files)
+    plans = [plan for one in others for plan in one["process_groups"]]
+    groups.create_missing(plans, datetime.timedelta(seconds=GROUP_SECONDS))
 
 
 def _titles(covariable: dict[str, Any]) -> list[str]:
@@ -123,6 +139,17 @@ def _check_versions(saved: Manifest) -> None:
             f"The save is of a machine with {saved['byteorder']}-endian numbers; this one is {sys.byteorder}-endian."
         )
         raise JupyterDistError("cannot_restore", message, "Restore it on a machine like that one.")
+
+
+def _other_versions(saved: Manifest) -> list[str]:
+    """Return a sentence if the save is of other versions, which usually can be read."""
+    here = manifest.versions()
+    others = [
+        f"{package} {version} (here {here[package]})"
+        for package, version in saved["versions"].items()
+        if package in here and here[package] != version
+    ]
+    return [f"It was saved with {', '.join(others)}."] if others else []
 
 
 _MISSING = object()

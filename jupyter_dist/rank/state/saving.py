@@ -14,7 +14,7 @@ from jupyter_dist.rank.collectives.torch_compat import devices_in_use
 from jupyter_dist.rank.guard.own import os, time
 
 from . import reasons
-from .process import environment, names, randomness
+from .process import environment, groups, names, randomness
 from .store import manifest
 from .store.blobs import BlobWriter
 from .store.chunks import ChunkStore
@@ -206,6 +206,7 @@ def _content(snapshot: _Snapshot, shell: Any, blobs: BlobWriter, options: SaveOp
         "memories": memories,
         "covariables": streams,
         "environment": environment.take(),
+        "process_groups": groups.plans(),
         "inputs": snapshot.inputs,
         "execution_count": int(shell.execution_count),
         "skipped": snapshot.skipped(),

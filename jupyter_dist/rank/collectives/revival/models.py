@@ -80,6 +80,11 @@ def _move(model: Any, before: Any) -> None:
         model.process_group = world
 
 
+def make_reducer(model: Any) -> None:
+    """Give a DDP model another reducer, over the process group that it has."""
+    _end_of_ddp(model)
+
+
 def _end_of_ddp(model: Any) -> None:
     # Its reducer waits for the rest of a backward() that has raised, and nothing resets that: it gets another one, as
     # when a model is loaded by pickle. A compiled model keeps the earlier one alive, so its hooks are removed.

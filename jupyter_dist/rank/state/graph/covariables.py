@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .pickling import SaveSpace, Stream, is_shared, write
+from .pickling import NamespaceOfCells, SaveSpace, Stream, is_shared, write
 
 # ("name", a name), ("result", a number of Out), ("process", what is beside the names) or ("definition", its number)
 Root = tuple[str, Any]
@@ -90,7 +90,7 @@ def _write_alone(values: dict[Root, Any], space: SaveSpace) -> tuple[dict[Root, 
     failed: dict[Root, BaseException] = {}
     for root, value in values.items():
         streams[root] = write(_content([root], values, space), space)
-        if is_shared(value, is_named=True):
+        if is_shared(value, is_named=True) and value is not space.namespace:
             streams[root].shared[id(value)] = value
     number = 0
     while number < len(space.definitions.objects):  # grows meanwhile
@@ -117,7 +117,8 @@ def _content(roots: Iterable[Root], values: dict[Root, Any], space: SaveSpace) -
             own = _own([(kind, key)], space)
             content[kind].update({number: space.definitions.objects[number] for number in sorted(own)})
         else:
-            content[kind][key] = values[kind, key]
+            value = values[kind, key]
+            content[kind][key] = NamespaceOfCells() if value is space.namespace else value
     return content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 import types
@@ -14,7 +15,8 @@ from . import marks
 
 # The functions of cloudpickle that make a class, and the places in their arguments of the number by which it finds
 # a living class of this process again.
-_TRACKERS = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5}
+_SKELETON = "_make_skeleton_class"
+_TRACKERS = {_SKELETON: 4, "_make_skeleton_enum": 5}
 
 
 class SharedDefinitions:
@@ -102,7 +104,7 @@ class SharedDefinitions:
     def _module_of(self, function: Any) -> str | None:
         variables = function.__globals__
         if variables is self._namespace:
-            return "__main__"
+            return marks.CELLS
         name = variables.get("__name__")
         module = sys.modules.get(name) if type(name) is str else None
         return name if module is not None and vars(module) is variables else None
@@ -116,8 +118,34 @@ def _maker_of(reduced: Any) -> str:
 def _without_tracker(reduced: Any) -> Any:
     """Let a restored class be a new class, also where the class of before still lives."""
     place = _TRACKERS[_maker_of(reduced)]
+    if _maker_of(reduced) == _SKELETON:
+        return (_make_class, reduced[1][:place], *reduced[2:])
     arguments = (*reduced[1][:place], None, *reduced[1][place + 1 :])
     return (reduced[0], arguments, *reduced[2:])
+
+
+def _make_class(kind: type, name: str, bases: tuple[type, ...], fields: dict[str, Any]) -> type:
+    """Make a class that gets the rest of its contents later."""
+
+    def fill(body: dict[str, Any]) -> None:
+        body.update({sys.intern(name): value for name, value in fields.items()})
+
+    with _not_learning(bases):
+        return types.new_class(name, bases, {"metaclass": kind}, fill)
+
+
+@contextlib.contextmanager
+def _not_learning(bases: tuple[type, ...]) -> Iterator[None]:
+    """Do not call `__init_subclass__` of classes of cells: it was called before the class was saved."""
+    above = {one for base in bases for one in getattr(base, "__mro__", ()) if one.__module__ == "__main__"}
+    methods = {one: vars(one)["__init_subclass__"] for one in above if "__init_subclass__" in vars(one)}
+    for one in methods:
+        type.__delattr__(one, "__init_subclass__")
+    try:
+        yield
+    finally:
+        for one, method in methods.items():
+            type.__setattr__(one, "__init_subclass__", method)
 
 
 def _methods(kind: type) -> Iterator[types.FunctionType]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+CELLS = ""  # the module of cells; its name would look like a reference to a name of cells
 EMPTY = "jupyter_dist: a variable without a value"
 
 __all__ = [
@@ -71,7 +72,7 @@ def set_tensor(*_: Any) -> None:
 
 
 def namespace_of(*_: Any) -> Any:
-    """Return the variables of a module; of the cells, for the module `__main__`."""
+    """Return the variables of a module; of the cells, for CELLS."""
     _refuse()
 
 

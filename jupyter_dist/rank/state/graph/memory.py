@@ -52,7 +52,7 @@ class Memory:
     def read(self, position: int, num_bytes: int) -> memoryview:
         """Return a part of the bytes: the memory itself, or a copy of what a device has."""
         if self.device == "cpu":
-            return memoryview((ctypes.c_char * num_bytes).from_address(self.start + position)).cast("B")
+            return bytes_at(self.start + position, num_bytes)
         whole = torch.empty(0, dtype=torch.uint8, device=self.device).set_(self.owner)
         part = whole[position : position + num_bytes].cpu()
         return memoryview(part.numpy()).cast("B")
@@ -119,6 +119,11 @@ class MemoryTable:
     def _place(self, number: int) -> tuple[str, int, int]:
         block = self.blocks[number]
         return block.device, block.start, -block.num_bytes
+
+
+def bytes_at(address: int, num_bytes: int) -> memoryview:
+    """Return the bytes of this process at an address. Unlike `tensor.numpy()`, this leaves a storage resizable."""
+    return memoryview((ctypes.c_char * num_bytes).from_address(address)).cast("B") if num_bytes else memoryview(b"")
 
 
 def _layout_of(array: Any) -> dict[str, Any] | None:

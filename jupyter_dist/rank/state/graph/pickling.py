@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-import io
 import pickle
-import socket
+import pickletools
+import sys
+import threading
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 import cloudpickle
 import torch
 
-from . import marks
+from . import marks, special
 from .definitions import SharedDefinitions
 from .memory import MemoryTable
 from .tensors import TensorReducer
@@ -22,7 +23,13 @@ from .tensors import TensorReducer
 CALLS_USER_CODE = True  # methods such as __reduce__
 INTERRUPTIBLE = True
 
+_DEEP = 200_000  # nested calls of the slow pickler
+_DEEP_STACK_BYTES = 512 << 20
 MIN_PART_BYTES = 64 << 10  # of a large text, or bytes, that are not put together with the rest
+
+
+class NamespaceOfCells:
+    """Stands for the namespace of cells where a variable is that (`names = globals()`)."""
 
 
 @dataclass
@@ -70,15 +77,32 @@ def write(value: Any, space: SaveSpace, own: frozenset[int] = frozenset()) -> St
         own: the numbers of the definitions that the stream contains, and does not name.
     """
     stream = Stream()
-    pickler = _StreamPickler(_Sink(stream.parts), space, own, stream)
+    pickler = _dump(value, space, own, stream, _StreamPickler)
+    if isinstance(stream.error, RecursionError):
+        stream = Stream()
+        pickler = _dump(value, space, own, stream, _DeepPickler)
+    stream.shared = {id(one): one for one in pickler.memoized() if is_shared(one)}
+    if stream.error is None and (name := _refers_to_cells(stream)) is not None:
+        stream.error = pickle.PicklingError(f"it holds '{name}', of a kind that cannot be pickled")
+    elif id(space.namespace) in stream.shared:
+        stream.error = pickle.PicklingError("it holds globals(), which are all names of cells")
+    return stream
+
+
+_Kind = type["_StreamPickler"] | type["_DeepPickler"]
+
+
+def _dump(
+    value: Any, space: SaveSpace, own: frozenset[int], stream: Stream, kind: _Kind
+) -> _StreamPickler | _DeepPickler:
+    pickler = kind(_Sink(stream.parts), _Reducer(space, own, stream))
     try:
         pickler.dump(value)
     except KeyboardInterrupt:
         raise
     except BaseException as err:  # from the user's methods, which may raise anything
         stream.error = err
-    stream.shared = {id(one): one for _, one in pickler.memo.copy().values() if is_shared(one)}
-    return stream
+    return pickler
 
 
 def is_shared(value: Any, *, is_named: bool = False) -> bool:
@@ -118,29 +142,26 @@ def make_space(namespace: dict[str, Any], main_module: types.ModuleType) -> Save
     return SaveSpace(namespace, main_module, SharedDefinitions(namespace), MemoryTable())
 
 
-class _StreamPickler(pickle.Pickler):
-    """Writes memory, definitions and what belongs to the process by their names, and the rest as pickle does."""
+class _Reducer:
+    """Decides for each object whether it is written as pickle does, or in another way."""
 
-    dispatch_table = cloudpickle.Pickler.dispatch_table
-
-    def __init__(self, sink: _Sink, space: SaveSpace, own: frozenset[int], stream: Stream) -> None:
-        super().__init__(sink, 5)
+    def __init__(self, space: SaveSpace, own: frozenset[int], stream: Stream) -> None:
         self._space = space
         self._own = own
         self._stream = stream
         self._tensors = TensorReducer(space.memory)
         stream.blocks, stream.notes = self._tensors.blocks, self._tensors.notes
         self._by_kind: dict[type, Callable[[Any], Any]] = {
+            **special.REDUCERS,
             **self._tensors.by_kind,
             types.FunctionType: self._reduce_definition,
             types.CellType: space.definitions.reduce_cell,
             types.ModuleType: self._reduce_module,
-            io.TextIOWrapper: _refuse_file,
-            socket.socket: _refuse_file,
+            NamespaceOfCells: lambda _: (marks.namespace_of, (marks.CELLS,)),
         }
 
-    def reducer_override(self, value: Any) -> Any:
-        """Called by pickle for each value that is no plain list, dict, number, text and the like."""
+    def reduce(self, value: Any) -> Any:
+        """Reduce a value that is no plain list, dict, number, text and the like."""
         kind = type(value)
         reduce = self._by_kind.get(kind)
         if reduce is not None:
@@ -149,7 +170,7 @@ class _StreamPickler(pickle.Pickler):
             return self._reduce_definition(value)
         if issubclass(kind, torch.Tensor):
             return self._tensors.reduce_tensor(value)
-        return NotImplemented
+        return special.reduce_any(value)
 
     def _reduce_definition(self, value: Any) -> Any:
         number = self._space.definitions.number_of(value)
@@ -166,8 +187,81 @@ class _StreamPickler(pickle.Pickler):
         return NotImplemented
 
 
-def _refuse_file(value: Any) -> Any:
-    raise TypeError(f"cannot pickle '{type(value).__module__}.{type(value).__name__}' object")
+class _StreamPickler(pickle.Pickler):
+    """Python's fast pickler, which nests its calls as deep as the objects are nested, up to a limit."""
+
+    dispatch_table = cloudpickle.Pickler.dispatch_table
+
+    def __init__(self, sink: _Sink, reducer: _Reducer) -> None:
+        super().__init__(sink, 5)
+        self._reducer = reducer
+
+    def reducer_override(self, value: Any) -> Any:
+        """Called by pickle for each value that is no plain list, dict, number, text and the like."""
+        return self._reducer.reduce(value)
+
+    def memoized(self) -> list[Any]:
+        """Return the objects that were written."""
+        return [value for _, value in self.memo.copy().values()]
+
+
+class _DeepPickler(pickle._Pickler):
+    """Python's slow pickler, for objects that are nested deeper: in a thread with a stack that is large enough."""
+
+    dispatch_table = cloudpickle.Pickler.dispatch_table
+    memo: dict[int, tuple[int, Any]]
+
+    def __init__(self, sink: _Sink, reducer: _Reducer) -> None:
+        super().__init__(sink, 5)
+        self._reducer = reducer
+        self._stopped = False
+
+    def reducer_override(self, value: Any) -> Any:
+        """Called by pickle for each value that is no plain list, dict, number, text and the like."""
+        if self._stopped:
+            raise KeyboardInterrupt
+        return self._reducer.reduce(value)
+
+    def dump(self, value: Any) -> None:
+        """Write a value."""
+        limit, stack = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK_BYTES)
+        errors: list[BaseException] = []
+        thread = threading.Thread(target=self._dump, args=(value, errors), name="jupyter_dist-pickle")
+        try:
+            sys.setrecursionlimit(_DEEP)
+            thread.start()
+            thread.join()
+        finally:
+            self._stopped = True  # after an interrupt, which comes to the main thread
+            thread.join()
+            sys.setrecursionlimit(limit)
+            threading.stack_size(stack)
+        if errors:
+            raise errors[0]
+
+    def _dump(self, value: Any, errors: list[BaseException]) -> None:
+        try:
+            super().dump(value)
+        except BaseException as err:  # raised again in the main thread
+            errors.append(err.with_traceback(None))
+
+    def memoized(self) -> list[Any]:
+        """Return the objects that were written."""
+        return [value for _, value in list(self.memo.values())]
+
+
+def _refers_to_cells(stream: Stream) -> str | None:
+    """Return the name under which a stream would look for an object among the names of cells; None if there is none."""
+    if not any(b"__main__" in part for part in stream.parts):
+        return None
+    before: list[Any] = []
+    for operation, argument, _ in pickletools.genops(b"".join(stream.parts)):
+        if operation.name == "STACK_GLOBAL" and len(before) > 1 and before[-2] == "__main__":
+            return str(before[-1])
+        if operation.name == "MEMOIZE":
+            continue
+        before = [*before[-1:], argument if isinstance(argument, str) else None]
+    return None
 
 
 def _unshared() -> frozenset[type]:

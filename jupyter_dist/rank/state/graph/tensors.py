@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from jupyter_dist.rank.collectives.torch_compat import has_hooks
+from jupyter_dist.rank.collectives.torch_compat import has_hooks, wrapper_parts
 
 from . import marks
 from .memory import MemoryTable
@@ -46,10 +46,15 @@ class TensorReducer:
             warnings.simplefilter("ignore")  # about hooks: they are noted
             reduced = tensor.__reduce_ex__(2)
         self._note(tensor)
-        grad = tensor.grad if tensor.is_leaf and tensor.requires_grad else None
-        if grad is None or not isinstance(reduced, tuple) or any(part is not None for part in reduced[2:]):
+        reduced = _with_typed_storage(_without_lost_storage(tensor, reduced))
+        state: dict[str, Any] = {}
+        if tensor.is_leaf and tensor.requires_grad and tensor.grad is not None:
+            state["grad"] = tensor.grad
+        if type(tensor) in _PLAIN and tensor.layout is torch.strided and tensor.numel() and _is_empty(tensor):
+            state["is_empty"] = True
+        if not state or not isinstance(reduced, tuple) or any(part is not None for part in reduced[2:]):
             return reduced
-        return (*reduced[:2], {"grad": grad}, None, None, marks.set_tensor)
+        return (*reduced[:2], state, None, None, marks.set_tensor)
 
     def _note(self, tensor: torch.Tensor) -> None:
         if not tensor.is_leaf:
@@ -81,6 +86,44 @@ class TensorReducer:
         self.blocks.add(number)
         place = (_address(array) - start, array.dtype, array.shape, array.strides, array.flags.writeable)
         return marks.array, (number, bool(array.flags.owndata), *place)
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _is_empty(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor was given up, as FSDP does with parameters between their uses."""
+    return tensor.device.type != "meta" and not tensor.is_nested and not tensor.untyped_storage().nbytes()
+
+
+def _without_lost_storage(tensor: torch.Tensor, reduced: Reduced) -> Reduced:
+    """Correct a tensor that wraps others and has an offset: torch takes the address of the wrapper for memory."""
+    if not isinstance(reduced, tuple) or len(reduced[1]) != _PARTS_OF_SUBCLASS or reduced[1][1] is not type(tensor):
+        return reduced
+    storage = reduced[1][2][0] if reduced[1][2] else None
+    if type(storage) is not torch.storage.TypedStorage or _has_memory(storage):
+        return reduced
+    parts = wrapper_parts(tensor)
+    return reduced if parts is None else (reduced[0], (parts[0], reduced[1][1], parts[1], reduced[1][3]))
+
+
+_PARTS_OF_SUBCLASS = 4  # function, class, arguments, state
+
+
+def _has_memory(storage: Any) -> bool:
+    try:
+        storage._untyped_storage.data_ptr()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _with_typed_storage(reduced: Reduced) -> Reduced:
+    """Give torch a storage of its old class, which it expects also for tensors that it reduces without one."""
+    if not isinstance(reduced, tuple) or not reduced[1] or type(reduced[1][0]) is not torch.UntypedStorage:
+        return reduced
+    storage = torch.storage.TypedStorage(wrap_storage=reduced[1][0], dtype=torch.uint8, _internal=True)
+    return (reduced[0], (storage, *reduced[1][1:]), *reduced[2:])
 
 
 def _reduce_generator(generator: torch.Generator) -> Reduced:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import platform
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -12,14 +13,19 @@ from typing import Any
 import torch
 
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use
-from jupyter_dist.rank.state.store.blobs import BlobReader
-from jupyter_dist.rank.state.store.chunks import in_threads
-from jupyter_dist.rank.state.store.manifest import Manifest
 
-from . import marks
+from .graph import marks
+from .graph.memory import bytes_at
+from .process import groups
+from .store.blobs import BlobReader
+from .store.chunks import in_threads
+from .store.manifest import Manifest
 
 CALLS_USER_CODE = True
 INTERRUPTIBLE = True
+
+
+_OTHER_PYTHON = "functions and classes of Python {} cannot be read by Python {}: run their cells again"
 
 
 class Loader:
@@ -37,6 +43,8 @@ class Loader:
         self._storages: dict[int, Any] = {}  # by number of the memory, and then of the block
         self._of_blocks: dict[int, Any] = {}
         self._definitions: dict[int, Any] = {}
+        python = str(saved["versions"]["python"]).split(".")[:2]
+        self._reads_code = python == platform.python_version().split(".")[:2]
         self._marks = {name: getattr(self, f"_{name}") for name in marks.__all__}
 
     def read_memories(self, progress: Callable[[int, int], None] | None) -> None:
@@ -60,6 +68,13 @@ class Loader:
             if not failed.isdisjoint(one["needs"]):
                 failed.add(number)
                 yield one, ImportError("it needs a function or class that could not be restored")
+                continue
+            if one["definitions"] and not self._reads_code:
+                failed.add(number)
+                yield (
+                    one,
+                    ImportError(_OTHER_PYTHON.format(self._saved["versions"]["python"], platform.python_version())),
+                )
                 continue
             try:
                 content = self._read_stream(one["pieces"])
@@ -89,7 +104,7 @@ class Loader:
             self._blobs.read(memory["pieces"], memoryview(self._arrays[number]))
             return
         host = torch.empty(size, dtype=torch.uint8)
-        self._blobs.read(memory["pieces"], memoryview(host.numpy()))
+        self._blobs.read(memory["pieces"], bytes_at(host.data_ptr(), size))
         if memory["device"] != "cpu":
             host = host.to(memory["device"])
         elif memory["is_pinned"] and devices_in_use():
@@ -144,10 +159,13 @@ class Loader:
             cell.cell_contents = value
 
     def _set_tensor(self, tensor: torch.Tensor, state: dict[str, Any]) -> None:
-        tensor.grad = state["grad"]
+        if "grad" in state:
+            tensor.grad = state["grad"]
+        if "is_empty" in state:
+            tensor.untyped_storage().resize_(0)
 
     def _namespace_of(self, module: str) -> dict[str, Any]:
-        if module == "__main__":
+        if module == marks.CELLS:
             return self._namespace
         __import__(module)
         return vars(sys.modules[module])
@@ -156,7 +174,7 @@ class Loader:
         return self._module
 
     def _process_group(self, name: str) -> Any:
-        raise NotImplementedError
+        return groups.named(name)
 
     def _generator(self, device: str, state: torch.Tensor) -> torch.Generator:
         generator = torch.Generator(device)
@@ -175,6 +193,8 @@ class _StreamUnpickler(pickle.Unpickler):
         """Return the object of this name."""
         if module == marks.__name__:
             return self._marks[name]
+        if module == "__main__":
+            raise AttributeError(f"'{name}' is a name of cells, not of a module")
         return super().find_class(module, name)
 
 
