@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import os
 import shutil
@@ -57,6 +58,8 @@ MAX_KILLED_NAMED = 1000
 OVERTAKE_SECONDS = 1.0
 MAX_OVERTAKEN_BYTES = 16 << 20  # of the cell's records; of more, the server reads the first and the last
 
+log = logging.getLogger(__name__)
+
 
 class Agent:
     """The agent of one group directory, from the first connection to the last process."""
@@ -77,6 +80,7 @@ class Agent:
         self._starts: GroupStarts | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
+        self._stored: GroupSpec | None = None  # in group.json
         self._progress: dict[str, AgentExecution] = {}  # executions on many ranks, of which some have ended their part
         # Samples are not read while no server is connected.
         self._link = ServerLink(directory / "agent.sock", make_handlers(self), on_left=lambda: self.watch(0))
@@ -219,7 +223,16 @@ class Agent:
             seconds = MANY_PUSH_SECONDS if is_many else GROUP_PUSH_SECONDS
             self._group_push = asyncio.get_running_loop().call_later(seconds, self._push_group)
 
+    def _store_spec(self) -> None:
+        """Write group.json again after a resize."""
+        if self.group is not None and self.group.spec is not self._stored:
+            try:
+                self._write_group_json()
+            except OSError as err:  # a full disk; the journal's note is about that
+                log.warning("Cannot write group.json: %s", err)
+
     def _push_group(self) -> None:
+        self._store_spec()
         if self._group_push is not None:
             self._group_push.cancel()
         self._group_push = None
@@ -328,5 +341,6 @@ class Agent:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _write_group_json(self) -> None:
+        self._stored = None if self.group is None else self.group.spec
         spec = self.group.spec if self.group is not None else None
         write_group_json(self._directory, spec, self._environment, self._created_at)

@@ -11,6 +11,7 @@ from typing import Any
 from jupyter_dist.agent.group.cells.dispatch import dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.resize.shapes import WantedSize
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
@@ -62,6 +63,7 @@ class Requests:
             "restart": self._once(self._restart),
             "replace": self._once(self._replace),
             "reform": self._once(self._reform),
+            "resize": self._once(self._resize),
             "kill": self._once(self._kill),
             "shutdown": self._shutdown,
             "executions": self._executions,
@@ -221,6 +223,11 @@ class Requests:
 
     async def _reform(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group().recreate_process_group()
+        return answer(group=self._agent.status())
+
+    async def _resize(self, header: Header, _: bytes) -> Answer:
+        devices, names = (tuple(header.get(name) or ()) for name in ("devices", "device_names"))
+        self._agent.need_starts().resize(WantedSize(int(header["num_ranks"]), devices, names))
         return answer(group=self._agent.status())
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:

@@ -6,7 +6,7 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client.blocking.report import debug_text, devices_line, sample_if_any, status_text
+from jupyter_dist.client.blocking.report import debug_text, devices_line, resized_text, sample_if_any, status_text
 from jupyter_dist.client.displays.live import show_table
 from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.magics.automode import AutoMode
@@ -70,6 +70,13 @@ def restart_parser() -> MagicParser:
     """Return the parser of `%dist_restart`."""
     parser = MagicParser("%dist_restart")
     parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
+    return parser
+
+
+def resize_parser() -> MagicParser:
+    """Return the parser of `%dist_resize`."""
+    parser = MagicParser("%dist_resize", description="Change the number of ranks.")
+    parser.add_argument("num_ranks", type=int, help="how many ranks there are to be")
     return parser
 
 
@@ -252,6 +259,14 @@ class DistMagics(RankMagics):
             return
         place, is_any = options.folder, options.any_version
         print(repr(group.restore(options.name, folder=place, rerun=options.rerun, any_version=is_any)))
+
+    @line_magic
+    @sentences
+    @takes(resize_parser)
+    def dist_resize(self, line: str) -> None:
+        """Change the number of ranks of this notebook's group; ranks that stay keep their variables."""
+        num_ranks = resize_parser().parse(line).num_ranks
+        print(resized_text(self.session.group().resize(num_ranks).model))
 
     @line_magic
     @sentences

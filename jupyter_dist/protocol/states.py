@@ -12,7 +12,16 @@ from typing import Literal
 
 # The server sets the last three: the agent does not respond, speaks another protocol, or has ended.
 GroupState = Literal[
-    "starting", "ready", "degraded", "restarting", "ending", "dead", "unresponsive", "incompatible", "lost"
+    "starting",
+    "ready",
+    "degraded",
+    "restarting",
+    "resizing",
+    "ending",
+    "dead",
+    "unresponsive",
+    "incompatible",
+    "lost",
 ]
 # waiting: its agent has not joined; unreachable: the link is lost; gone: its agent ended, and its ranks with it.
 NodeState = Literal["waiting", "joined", "unreachable", "gone"]
@@ -57,9 +66,10 @@ def _life(thing: str, **transitions: str) -> LifeCycle:
 GROUP_LIFE = _life(
     "group",
     starting="ready ending dead",
-    ready="degraded restarting ending dead",
-    degraded="restarting ending dead",
+    ready="degraded restarting resizing ending dead",
+    degraded="restarting resizing ending dead",
     restarting="ready degraded ending dead",
+    resizing="ready degraded ending dead",
     ending="dead",
     dead="restarting ending",
 )

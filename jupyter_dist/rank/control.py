@@ -29,6 +29,7 @@ from jupyter_dist.transport.frames import Header, pack
 
 from .collectives.process_group import RevivedGroups
 from .memory import MemoryCounters
+from .place import NewPlace
 
 if TYPE_CHECKING:
     from .cells.debugging.dap import DebugSession
@@ -61,7 +62,9 @@ class Control:
     pace: PaceMeter
     surroundings: Surroundings
     namespace: dict[str, Any]
-    rejoin: Callable[[str], RevivedGroups]  # over the store at this path; main thread
+    # Over the store at this path; in another place after a resize. In the main thread.
+    rejoin: Callable[[str, NewPlace], RevivedGroups]
+    take_place: Callable[[NewPlace], None]
     leave: Callable[[float], None]
     peer_lost: Callable[[], None] = lambda: None
 
@@ -82,6 +85,7 @@ class Control:
             "report_memory": self._on_report_memory,
             "debug": self._on_debug,
             "rejoin": self._on_rejoin,
+            "take_place": self._on_take_place,
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
             "stack": self._on_stack,
@@ -89,6 +93,12 @@ class Control:
             "synced": self._on_synced,
             "shutdown": self._on_shutdown,
         }
+
+    def take_rank(self, rank: int) -> None:
+        """Have another number from now on."""
+        self.rank = rank
+        if self._debugger is not None:
+            self._debugger.rank = rank
 
     def handle(self, header: Header, payload: bytes) -> None:
         """Handle a frame."""
@@ -247,13 +257,24 @@ class Control:
         runner = self.runner
         runner.when_idle(lambda: runner.call_back(header["execution_id"], runner.shell.report_memory))
 
-    def _on_rejoin(self, header: Header, _: bytes) -> None:
+    def _on_rejoin(self, header: Header, payload: bytes) -> None:
+        """Join another process group; after a resize, in the place that comes with the request."""
+
         def rejoin() -> None:
             self.interrupter.peer_news.all_live()
-            revived = self.rejoin(header["store_path"])
-            self._answer(header, num_subgroups=revived.num_subgroups, left=revived.left)
+            revived = self.rejoin(header["store_path"], json.loads(payload))
+            self._answer(header, **revived._asdict())
 
         self._in_main_thread(header, rejoin)
+
+    def _on_take_place(self, header: Header, payload: bytes) -> None:
+        """Take a place without joining: a resize has failed, and not all ranks of before are there."""
+
+        def take() -> None:
+            self.take_place(json.loads(payload))
+            self._answer(header)
+
+        self._in_main_thread(header, take)
 
     def _on_peer_lost(self, header: Header, _: bytes) -> None:
         self.interrupter.peer_news.lost(f"Rank {header['rank']} {header['reason']}")

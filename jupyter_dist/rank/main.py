@@ -32,7 +32,7 @@ from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives import captures, process_group, torch_compat, torch_recorders
 from jupyter_dist.rank.collectives.diagnosis import peers
 from jupyter_dist.rank.collectives.interruptible import storewaits, tcpstores, waits
-from jupyter_dist.rank.collectives.process_group import Membership
+from jupyter_dist.rank.collectives.process_group import Membership, RevivedGroups
 from jupyter_dist.rank.guard.leaving import leave_in_order
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
@@ -50,6 +50,7 @@ from .guard import descriptors
 from .ipython import ipython_compat
 from .memory import MemoryCounters
 from .output import spawning
+from .place import NewPlace, move_of, moved, names_of, rename
 from .side_thread import SideThread
 from .state.process import environment
 
@@ -121,6 +122,7 @@ class Rank:
         self._transfers = RankTransfers(
             TransferSetting(spec, self._shell, self._outbox, self._interrupter.check, self._interrupter.mark)
         )
+        self._calls = Calls(spec.rank, namespace, self._transfers, spec.store_socket)
         self._runner = Runner(
             RunnerParts(
                 loop=self._loop,
@@ -130,7 +132,7 @@ class Rank:
                 membership=self._membership,
                 shell=self._shell,
                 memory=self._memory,
-                calls=Calls(spec.rank, namespace, self._transfers, spec.store_socket),
+                calls=self._calls,
                 surroundings=self._surroundings,
                 stdin=self._stdin,
                 debuggers=self._debuggers,
@@ -139,9 +141,10 @@ class Rank:
         )
         comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
         self._pace = PaceMeter(namespace, self._memory, self._interrupter.running)
-        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control(comms))
+        self._control = self._new_control(comms)
+        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control)
 
-    def _control(self, comms: WidgetComms) -> Control:
+    def _new_control(self, comms: WidgetComms) -> Control:
         return Control(
             rank=self._spec.rank,
             place=os.path.dirname(self._spec.store_path),
@@ -155,7 +158,8 @@ class Rank:
             pace=self._pace,
             surroundings=self._surroundings,
             namespace=self._shell.user_ns,
-            rejoin=self._membership.rejoin,
+            rejoin=self._rejoin,
+            take_place=self._take_place,
             leave=self._leave,
             peer_lost=self._membership.peer_lost,
         )
@@ -188,20 +192,42 @@ class Rank:
     def _begin_frameworks(self) -> None:
         context = ImportHook.in_place().context
         context.begin(self._spec.world_size, self._spec.device, self._outbox.log)
-        context.meet = Meeting(self._spec, self._membership).store
+        self._meeting = Meeting(self._spec, self._membership)
+        context.meet = self._meeting.store
         context.keep_timeout = self._membership.keep_timeout
+
+    def _rejoin(self, store_path: str, new: NewPlace) -> RevivedGroups:
+        """Join another process group, after a resize in another place. If that fails, this rank keeps its place."""
+        before, move = self._spec, move_of(self._spec, new)
+        self._take_place(new)
+        try:
+            return self._membership.rejoin(store_path, move)
+        except BaseException:
+            self._be_at(before)
+            raise
+
+    def _take_place(self, new: NewPlace) -> None:
+        self._be_at(moved(self._spec, new))
+
+    def _be_at(self, spec: RankSpec) -> None:
+        before, self._spec = self._spec, spec
+        os.environ.update({name: value for name, value in spec.env.items() if before.env.get(name) != value})
+        self._membership.take_place(spec)
+        self._meeting.take_place(spec)
+        self._transfers.take_place(spec)
+        self._control.take_rank(spec.rank)
+        self._calls.rank = spec.rank
+        ImportHook.in_place().context.world_size = spec.world_size
+        rename(self._shell.user_ns, before, spec)
+        self._shell.rank_names.update(names_of(spec))
+        self._shell.user_ns_hidden.update(names_of(spec))
 
     def _begin_shell(self) -> None:
         cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))
         names = {
-            "rank": self._spec.rank,
-            "local_rank": self._spec.local_rank,
-            "world_size": self._spec.world_size,
+            **names_of(self._spec),
             "device": torch.device(self._spec.device),
             "gpu_id": gpu_id(self._spec),
-            # The other names that nbdistributed uses.
-            "__rank__": self._spec.rank,
-            "__world_size__": self._spec.world_size,
             "dist": dist,
             "torch": torch,
             "track": track,

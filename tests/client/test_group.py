@@ -258,6 +258,24 @@ def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     }
 
 
+def test_a_group_changes_its_size(group):
+    group.run("mine = rank\nprint('before')", check=True)
+    assert group.resize(3) is group
+    assert (group.world_size, group.model["resized"]["error"]) == (3, None)
+    assert group.run("(rank, world_size, globals().get('mine'))").values == {
+        0: "(0, 3, 0)",
+        1: "(1, 3, 1)",
+        2: "(2, 3, None)",
+    }
+    assert group.drift().offered == []  # what ran before is not missed by the new rank
+    group.run("print('of three')", "2")
+    group.resize(2)
+    assert "of three" in "".join(record.text for record in group.logs(2) if record.kind == "stream")
+    with pytest.raises(JupyterDistError, match="has 2 ranks already"):
+        group.resize(2)
+    assert group.run("t = torch.ones(1)\ndist.all_reduce(t)\n(mine, t.item())").values == {0: "(0, 2.0)", 1: "(1, 2.0)"}
+
+
 def test_a_result_is_the_bundle_of_a_rank_cell(group):
     result = group.run("print('x')")
     data = result._repr_mimebundle_()

@@ -69,6 +69,7 @@ def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
         "execution_id",
         "owner",
         "transfer",
+        "expression",
     }  # a transfer has a request of its own
     for kind in SUBSCRIPTIONS.values():
         topic = f"{kind.topic.capitalize()}Topic"

@@ -21,7 +21,7 @@ from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, GroupState
-from jupyter_dist.protocol.wire.specs import GroupSpec
+from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -38,6 +38,7 @@ from .traces import Traces
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
+    from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.wire.road import TransferNews
 
 STARTS_AT_ONCE = 16
@@ -65,6 +66,9 @@ class AgentGroup:
         self.comms = Comms()
         self._traces = Traces(directory / TRACES)
         self.ranks: list[RankProcess] = []
+        self.num_shapes = 0  # counts resizes, also the undone ones
+        self.most_ranks = spec.world_size  # the highest number so far: the journal has their records
+        self.resized: models.ResizeModel | None = None
         self.state: GroupState = "starting"
         self.generation = 0
         self.note: str | None = None
@@ -99,7 +103,7 @@ class AgentGroup:
         ]
         self._by_process, self._ended_early = {}, {}
         self.comms.clear()
-        self.dispatcher.take_ranks(self.ranks)
+        self.dispatcher.take_ranks(self.ranks, self.spec.num_nodes)
         self._on_group()
 
     async def start_ranks(self, starter: RankStarter, ranks: list[RankProcess]) -> None:
@@ -141,6 +145,15 @@ class AgentGroup:
         self.ranks = [renewed.get(rank.rank, rank) for rank in self.ranks]
         self.dispatcher.replace_ranks(self.ranks)
         return list(renewed.values())
+
+    def take_shape(self, spec: GroupSpec, ranks: Sequence[tuple[RankProcess, RankSpec]]) -> None:
+        """Have another size: these ranks, each with its place."""
+        self.spec, self.ranks = spec, [rank for rank, _ in ranks]
+        self.most_ranks = max(self.most_ranks, spec.world_size)
+        for rank, place in ranks:
+            rank.take_place(place)
+        self.dispatcher.resize(self.ranks, spec.num_nodes)
+        self._on_group()
 
     def begin_generation(self) -> None:
         """Begin again with new ranks, after the old ones have ended."""
@@ -214,7 +227,9 @@ class AgentGroup:
 
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""
-        if self.state != "ending" and rank in self.ranks:
+        if rank not in self.ranks:
+            return  # a resize has ended it: another rank may have its number
+        if self.state != "ending":
             give_up_waiting_for(rank, self.living(), self.stores)
         if self._formed is not None and not self._formed.done():
             self._formed.set_exception(died_early(rank))
@@ -284,6 +299,8 @@ class AgentGroup:
             "state": self.state,
             "spec": self.spec.to_dict(),
             "generation": self.generation,
+            "most_ranks": self.most_ranks,
+            "resized": self.resized,
             "disk": self.journal.disk or None,
             "note": " ".join(filter(None, (self.note, self.journal.disk, *self._conditions))) or None,
             "error": self.error.to_dict() if self.error else None,

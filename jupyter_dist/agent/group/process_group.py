@@ -47,6 +47,7 @@ class Revived(NamedTuple):
 
     num_subgroups: int
     left: tuple[str, ...]  # names of process groups that differ between ranks
+    lacking: tuple[str, ...] = ()  # process groups of which members have left the group
 
 
 class ProcessGroup:

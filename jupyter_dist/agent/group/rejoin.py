@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.transport.frames import Header
 
 from .process_group import Revived
 
@@ -55,32 +56,43 @@ class FileStores:
         return self._directory / f"store-{self._number}"
 
 
-async def rejoin(ranks: list[RankProcess], store_path: str) -> Revived:
+async def rejoin(ranks: list[RankProcess], store_path: str, move: Header | None = None) -> Revived:
     """Make these ranks join over this store; return what was re-created with it.
+
+    Args:
+        ranks: the ranks.
+        store_path: a store that no process group has used.
+        move: after a resize, what changes for all ranks (resize/shapes.py); each gets the place of its spec.
 
     Raises:
         JupyterDistError: the error of the first rank that could not join.
     """
     for rank in ranks:
         rank.set_state("joining")
-    joins = (_rejoin_one(rank, store_path) for rank in ranks)
+    joins = (_rejoin_one(rank, store_path, move) for rank in ranks)
     outcomes = await asyncio.gather(*joins, return_exceptions=True)  # wait for all: none is left half-joined
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
-    revived = [outcome for outcome in outcomes if isinstance(outcome, Revived)]  # of each rank, alike
-    return revived[0] if revived else Revived(0, ())
+    revived = [outcome for outcome in outcomes if isinstance(outcome, Revived)]
+    if not revived:
+        return Revived(0, ())
+    # Each rank has created the same; ranks have left different process groups.
+    return revived[0]._replace(lacking=tuple(dict.fromkeys(name for one in revived for name in one.lacking)))
 
 
-async def rejoin_with(new: list[RankProcess], ranks: list[RankProcess], store_path: str) -> None:
+async def rejoin_with(
+    new: list[RankProcess], ranks: list[RankProcess], store_path: str, move: Header | None = None
+) -> Revived | None:
     """Make these ranks join with new ranks, as soon as the new ones have imported their modules.
 
     An import takes longer than ranks wait for each other. If a rank has died meanwhile, there is nothing to join.
     """
     while any(rank.state in ("starting", "importing") for rank in new):  # noqa: ASYNC110 - at most as long as a start
         await asyncio.sleep(POLL_SECONDS)
-    if all(rank.state != "dead" for rank in (*new, *ranks)):
-        await rejoin(ranks, store_path)
+    if any(rank.state == "dead" for rank in (*new, *ranks)):
+        return None
+    return await rejoin(ranks, store_path, move)
 
 
 def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores: Stores) -> None:
@@ -99,12 +111,14 @@ def give_up_waiting_for_device(lost: Iterable[RankProcess], living: Iterable[Ran
             other.send({"t": "peer_lost", "rank": lost[0].rank, "reason": "lost its device"})
 
 
-async def _rejoin_one(rank: RankProcess, store_path: str) -> Revived:
+async def _rejoin_one(rank: RankProcess, store_path: str, move: Header | None) -> Revived:
     rank.collective_seq, rank.process_group = 0, "broken"  # until it has joined the new one
+    place = rank.encoded_place(move or {"places": {}})
     try:
-        answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
+        answer = await rank.request("rejoin", REJOIN_SECONDS, place, store_path=store_path)
         rank.process_group = "ok"
     finally:
         if not rank.gone.is_set():
             rank.set_state("idle")
-    return Revived(int(answer["num_subgroups"]), tuple(map(str, answer["left"])))
+    left, lacking = (tuple(map(str, answer[name])) for name in ("left", "lacking"))
+    return Revived(int(answer["num_subgroups"]), left, lacking)

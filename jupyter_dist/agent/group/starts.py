@@ -17,6 +17,8 @@ from jupyter_dist.transport.tasks import start_task
 
 from .group import AgentGroup
 from .rejoin import rejoin_with
+from .resize.resizing import Resize
+from .resize.shapes import WantedSize
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +77,26 @@ class GroupStarts:
         group.process_group.close()  # holds cells back
         group.set_state("restarting")
         self._begin(self._replace())
+
+    def resize(self, wanted: WantedSize) -> None:
+        """Change the number of ranks; ranks that stay keep their processes and variables.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if the group starts or ends, or ranks are running cells; `bad_request`
+                or `bad_environment`, if it cannot have that size.
+        """
+        group = self._group
+        if group.state not in ("ready", "degraded") or self._is_under_way:
+            message = f"Group '{group.spec.name}' is {group.state}."
+            raise JupyterDistError("group_not_ready", message, "Wait until it is ready, or restart it.")
+        if group.dispatcher.queue.in_state("running"):
+            message = "A cell is running; a group can only be resized when its ranks are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+        if not group.process_group.may_begin:
+            raise JupyterDistError("group_not_ready", "The ranks are joining.", "Wait until they are ready.")
+        resize = Resize(group, self.starter, wanted)
+        resize.begin()
+        self._begin(resize.run())
 
     def cancel(self) -> None:
         """Cancel the start or restart under way: the group ends."""

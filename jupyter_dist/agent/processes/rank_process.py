@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -74,11 +75,17 @@ class RankProcess:
     """The state of one rank. Created with the group; `started` attaches a process. Never reused after its death."""
 
     def __init__(
-        self, spec: RankSpec, journal: JournalWriter, listener: RankListener, absences: Sequence[list[float]] = ()
+        self,
+        spec: RankSpec,
+        journal: JournalWriter,
+        listener: RankListener,
+        absences: Sequence[list[float]] = (),
+        since: float | None = None,
     ) -> None:
         self.spec = spec
         self.rank = spec.rank
         self.absences = list(absences)  # from when to when it had no process, in this generation
+        self.since = since  # when a resize added it, with copies of what the others have; None: it was there before
         self.state: RankState = "starting"
         self.state_at = time.time()
         self.handle: ProcessHandle | None = None
@@ -277,13 +284,28 @@ class RankProcess:
         }
         if self.absences:
             model["absences"] = self.absences
+        if self.since is not None:
+            model["since"] = self.since
         return model
+
+    def take_place(self, spec: RankSpec) -> None:
+        """Have the place of this spec in the group: another number, or a group of another size."""
+        if spec.rank != self.rank:
+            for number in (self.rank, spec.rank):  # in the logs of both
+                text = f"Rank {self.rank} became rank {spec.rank}: the group was resized."
+                self.journal.append("note", text.encode(), rank=number, execution_id=None)
+        self.spec, self.rank = spec, spec.rank
+
+    def encoded_place(self, move: Header) -> bytes:
+        """Return the rank's place, and what a resize changes for all ranks, for its process (rank/place.py)."""
+        names = ("rank", "local_rank", "world_size", "local_world_size", "node", "shape", "env")
+        return json.dumps({**{name: getattr(self.spec, name) for name in names}, **move}).encode()
 
     def successor(self, store_path: str) -> RankProcess:
         """Return a new rank without a process, to take the place of this dead one."""
         absences = [*self.absences, [self.state_at, time.time()]][-MAX_ABSENCES:]
         return RankProcess(
-            replace(self.spec, store_path=store_path, replaces=True), self.journal, self.listener, absences
+            replace(self.spec, store_path=store_path, replaces=True), self.journal, self.listener, absences, self.since
         )
 
     # -- receiving ------------------------------------------------------------------------------------

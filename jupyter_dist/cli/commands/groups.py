@@ -1,4 +1,4 @@
-"""`start`, `list`, `status`, `samples`, `stop`."""
+"""`start`, `list`, `status`, `samples`, `resize`, `stop`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.blocking.report import ending_text, sample_if_any, status_text
+from jupyter_dist.client.blocking.report import ending_text, resized_text, sample_if_any, status_text
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -103,6 +103,23 @@ class SamplesCommand(Command):
         """Print the figures once."""
         samples = self.client.attach(self.options.group).samples(60 * self.options.minutes)
         self.tell(samples.model, repr(samples))
+        return 0
+
+
+class ResizeCommand(Command):
+    """Change the number of a group's ranks; ranks that stay keep their processes and variables."""
+
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the number of ranks, and the group."""
+        parser.add_argument("num_ranks", type=int, help="how many ranks there are to be")
+        add_group_argument(parser, positional=False)
+
+    def act(self) -> int:
+        """Resize the group, and print what cells must make again."""
+        group = self.client.attach(self.options.group).resize(self.options.num_ranks)
+        self.tell(group.model, resized_text(group.model))
         return 0
 
 

@@ -423,6 +423,7 @@ class GroupInfo(ApiObject):
 
     Attributes:
         generation: Counts restarts.
+        resized: The last change of its size, or the one under way.
         note: A sentence for the user.
         error: Why the start failed or the group died.
         ends_with: The processes that it ends with; null: it outlives all.
@@ -447,6 +448,7 @@ class GroupInfo(ApiObject):
     started_at: float | None
     ready_seconds: float | None
     generation: int
+    resized: ResizeInfo | None
     note: str | None
     error: ErrorBodyInfo | None
     lease_seconds: float | None
@@ -841,6 +843,7 @@ class RankInfo(ApiObject):
         process_group: After its last cell; `none`: code destroyed it; `lost`: the rank's device is lost.
         ignores_interrupt: Its cell still runs seconds after an interrupt.
         absences: From when to when it had no process.
+        since: When a resize added it, with copies of what all others had alike.
     """
 
     rank: int
@@ -856,6 +859,7 @@ class RankInfo(ApiObject):
     message: str | None
     ignores_interrupt: bool | None
     absences: list[list[float]] | None
+    since: float | None
 
 
 class RankExitInfo(ApiObject):
@@ -986,6 +990,26 @@ class RanksStatusInfo(ApiObject):
     ranks: str
     status: ExecutionState
     seconds: float | None
+
+
+class ResizeInfo(ApiObject):
+    """A change of the number of ranks.
+
+    Attributes:
+        at: When it began.
+        before: How many ranks there were.
+        after: How many ranks were asked for.
+        seconds: How long it took; null while it is under way.
+        error: Why the group has its earlier size again.
+        again: Sentences on what cells must make again.
+    """
+
+    at: float
+    before: int
+    after: int
+    seconds: float | None
+    error: ErrorBodyInfo | None
+    again: list[str]
 
 
 class SampleGapInfo(ApiObject):

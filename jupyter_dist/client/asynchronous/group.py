@@ -408,6 +408,27 @@ class AsyncGroup(PlainAsyncGroup):
             raise JupyterDistError("start_failed", f"Not all dead ranks of group '{self.name}' were replaced.", hint)
         return self
 
+    async def resize(self, num_ranks: int, *, devices: Sequence[int] | None = None) -> AsyncGroup:
+        """Change the number of ranks; ranks that stay keep their processes and variables.
+
+        Returns when all ranks have joined the new process group; `model["resized"]` lists what cells must make again.
+
+        Args:
+            num_ranks: How many ranks there are to be.
+            devices: The devices of new ranks; by default the first that the group does not use.
+
+        Raises:
+            JupyterDistError: the group has its earlier size and all variables, because it cannot have another one now
+                (`group_not_ready`, `bad_request`, `bad_devices`), or because new ranks could not be started.
+        """
+        body = {"num_ranks": num_ranks, **({} if devices is None else {"devices": list(devices)})}
+        self.model = await self._once("resize", body=body)
+        await self._left("resizing")
+        resized = self.model.get("resized")
+        if resized and resized["error"]:
+            raise JupyterDistError.from_dict(resized["error"])
+        return self
+
     async def kill(self, rank: int) -> AsyncGroup:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
         (chosen,) = parse_ranks(str(rank), self.world_size, self.num_nodes)

@@ -56,6 +56,15 @@ def _devices_text(devices: Iterable[models.NodeDevice]) -> str:
     return "".join(f", {f'{count} x ' if count > 1 else ''}{text}" for text, count in counts.items())
 
 
+def resized_text(group: models.GroupModel) -> str:
+    """Return a sentence about the last resize of a group, and what cells must make again."""
+    resized = group.get("resized")
+    if not resized or resized["seconds"] is None:
+        return f"Group '{group['name']}' has {group['world_size']} ranks."
+    size = f"has {resized['after']} ranks, not {resized['before']}, after {resized['seconds']:.1f} s"
+    return "\n".join([f"Group '{group['name']}' {size}; ranks that stay keep their variables.", *resized["again"]])
+
+
 def stacks_text(stacks: Iterable[RankStackInfo]) -> str:
     """Return the states of ranks with their current lines, innermost last; ranks with equal stacks once."""
     return "\n".join(line for stack in stacks for line in _stack_lines(stack))

@@ -282,6 +282,22 @@ class BlockingGroup:
         self._loop.run(self._group.replace())
         return self
 
+    def resize(self, num_ranks: int, *, devices: Sequence[int] | None = None) -> Self:
+        """Change the number of ranks; ranks that stay keep their processes and variables.
+
+        Returns when all ranks have joined the new process group; `model["resized"]` lists what cells must make again.
+
+        Args:
+            num_ranks: How many ranks there are to be.
+            devices: The devices of new ranks; by default the first that the group does not use.
+
+        Raises:
+            JupyterDistError: the group has its earlier size and all variables, because it cannot have another one now
+                (`group_not_ready`, `bad_request`, `bad_devices`), or because new ranks could not be started.
+        """
+        self._loop.run(self._group.resize(num_ranks, devices=devices))
+        return self
+
     def kill(self, rank: int) -> Self:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
         self._loop.run(self._group.kill(rank))

@@ -104,6 +104,7 @@ class RankModel(TypedDict):
     message: str | None
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
     absences: NotRequired[Annotated[list[list[float]], Field("From when to when it had no process.")]]
+    since: NotRequired[Annotated[float, Field("When a resize added it, with copies of what all others had alike.")]]
 
 
 class NodeDevice(TypedDict):
@@ -158,6 +159,17 @@ class EndsWith(TypedDict):
     at: Annotated[float | None, Field("When it ends, because the last of them has ended.")]
 
 
+class ResizeModel(TypedDict):
+    """A change of the number of ranks."""
+
+    at: Annotated[float, Field("When it began.")]
+    before: Annotated[int, Field("How many ranks there were.")]
+    after: Annotated[int, Field("How many ranks were asked for.")]
+    seconds: Annotated[float | None, Field("How long it took; null while it is under way.")]
+    error: Annotated[ErrorBody | None, Field("Why the group has its earlier size again.")]
+    again: Annotated[list[str], Field("Sentences on what cells must make again.")]
+
+
 class GroupModel(TypedDict):
     """A group of ranks."""
 
@@ -173,6 +185,7 @@ class GroupModel(TypedDict):
     started_at: float | None
     ready_seconds: float | None
     generation: Annotated[int, Field("Counts restarts.")]
+    resized: NotRequired[Annotated[ResizeModel | None, Field("The last change of its size, or the one under way.")]]
     note: Annotated[str | None, Field("A sentence for the user.")]
     error: Annotated[ErrorBody | None, Field("Why the start failed or the group died.")]
     lease_seconds: float | None

@@ -196,6 +196,21 @@ class StartRequest(StartOptions, total=False):
     ]
 
 
+class ResizeRequest(TypedDict):
+    """The body of POST .../resize."""
+
+    num_ranks: Annotated[int, Field("How many ranks there are to be.", minimum=1, maximum=MAX_GROUP_RANKS)]
+    devices: NotRequired[
+        Annotated[
+            list[int],
+            Field(
+                "The devices of new ranks, one each; by default the first that the group does not use.",
+                schema={"type": "array", "items": _INDEX, "maxItems": MAX_RANKS},
+            ),
+        ]
+    ]
+
+
 class RankCall(TypedDict):
     """What ranks do instead of running code, with objects in files of this user (the clients' push, pull, launch)."""
 

@@ -109,6 +109,7 @@ class RankSpec(Spec):
     device_index: int | None = None  # of the machine, if the variable of visible devices has names
     store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
     replaces: bool = False  # the other ranks are there already, in other process groups
+    shape: int = 0  # counts the resizes of the group: within one shape, a number of a rank means one process
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class ExecutionSpec(Spec):
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it
     transfer: dict[str, Any] | None = None  # see TransferSpec: the call saves or restores the ranks
+    expression: str | None = None  # what its user wrote for `ranks`: read again if the group is resized meanwhile
 
     def __post_init__(self) -> None:
         """Take any iterable of ranks, such as the list of JSON."""

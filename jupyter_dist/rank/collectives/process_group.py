@@ -22,6 +22,7 @@ from jupyter_dist.rank.guard.own import os, time
 
 from . import failures, linkstore, lostdevice, torch_compat
 from .revival import models
+from .revival.compat import Move
 from .revival.groups import KeptGroups
 
 REJOIN_SECONDS = 10.0
@@ -36,6 +37,7 @@ class RevivedGroups(NamedTuple):
 
     num_subgroups: int
     left: list[str]  # names that mean different process groups on different ranks
+    lacking: list[str]  # names of process groups of which members have left the group
 
 
 class Mesh(NamedTuple):
@@ -72,13 +74,24 @@ class Membership:
         """Join when this process starts: with other new ranks, or with ranks that have process groups already."""
         self.join(self._spec.store_path, kept=KeptGroups() if self._spec.replaces else None)
 
-    def join(self, store_path: str, timeout_seconds: float | None = None, kept: KeptGroups | None = None) -> None:
+    def take_place(self, spec: RankSpec) -> None:
+        """Have another number, or be in a group of another size, from the next process group on."""
+        self._spec = spec
+
+    def join(
+        self,
+        store_path: str,
+        timeout_seconds: float | None = None,
+        kept: KeptGroups | None = None,
+        move: Move | None = None,
+    ) -> None:
         """Join the other ranks; blocks until all have joined. Errors of torch pass through.
 
         Args:
             store_path: a store that no process group has used (linkstore.py).
             timeout_seconds: how long to wait for the others; the spec's by default.
             kept: the process groups to create again, if other ranks do the same.
+            move: how a resize has changed the numbers of the ranks.
         """
         linkstore.check_reachable(store_path)
         self._store_path = store_path
@@ -89,7 +102,7 @@ class Membership:
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
         if kept is not None:
-            kept.publish(store, self._spec.rank)
+            kept.publish(store, self._spec.rank, move)
         backend = BACKENDS[self._spec.backend]
         can_change = torch_compat.can_change_timeout(backend.joined_as)
         if backend.is_eager or not can_change:  # a backend that connects at once waits for ranks that are not there
@@ -151,7 +164,7 @@ class Membership:
         has_gloo = "gloo" in BACKENDS[self._spec.backend].joined_as
         return rejoin_seconds / _NUM_TRIES if has_gloo else rejoin_seconds
 
-    def rejoin(self, store_path: str) -> RevivedGroups:
+    def rejoin(self, store_path: str, move: Move | None = None) -> RevivedGroups:
         """Leave the broken group and join a new one, with all process groups that any rank has."""
         kept = KeptGroups()
         before = dist.group.WORLD if dist.is_initialized() else None
@@ -161,7 +174,7 @@ class Membership:
         # All ranks join at the same time. gloo waits for a rank that dies after it published its address, and that wait
         # cannot be broken: this limits how long a death delays the others.
         try:
-            self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK), kept)
+            self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK), kept, move)
         except BaseException:
             kept.put_back()
             raise
@@ -173,7 +186,7 @@ class Membership:
             )
         for sentence in models.end_half_done_steps(before):
             self._log(f"jupyter_dist: {sentence}\n")
-        return RevivedGroups(kept.num_subgroups, kept.left)
+        return RevivedGroups(kept.num_subgroups, kept.left, kept.lacking)
 
     def _close(self, kept: KeptGroups) -> None:
         self._break()

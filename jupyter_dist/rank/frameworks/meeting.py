@@ -126,6 +126,10 @@ class Meeting:
         self._membership = membership
         self._used = self._board.offered()  # the store of earlier ranks
 
+    def take_place(self, spec: RankSpec) -> None:
+        """Have another number, or be in a group of another size."""
+        self._rank, self._spec = spec.rank, spec
+
     @contextlib.contextmanager
     def store(self, timeout_seconds: float | None) -> Iterator[Any]:
         """Return a new store that is the same on every rank. Blocks on other ranks until rank 0 has created it.

@@ -16,7 +16,7 @@ MAX_CODE_CHARS = 4 << 20
 
 
 async def find_drift(group: GroupMirror) -> DriftModel:
-    """Return the cells of a group since its last restart, and which ranks have missed them.
+    """Return the cells of a group since its last restart or resize, and which ranks have missed them.
 
     Raises:
         JupyterDistError: `group_not_ready`, if the group has ended; `agent_unreachable`, `incompatible`.
@@ -42,8 +42,12 @@ async def find_drift(group: GroupMirror) -> DriftModel:
 def _of_generation(
     group: GroupMirror, model: models.GroupModel, known: Sequence[models.ExecutionModel]
 ) -> list[models.ExecutionModel]:
-    """Return the executions that began since the last restart, oldest first."""
-    since = model["started_at"] or 0.0
+    """Return the executions that began since the last restart or resize, oldest first.
+
+    The numbers of ranks mean other processes before a resize, and new ranks have copies of what the others had.
+    """
+    resized = model.get("resized")
+    since = max(model["started_at"] or 0.0, resized["at"] if resized and resized["error"] is None else 0.0)
     begun = [run for run in known if run["started_at"] is not None and not run["silent"]]
     begun.sort(key=lambda run: group.executions.begin_seq(run["id"]) or 0)
     return [run for run in begun if (run["started_at"] or 0.0) >= since]

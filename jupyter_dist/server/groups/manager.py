@@ -10,7 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
@@ -28,7 +28,7 @@ from jupyter_dist.system.processes import descendants
 from jupyter_dist.transport.tasks import start_task
 
 from .group import ManagedGroup
-from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_spec
+from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_size, resolve_spec
 from .warm import WarmAgents, begun
 
 if TYPE_CHECKING:
@@ -224,6 +224,15 @@ class GroupManager:
         if not is_on_nodes:
             self._warm.warm_next(environment)
         return group
+
+    async def wanted_size(self, group: ManagedGroup, num_ranks: int, devices: list[int] | None) -> dict[str, Any]:
+        """Return the size that a group is to have, with the devices of its new ranks, for its agent.
+
+        Raises:
+            JupyterDistError: `bad_request` or `bad_devices`, if it cannot have that size.
+        """
+        accelerator = group.status.fields["spec"]["accelerator"]
+        return resolve_size(group.status.fields, num_ranks, devices, await self.devices.usable(accelerator))
 
     def check_name(self, group: ManagedGroup) -> None:
         """Raise JupyterDistError `name_taken` if another group has the name of this one, which was dead."""

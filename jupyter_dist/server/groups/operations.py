@@ -113,6 +113,17 @@ class GroupOperations:
         """
         return await self._changed_by("reform", key=key)
 
+    async def resize(
+        self, num_ranks: int, devices: list[int] | None = None, key: str | None = None
+    ) -> models.GroupModel:
+        """Change the number of ranks; ranks that stay keep their processes and variables.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, `bad_request`, `bad_devices` or `bad_environment`.
+        """
+        wanted = await self._manager.wanted_size(self._group, num_ranks, devices)
+        return await self._changed_by("resize", key=key, **wanted)
+
     async def debug(self, message: dict[str, Any], ranks: str = "all") -> models.DebugReplies:
         """Send a debug_request of Jupyter's to the debuggers of ranks. Raises as `complete`."""
         chosen, payload = self._chosen(ranks), json.dumps(message).encode()
@@ -202,7 +213,9 @@ class GroupOperations:
         mirror, code = self._mirror, f"# {wanted.action} of {wanted.name}"
         mirror.status.check_takes_cells()
         ranks = self._rank_set("all")
-        spec = ExecutionSpec(_execution_id(key), ranks, owner=owner, silent=True, transfer=wanted.to_dict())
+        spec = ExecutionSpec(
+            _execution_id(key), ranks, owner=owner, silent=True, transfer=wanted.to_dict(), expression="all"
+        )
         await mirror.ask("transfer", code.encode(), take=mirror.on_submitted, execution=spec.to_dict())
         mirror.executions.set_code(spec.execution_id, code)
         return mirror.executions.get(spec.execution_id)
@@ -243,13 +256,13 @@ class GroupOperations:
 
     async def logs(self, rank: int, tail_bytes: int = 256 << 10, before: int | None = None) -> models.LogPage:
         """Return the newest records of a rank's log, or the records before a given one."""
-        self._mirror.check_rank(rank)
+        self._mirror.check_had_rank(rank)
         return await self._mirror.history.log_page(rank, before, tail_bytes)
 
     async def log_file(self, rank: int) -> FileAnswer:
         """Return the full log of a rank as text."""
-        self._mirror.check_rank(rank)
-        chunks = map(log_text, self._mirror.history.log_chunks(rank, self._mirror.world_size))
+        self._mirror.check_had_rank(rank)
+        chunks = map(log_text, self._mirror.history.log_chunks(rank, self._mirror.status.most_ranks))
         return FileAnswer(f"{self.id}-rank-{rank}.log", chunks, "The log cannot be read.")
 
     # -- executions -------------------------------------------------------------------------------------
@@ -280,7 +293,8 @@ class GroupOperations:
             message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
             raise JupyterDistError("too_large", message, "Put the data into a file.")
         mirror.status.check_takes_cells()
-        spec = ExecutionSpec(execution_id=_execution_id(key), ranks=self._rank_set(ranks), owner=owner, **fields)
+        chosen = self._rank_set(ranks)
+        spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, expression=ranks, owner=owner, **fields)
         try:
             await mirror.ask("execute", payload, take=mirror.on_submitted, execution=spec.to_dict())
         except JupyterDistError as err:

@@ -122,6 +122,44 @@ def resolve_spec(
     }
 
 
+def resolve_size(
+    status: Mapping[str, Any], num_ranks: int, devices: list[int] | None, usable: Devices
+) -> dict[str, Any]:
+    """Return the size that a group is to have, with the devices of its new ranks.
+
+    Args:
+        status: the group, as its agent reports it.
+        num_ranks: how many ranks there are to be.
+        devices: the devices of new ranks; by default the first that the group does not use.
+        usable: the devices of this machine that ranks may use.
+
+    Raises:
+        JupyterDistError: `bad_request` or `bad_devices`.
+    """
+    spec, accelerator = status["spec"], ACCELERATORS[status["spec"]["accelerator"]]
+    num_living = sum(rank["state"] != "dead" for rank in status["ranks"])
+    num_new = max(0, num_ranks - num_living)
+    if not 1 <= num_ranks <= MAX_CPU_RANKS:
+        raise bad_request(f"'num_ranks' is {num_ranks}.", f"It must be from 1 to {MAX_CPU_RANKS}.")
+    if not accelerator.has_devices or not num_new:
+        if devices:
+            raise JupyterDistError("bad_devices", "'devices' was given, but no new rank needs a device.")
+        return {"num_ranks": num_ranks}
+    if len(set(spec["devices"])) < len(spec["devices"]):
+        hint = "Start another group with the devices that it is to have."
+        raise JupyterDistError("bad_devices", "Ranks of this group share a device: none can be added.", hint)
+    here = usable[accelerator.name]
+    living = {rank["rank"] for rank in status["ranks"] if rank["state"] != "dead"}
+    used = [device for number, device in enumerate(spec["devices"]) if number in living]
+    free = [device for device in here if device not in used]
+    wanted = free[:num_new] if devices is None else devices
+    if len(wanted) != num_new or len(set(wanted)) < num_new or not set(wanted) <= set(free):
+        there = f"{len(free)} are free: {', '.join(map(str, free))}" if free else "none is free"
+        message = f"{num_new} new ranks need a device each; of the devices that the group does not use, {there}."
+        raise JupyterDistError("bad_devices", message, _given(accelerator) + "Choose fewer ranks.")
+    return {"num_ranks": num_ranks, "devices": wanted, "device_names": _names(here, wanted)}
+
+
 def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     """Return the GroupSpec of the group in that directory."""
     return GroupSpec(group_id=group_id, **fields)

@@ -118,8 +118,13 @@ class GroupMirror:
 
     async def log_after(self, rank: int, seq: int) -> tuple[list[models.LogRecord], int]:
         """Return the newest log records after `seq`, and how many were skipped."""
-        self.check_rank(rank)
+        self.check_had_rank(rank)
         return (await self.history.ring(rank)).after(seq)
+
+    def check_had_rank(self, rank: int) -> None:
+        """Raise JupyterDistError `unknown_rank` unless the rank exists, or has left the group in a resize."""
+        if not 0 <= rank < self.status.most_ranks:
+            self.check_rank(rank)
 
     def check_rank(self, rank: int) -> None:
         """Raise JupyterDistError `unknown_rank` unless the rank exists."""
@@ -360,13 +365,13 @@ class GroupMirror:
         execution_id = self._views.feed(header, payload)
         if execution_id is not None:
             self._notify(("view", self.id, execution_id))
-        for rank in concerned_ranks(header, self.world_size):
+        for rank in concerned_ranks(header, self.status.most_ranks):
             if self.history.feed(rank, header, payload):  # of a wide record this rank's part
                 self._notify(("log", self.id, rank))
 
     def _is_sound(self, header: Header) -> bool:
         """Whether a record is valid; the first invalid one is written to the server's log."""
-        if is_sound(header, self.world_size):
+        if is_sound(header, self.status.most_ranks):
             return True
         if not self._damaged:
             log.warning("jupyter_dist: the journal of group '%s' is damaged: skipping %.200r.", self.name, header)

@@ -25,6 +25,7 @@ _FROM_STATUS = (
     "started_at",
     "ready_seconds",
     "generation",
+    "resized",
     "note",
     "error",
     "lease_seconds",
@@ -65,6 +66,11 @@ class GroupStatus:
     def world_size(self) -> int:
         """Return the number of ranks."""
         return min(int(self.fields["spec"]["world_size"]), MAX_RANKS)
+
+    @property
+    def most_ranks(self) -> int:
+        """Return the highest number of ranks that the group has had: their records are in its journal."""
+        return min(max(self.world_size, int(self.fields.get("most_ranks") or 0)), MAX_RANKS)
 
     @property
     def num_nodes(self) -> int:

@@ -9,7 +9,7 @@ import type { IOutput } from '@jupyterlab/nbformat';
 /** A set of ranks as a canonical expression: "0-3,7". */
 export type RankSet = string;
 
-export type GroupState = 'starting' | 'ready' | 'degraded' | 'restarting' | 'ending' | 'dead' | 'unresponsive' | 'incompatible' | 'lost';
+export type GroupState = 'starting' | 'ready' | 'degraded' | 'restarting' | 'resizing' | 'ending' | 'dead' | 'unresponsive' | 'incompatible' | 'lost';
 
 export type RankState = 'starting' | 'importing' | 'joining' | 'idle' | 'busy' | 'unresponsive' | 'dead';
 
@@ -103,6 +103,8 @@ export interface IRank {
   ignores_interrupt?: boolean;
   /** From when to when it had no process. */
   absences?: number[][];
+  /** When a resize added it, with copies of what all others had alike. */
+  since?: number;
 }
 
 /** A device of a node. */
@@ -162,6 +164,22 @@ export interface IEndsWith {
   at: number | null;
 }
 
+/** A change of the number of ranks. */
+export interface IResize {
+  /** When it began. */
+  at: number;
+  /** How many ranks there were. */
+  before: number;
+  /** How many ranks were asked for. */
+  after: number;
+  /** How long it took; null while it is under way. */
+  seconds: number | null;
+  /** Why the group has its earlier size again. */
+  error: IErrorBody | null;
+  /** Sentences on what cells must make again. */
+  again: string[];
+}
+
 /** A group of ranks. */
 export interface IGroup {
   id: string;
@@ -177,6 +195,8 @@ export interface IGroup {
   ready_seconds: number | null;
   /** Counts restarts. */
   generation: number;
+  /** The last change of its size, or the one under way. */
+  resized?: IResize | null;
   /** A sentence for the user. */
   note: string | null;
   /** Why the start failed or the group died. */
@@ -1257,6 +1277,14 @@ export interface IStartRequest {
   environ?: string;
   /** The process that the group ends with; default: it outlives all. */
   owner?: Record<string, number | number>;
+}
+
+/** The body of POST .../resize. */
+export interface IResizeRequest {
+  /** How many ranks there are to be. */
+  num_ranks: number;
+  /** The devices of new ranks, one each; by default the first that the group does not use. */
+  devices?: number[];
 }
 
 /** What ranks do instead of running code, with objects in files of this user (the clients' push, pull, launch). */

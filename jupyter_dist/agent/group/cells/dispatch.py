@@ -14,7 +14,7 @@ from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.transport.frames import Header, encode_frame
@@ -39,6 +39,7 @@ class Dispatcher:
         self._journal = journal
         self._on_change = on_change
         self._execution_count = 0
+        self._num_nodes = 1
         self._held: dict[str, str | None] = {}  # cells that wait for a lost link, and the warning that they had before
 
     @property
@@ -50,9 +51,10 @@ class Dispatcher:
         """Count on from a number at least as large: ranks have the history of that many cells."""
         self._execution_count = max(self._execution_count, execution_count)
 
-    def take_ranks(self, ranks: list[RankProcess]) -> None:
+    def take_ranks(self, ranks: list[RankProcess], num_nodes: int = 1) -> None:
         """Dispatch to these ranks from now on; a new generation counts its cells from 1."""
         self.replace_ranks(ranks)
+        self._num_nodes = num_nodes
         self._definitions.clear()
         self._execution_count = 0
 
@@ -60,17 +62,36 @@ class Dispatcher:
         """Take over ranks of the same generation, some of them new."""
         self._ranks = {rank.rank: rank for rank in ranks}
 
+    def resize(self, ranks: list[RankProcess], num_nodes: int) -> None:
+        """Dispatch to these ranks from now on: queued cells are for the ranks that their expressions name now."""
+        self.replace_ranks(ranks)
+        self._num_nodes = num_nodes
+        for execution in self.queue.in_state("queued"):
+            try:
+                self._choose_ranks(execution)
+            except JupyterDistError as err:
+                self.abort([execution], "aborted", err)
+            else:
+                self._on_change(execution)
+
+    def _choose_ranks(self, execution: AgentExecution) -> None:
+        """Read the rank expression of a cell again: the group may have been resized since its client did."""
+        if execution.spec.expression is not None:
+            execution.move(parse_ranks(execution.spec.expression, len(self._ranks), self._num_nodes))
+
     def submit(self, execution: AgentExecution) -> AgentExecution:
         """Queue a cell, and start it at once if nothing is queued before it.
 
         Raises:
-            JupyterDistError: `rank_dead`, if it is for a rank that is gone; `key_reused`, if another cell has its id;
+            JupyterDistError: `rank_dead`, if it is for a rank that is gone; `bad_ranks`, if a resize has just removed
+                one; `key_reused`, if another cell has its id;
                 `node_unreachable`, if the link to a rank's node is lost; `needs_all_ranks`, if it calls what all
                 ranks must call, and its client asks first.
         """
         if (known := self.queue.find(execution.id)) is not None:
             _check_same(known, execution)  # a retry: the first answer was lost
             return known
+        self._choose_ranks(execution)
         # While the group restarts, the ranks that die now are not the ranks that will run it.
         if self._process_group.is_formed and (dead := self._dead_ranks(execution)):
             raise dead_error(dead)

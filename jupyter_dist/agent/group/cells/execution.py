@@ -68,7 +68,9 @@ class AgentExecution:
         self.code: bytes | None = code  # None: only the journal has it, which saves memory here
         self.line = first_line(code)
         self.code_checksum = f"{zlib.crc32(code):08x}"
-        self.fingerprint = hashlib.blake2b(code + repr((list(spec.ranks), spec.call)).encode(), digest_size=16).digest()
+        self.fingerprint = hashlib.blake2b(
+            code + repr((spec.expression or list(spec.ranks), spec.call)).encode(), digest_size=16
+        ).digest()
         self.state: ExecutionState = "queued"
         # While it is not final; afterwards the same, packed: one cell of 64 ranks takes 1 kB then, not 8.
         self._statuses: dict[int, Status] | None = dict.fromkeys(spec.ranks, ("queued", None))
@@ -137,6 +139,11 @@ class AgentExecution:
         self.started_at, self.began = time.time(), time.monotonic()
         self._statuses = dict.fromkeys(self.spec.ranks, ("running", None))
         self._num_running = len(self._statuses)
+
+    def move(self, ranks: RankSet) -> None:
+        """Be for these ranks instead; it is queued."""
+        self.spec = replace(self.spec, ranks=ranks)
+        self._statuses = dict.fromkeys(ranks, ("queued", None))
 
     def extend(self, ranks: Iterable[int]) -> None:
         """Mark the execution as running on more ranks."""

@@ -25,8 +25,8 @@ class Calls:
     """The calls of one rank, a method each."""
 
     def __init__(self, rank: int, namespace: dict[str, Any], transfers: RankTransfers, store_socket: str = "") -> None:
-        self._rank = str(rank)
-        self._far = FarFiles(store_socket, self._rank) if store_socket else None
+        self.rank = rank
+        self._far = FarFiles(store_socket) if store_socket else None
         self._namespace = namespace
         self._ways = {
             "set": self._set,
@@ -58,7 +58,7 @@ class Calls:
     def _given(self, call: Call) -> dict[str, Any]:
         """Return the values in the client's file that are for this rank."""
         paths: dict[str, str] = call["files"]
-        path = paths[self._rank] if self._rank in paths else paths["all"]
+        path = paths.get(str(self.rank)) or paths["all"]
         if self._far is None:
             return files.load(path)
         with self._far.here(path) as copy:
@@ -68,7 +68,7 @@ class Calls:
         """Write a file named after this rank, or write over the one with kept pages that the client offers."""
         folders: list[str] = call["folders"]
         if self._far is not None and not os.path.isdir(folders[0]):
-            self._far.deliver(values, folders)
+            self._far.deliver(values, folders, self.rank)
             return
-        warm = os.path.join(folders[0], f"warm-{self._rank}")
-        files.save(values, [os.path.join(folder, self._rank) for folder in folders], warm)
+        warm = os.path.join(folders[0], f"warm-{self.rank}")
+        files.save(values, [os.path.join(folder, str(self.rank)) for folder in folders], warm)

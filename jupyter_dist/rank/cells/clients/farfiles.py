@@ -20,11 +20,10 @@ MEMORY = "/dev/shm"  # noqa: S108  (the file there has no name for others)
 
 
 class FarFiles:
-    """Fetches files for one rank and delivers its values, through the rank's node agent."""
+    """Fetches files for a rank and delivers its values, through the rank's node agent."""
 
-    def __init__(self, socket_path: str, rank: str) -> None:
+    def __init__(self, socket_path: str) -> None:
         self._socket_path = socket_path
-        self._rank = rank
 
     @contextmanager
     def here(self, path: str) -> Iterator[str]:
@@ -45,7 +44,7 @@ class FarFiles:
             copy.flush()
             yield copy.name
 
-    def deliver(self, values: Mapping[str, Any], folders: Sequence[str]) -> None:
+    def deliver(self, values: Mapping[str, Any], folders: Sequence[str], rank: int) -> None:
         """Write named objects to the client's machine, into the first of these folders there that has space.
 
         Raises:
@@ -54,16 +53,16 @@ class FarFiles:
         pieces = files.pack(values)
         for folder in folders:
             try:
-                self._deliver(pieces, folder)
+                self._deliver(pieces, folder, rank)
                 return
             except OSError as err:
                 if err.errno != errno.ENOSPC or folder == folders[-1]:
                     raise files.cannot_write(err) from err
 
-    def _deliver(self, pieces: Sequence[memoryview], folder: str) -> None:
+    def _deliver(self, pieces: Sequence[memoryview], folder: str, rank: int) -> None:
         position = 0
         for part in _parts(pieces):
-            question = {"do": "deliver", "folder": folder, "rank": int(self._rank), "offset": position}
+            question = {"do": "deliver", "folder": folder, "rank": rank, "offset": position}
             ask(self._socket_path, question, part, PART_SECONDS)
             position += len(part)
 

@@ -58,6 +58,10 @@ class RankTransfers:
         self._decisions: SimpleQueue[tuple[str, road.TransferDecision]] = SimpleQueue()
         self._sent_at = 0.0
 
+    def take_place(self, spec: RankSpec) -> None:
+        """Have another number, or be in a group of another size."""
+        self._spec = spec
+
     # -- main thread --------------------------------------------------------------------------------
 
     def save(self, call: Mapping[str, Any]) -> None:

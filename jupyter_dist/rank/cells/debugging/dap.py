@@ -60,7 +60,7 @@ class DebugSession:
     """One debugger of this rank, whatever number of pages use it."""
 
     def __init__(self, rank: int, place: str, shell: Any, when_idle: Callable[[Callable[[], None]], None]) -> None:
-        self._rank = rank
+        self.rank = rank
         self._place = place
         self._shell = shell
         self._when_idle = when_idle
@@ -121,7 +121,7 @@ class DebugSession:
         if self._state is not None:
             self._forward(message, message.get("arguments") or {}, reply)
         elif is_busy:
-            respond(False, _BUSY.format(rank=self._rank), {})
+            respond(False, _BUSY.format(rank=self.rank), {})
         else:
             self._when_idle(attach)
 

@@ -24,6 +24,8 @@ from torch.distributed import distributed_c10d as c10d
 
 from jupyter_dist.rank.collectives import torch_compat
 
+from . import frames
+
 # Of `torch.distributed.distributed_c10d._world`, by process group. Not all of them are in every version.
 _MAPS = ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "pg_to_tag", "pg_coalesce_state")
 _TAGS = "tags_to_pg"
@@ -117,6 +119,28 @@ def wanted(world: World, group: Any) -> GroupPlan:
     )
 
 
+class Move(NamedTuple):
+    """The change of the ranks' numbers by a resize of the group."""
+
+    places: dict[int, int]  # the new number of each rank that stays, by its earlier one
+    world_size: int
+
+
+def moved(group: GroupPlan, before: World, move: Move) -> GroupPlan | None:
+    """Return the plan of a process group after a resize: a group of all ranks is one of all ranks again.
+
+    Returns:
+        None if a member is not there any more.
+    """
+    if len(group.ranks) == len(before.maps["pg_group_ranks"][before.default]):
+        ranks = list(range(move.world_size))
+    elif move.places.keys() >= set(group.ranks):
+        ranks = [move.places[rank] for rank in group.ranks]
+    else:
+        return None
+    return group._replace(ranks=ranks)
+
+
 def create(group: GroupPlan, connect: timedelta | None) -> Any:
     """Create a process group of this name; all ranks call this, in the same order. None on a rank that is no member.
 
@@ -151,6 +175,7 @@ def move_backends(fresh: Any, group: Any) -> None:
     _fresh_groups.pop(group, None)  # it holds the backends that are to be closed
     backends = {device: fresh._get_backend(device) for device in fresh._device_types}
     kinds = _kinds(group, list(backends.values()))
+    frames.set_place(group, fresh.rank(), fresh.size())
     for device, backend in backends.items():
         group._register_backend(device, kinds[id(backend)], backend)
     _fresh_groups[group] = fresh

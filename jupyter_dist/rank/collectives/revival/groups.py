@@ -7,6 +7,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.rank.guard.own import json
 
 from . import compat
@@ -22,6 +23,7 @@ class KeptGroups:
         self.num_subgroups = 0
         self.failure: str | None = None  # why the earlier objects have no connections
         self.left: list[str] = []  # names of process groups that differ between ranks
+        self.lacking: list[str] = []  # process groups of which members have left the group
 
     def hide(self) -> bool:
         """Make torch forget the process groups, without closing them; return False if this torch cannot."""
@@ -34,14 +36,23 @@ class KeptGroups:
         if self._before is not None:
             compat.restore(self._before)
 
-    def publish(self, store: dist.Store, rank: int) -> None:
-        """Publish this rank's process groups to the other ranks, before the default process group is created."""
-        before = self._before
-        groups = [] if before is None else [group for group in before.names if group is not before.default]
-        mine = {
-            "count": 0 if before is None else before.num_named,
-            "groups": [] if before is None else [compat.wanted(before, group) for group in groups],
-        }
+    def publish(self, store: dist.Store, rank: int, move: compat.Move | None = None) -> None:
+        """Publish this rank's process groups to the other ranks, before the default process group is created.
+
+        Args:
+            store: where the ranks meet.
+            rank: the number of this rank, of now.
+            move: how a resize has changed the numbers of ranks since the process groups were created.
+        """
+        plans: list[compat.GroupPlan] = []
+        lacking: list[str] = []
+        if (before := self._before) is not None:
+            for group in (group for group in before.names if group is not before.default):
+                plan = compat.wanted(before, group)
+                later = plan if move is None else compat.moved(plan, before, move)
+                plans += [] if later is None else [later]
+                lacking += [_label(plan)] if later is None else []
+        mine = {"count": 0 if before is None else before.num_named, "groups": plans, "lacking": lacking}
         _own(store).set(str(rank), json.dumps(mine))
 
     def recreate(self, store: dist.Store, world_size: int, connect: datetime.timedelta | None) -> None:
@@ -51,6 +62,7 @@ class KeptGroups:
         """
         said = [json.loads(_own(store).get(str(rank))) for rank in range(world_size)]
         wanted, self.left = _agreed([group for one in said for group in one["groups"]])
+        self.lacking = sorted({name for one in said for name in one["lacking"]})
         fresh = {group.name: compat.create(group, connect) for group in wanted}
         now = compat.current()
         assert now is not None  # the default one has been created
@@ -66,6 +78,12 @@ class KeptGroups:
 
 def _own(store: dist.Store) -> dist.Store:
     return dist.PrefixStore("jupyter_dist_groups", store)
+
+
+def _label(group: compat.GroupPlan) -> str:
+    """Return the name of a process group for users, with its ranks."""
+    name = group.name if group.description in ("", "undefined") else group.description
+    return f"{name} (ranks {RankSet(group.ranks)})"
 
 
 def _agreed(said: list[list[Any]]) -> tuple[list[compat.GroupPlan], list[str]]:

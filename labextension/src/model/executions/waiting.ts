@@ -2,6 +2,7 @@
 import { FINAL_STATES, IExecution, IGroup, IRank, RankState } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { expandRanks, formatRanks, includesRank } from '../format/ranks';
+import { isStarting } from '../format/states';
 
 /** What a cell waits for; `since` is in seconds since the epoch. */
 export type Awaited =
@@ -26,7 +27,7 @@ export function awaited(
   const own = expandRanks(execution.ranks);
   const mine = group.ranks.filter(({ rank }) => includesRank(execution.ranks, rank));
   const slowest = COMING.find(state => mine.some(rank => rank.state === state));
-  if (slowest && (group.state === 'starting' || group.state === 'restarting')) {
+  if (slowest && isStarting(group)) {
     return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
   }
   const at = group.queued.indexOf(execution.id);

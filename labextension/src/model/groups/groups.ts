@@ -4,6 +4,7 @@ import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { Clock } from '../format/clock';
+import { isStarting } from '../format/states';
 
 /** The part of the service that this model needs. */
 type GroupsSource = Pick<IDistService, 'groupsChanged' | 'connectionChanged' | 'connected'>;
@@ -106,7 +107,7 @@ export function isGone(group: IGroup): boolean {
 
 /** Whether a group can take cells. */
 export function takesCells(group: IGroup): boolean {
-  return ['ready', 'degraded', 'starting', 'restarting'].includes(group.state);
+  return ['ready', 'degraded'].includes(group.state) || isStarting(group);
 }
 
 /** An unused name: "group", "group-2", ... */

@@ -6,6 +6,7 @@ import type { DistError } from '../../services/errors';
 import type { IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
+import { isStarting } from '../format/states';
 
 /** Between a cell and the question: with Run All the next cell begins at once, and would wait for the answer. */
 const SETTLE_MS = 300;
@@ -159,7 +160,7 @@ export function phaseOf(group: IGroup | null): Phase {
   if (!group || group.state === 'dead' || group.state === 'lost' || group.state === 'ending') {
     return 'gone';
   }
-  if (group.state === 'starting' || group.state === 'restarting') {
+  if (isStarting(group)) {
     return 'starting';
   }
   return group.running.length > 0 || group.ranks.some(({ state }) => state === 'busy') ? 'busy' : 'idle';

@@ -37,6 +37,7 @@ import type {
   IPrepared,
   IRanksQuery,
   IRanksRequest,
+  IResizeRequest,
   IRestoreRequest,
   IRunRequest,
   ISamples,
@@ -161,6 +162,11 @@ export abstract class Api {
   /** Re-create the process group in the same processes, which keep all variables. */
   reform(group: string, retries?: IRetries): Promise<IGroup> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'reform'], body: {}, isKeyed: true }, retries);
+  }
+
+  /** Change the number of ranks; ranks that stay keep their processes and variables. */
+  resize(group: string, body: IResizeRequest, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'resize'], body, isKeyed: true }, retries);
   }
 
   /** Send a request to the debuggers of ranks, and return their replies. The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank. */

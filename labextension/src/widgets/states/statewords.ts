@@ -1,6 +1,7 @@
 /** The texts for states, shared by the sidebar, the status bar and the panels. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../model/format/quantities';
+import { isStarting } from '../../model/format/states';
 import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../../services/protocol';
 
 export function stateWord(trans: TranslationBundle, state: RankState | GroupState | ExecutionState): string {
@@ -14,6 +15,7 @@ export function stateWord(trans: TranslationBundle, state: RankState | GroupStat
     ready: trans.__('ready'),
     degraded: trans.__('degraded'),
     restarting: trans.__('restarting'),
+    resizing: trans.__('resizing'),
     ending: trans.__('shutting down'),
     queued: trans.__('queued'),
     running: trans.__('running'),
@@ -46,7 +48,7 @@ export function cannotBeInterrupted({ state, ignores_interrupt }: IRank): boolea
 /** "4 ranks, 2 busy", "8 ranks, starting 3.4 s". */
 export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart: number): string {
   const size = trans._n('%1 rank', '%1 ranks', group.world_size, group.world_size);
-  if (group.state === 'starting' || group.state === 'restarting') {
+  if (isStarting(group)) {
     return trans.__('%1, %2 %3', size, stateWord(trans, group.state), formatSeconds(sinceStart));
   }
   if (group.state !== 'ready' && group.state !== 'degraded') {
@@ -80,6 +82,7 @@ export function groupLight(group: IGroup): RankState {
   const light: Partial<Record<GroupState, RankState>> = {
     starting: 'starting',
     restarting: 'starting',
+    resizing: 'starting',
     ending: 'unresponsive',
     unresponsive: 'unresponsive',
     incompatible: 'unresponsive',

@@ -2,6 +2,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
+import { isStarting } from '../../model/format/states';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 import { useClock, useSignal } from '../base/hooks';
@@ -34,7 +35,7 @@ function Status({ groups, trans, choose, open }: IStatusOptions): React.ReactEle
   const { clock } = groups;
   useSignal(groups.changed);
   const group = choose();
-  const starts = group?.state === 'starting' || group?.state === 'restarting';
+  const starts = group !== null && isStarting(group);
   useClock(clock, starts);
   if (!group) {
     return null;

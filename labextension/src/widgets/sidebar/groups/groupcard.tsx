@@ -14,6 +14,7 @@ import React, { useEffect, useState } from 'react';
 import { remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
+import { isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import type { IGroup } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
@@ -110,7 +111,7 @@ interface IGroupHeaderProps {
 
 function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.ReactElement {
   const { clock, trans } = useSidebar();
-  const starts = group.state === 'starting' || group.state === 'restarting';
+  const starts = isStarting(group);
   useClock(clock, starts);
   const since = Math.max(...group.ranks.map(rank => rank.state_at), group.started_at ?? 0);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;

@@ -1,0 +1,1 @@
+"""Changes of the number of ranks of a group."""

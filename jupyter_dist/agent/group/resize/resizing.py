@@ -1,0 +1,162 @@
+"""Resizes a group: ranks leave or are added, and the process group is created again in the processes that stay.
+
+The ranks have consecutive numbers afterwards, in the order of before (docs/decisions/0045). Until all have
+joined the new process group, nothing is given up: if that fails, the group has its earlier size again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.process_group import Revived
+from jupyter_dist.agent.group.rejoin import rejoin, rejoin_with
+from jupyter_dist.agent.processes.ending import end_ranks, give_up
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starters import RankStarter
+from jupyter_dist.agent.processes.starting.environment import rank_spec
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.specs import GroupSpec
+
+from . import shapes
+from .shapes import Shape, WantedSize
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models
+
+PLACE_SECONDS = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Resize:
+    """One change of the size of a group."""
+
+    def __init__(self, group: AgentGroup, starter: RankStarter, wanted: WantedSize) -> None:
+        """Plan the change.
+
+        Raises:
+            JupyterDistError: `bad_request` or `bad_environment`, if the group cannot have that size.
+        """
+        shapes.check(group.spec, wanted)
+        self._group = group
+        self._starter = starter
+        living = group.living()
+        self._staying = living[: wanted.num_ranks]
+        self._leaving = living[wanted.num_ranks :]
+        self._before = Shape(group.spec, [(rank, rank.spec) for rank in group.ranks])
+        group.num_shapes += 1
+        self._number = group.num_shapes
+        spec = shapes.resized(group.spec, self._staying, wanted)
+        self._fresh = [self._new_rank(spec, number) for number in range(len(self._staying), wanted.num_ranks)]
+        places = [shapes.place(spec, number, rank.spec, self._number) for number, rank in enumerate(self._staying)]
+        staying = list(zip(self._staying, places, strict=True))
+        self._after = Shape(spec, [*staying, *((rank, rank.spec) for rank in self._fresh)])
+        self._places = {rank.spec.rank: place.rank for rank, place in staying}
+
+    def begin(self) -> None:
+        """Hold cells back, and show the group in its new size."""
+        group = self._group
+        self._report: models.ResizeModel = {
+            "at": time.time(),
+            "before": self._before.spec.world_size,
+            "after": self._after.spec.world_size,
+            "seconds": None,
+            "error": None,
+            "again": [],
+        }
+        self._since = time.monotonic()
+        group.resized = self._report
+        group.process_group.close()
+        group.set_state("resizing")
+        self._enter(self._after)
+
+    async def run(self) -> None:
+        """Carry out the change, or undo it; the group takes cells afterwards."""
+        group, report = self._group, self._report
+        try:
+            revived = await self._change()
+        except Exception as err:  # also an internal error: the ranks of before keep their variables
+            if not isinstance(err, JupyterDistError):
+                log.exception("Cannot resize the group")
+            error = err if isinstance(err, JupyterDistError) else JupyterDistError("internal", f"{err!r:.300}")
+            report["error"] = error.to_dict()
+            await self._undo(error)
+        else:
+            report["again"] = [_lacking(name) for name in revived.lacking] + [_left(name) for name in revived.left]
+            await end_ranks(self._leaving, "the group was resized", patient=True)
+            size = f"from {report['before']} to {report['after']} ranks"
+            group.add_note(" ".join([f"The group was resized {size}.", *report["again"]]))
+        report["seconds"] = time.monotonic() - self._since
+        group.formed()
+
+    # -- the change -----------------------------------------------------------------------------------
+
+    async def _change(self) -> Revived:
+        group, move = self._group, shapes.move(self._places)
+        if not self._fresh:
+            return await rejoin(self._staying, group.stores.new(), move)
+        await self._starter.prepare(group.preparing())
+        store_path = group.stores.new()
+        for rank in self._fresh:
+            rank.take_place(replace(rank.spec, store_path=store_path))
+        rejoining = asyncio.create_task(rejoin_with(self._fresh, self._staying, store_path, move), name="rejoin")
+        try:
+            await group.start_ranks(self._starter, self._fresh)
+            revived = await rejoining
+        except Exception:
+            # A rank that still joins cannot join anything else: it must have failed first.
+            await give_up(self._fresh, "the group could not be resized")
+            await asyncio.gather(rejoining, return_exceptions=True)
+            raise
+        finally:
+            rejoining.cancel()  # the end of the group: it would wait forever
+        if revived is None:
+            raise JupyterDistError("rank_dead", "A rank died while the group was resized.")
+        return revived
+
+    async def _undo(self, error: JupyterDistError) -> None:
+        """Be of the earlier size again, with all ranks of before that live."""
+        group = self._group
+        number = self._before.spec.world_size
+        text = f"The group could not be resized to {self._after.spec.world_size} ranks, and has {number} as before"
+        self._enter(self._before)
+        living, back = group.living(), shapes.move({after: before for before, after in self._places.items()})
+        kept = "All variables are kept."
+        try:
+            if len(living) == number:
+                await rejoin(living, group.stores.new(), back)
+            else:
+                kept = "The ranks that live keep their variables. Replace the dead ones."
+                asked = (rank.request("take_place", PLACE_SECONDS, rank.encoded_place(back)) for rank in living)
+                await asyncio.gather(*asked, return_exceptions=True)
+        except JupyterDistError as err:
+            kept = f"The process group could not be re-created ({err.message}): re-create it with 'reform'. {kept}"
+        group.add_note(f"{text}: {error.message} {error.hint} {kept}")
+
+    def _enter(self, shape: Shape) -> None:
+        group = self._group
+        before = {rank.rank: rank for rank in group.ranks}
+        group.take_shape(shape.spec, shape.ranks)
+        now = {rank.rank: rank for rank in group.ranks}
+        for number, rank in before.items():
+            if now.get(number) is not rank:
+                group.comms.rank_died(number)  # its widgets stay as they are
+
+    def _new_rank(self, spec: GroupSpec, number: int) -> RankProcess:
+        group, first = self._group, self._before.ranks[0][1]
+        place = rank_spec(spec, number, "", group.generation, shapes.master(first))
+        joining = replace(place, replaces=True, shape=self._number)
+        return RankProcess(joining, group.journal, group, since=time.time())
+
+
+def _lacking(name: str) -> str:
+    return f"The process group {name} lost members: make it again on all ranks."
+
+
+def _left(name: str) -> str:
+    return f"Ranks do not know the process group {name} alike: make it again on all ranks."

@@ -1,0 +1,145 @@
+"""A group that is resized, in one direction and the other, again and again; and resizes that fail half-way."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+# What the ranks of a group know of its size: names, variables, torch, and a collective that all must join.
+SIZE = """
+import os, torch
+t = torch.ones(1)
+dist.all_reduce(t)
+named = [rank, world_size, __rank__, __world_size__, local_rank]
+environ = [int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")]
+print(named, environ, dist.get_rank(), dist.get_world_size(), int(t.item()), globals().get("mine"))
+"""
+
+
+def size_of(client, mine):
+    """Check on every rank that it has the right place, and return the values of `mine`."""
+    number = len(client.group["ranks"])
+    cell = client.run(SIZE, range(number), expression="all")
+    assert cell["state"] == "ok", (client.group["note"], client.group["ranks"])
+    for rank, value in enumerate(mine):
+        named, environ = [rank, number, rank, number, rank], [rank, number, rank, number]
+        expected = f"{named} {environ} {rank} {number} {number} {value}\n"
+        assert client.text(rank, cell["id"]) == expected
+
+
+def resize(client, num_ranks, **fields):
+    client.request("resize", num_ranks=num_ranks, **fields)
+    assert client.group["state"] in ("resizing", "ready")
+    client.wait_group("ready", "degraded", "dead")
+    assert client.group["resized"]["error"] is None, client.group
+    assert (client.group["state"], client.group["spec"]["world_size"]) == ("ready", num_ranks), client.group
+    assert [rank["rank"] for rank in client.group["ranks"]] == list(range(num_ranks))
+    return client.group["resized"]
+
+
+def pids(client):
+    return [rank["pid"] for rank in client.group["ranks"]]
+
+
+def test_ranks_that_stay_keep_all(own):
+    """2 -> 4 -> 1 -> 3: processes, variables, subgroups and the objects of process groups."""
+    own.start(2)
+    own.run("mine = f'made on {rank}'; world = dist.group.WORLD; everyone = dist.new_group(group_desc='everyone')")
+    before = pids(own)
+    assert resize(own, 4)["again"] == []
+    assert pids(own)[:2] == before
+    size_of(own, ["made on 0", "made on 1", None, None])
+    own.run("world, everyone = dist.group.WORLD, None", [2, 3])
+    same = "assert world is dist.group.WORLD and (world.rank(), world.size()) == (rank, world_size)\n"
+    of_all = "assert everyone is None or (everyone.rank(), everyone.size()) == (rank, world_size)\n"
+    assert own.run(f"{same}{of_all}dist.barrier(world)", range(4))["state"] == "ok", own.text(0)
+    own.run("even = dist.new_group([0, 2], group_desc='even')", range(4))
+    assert resize(own, 1)["again"] == ["The process group even (ranks 0,2) lost members: make it again on all ranks."]
+    assert pids(own) == before[:1]
+    size_of(own, ["made on 0"])
+    resize(own, 3)
+    assert pids(own)[:1] == before[:1]
+    size_of(own, ["made on 0", None, None])
+    assert own.run(same, [0])["state"] == "ok"
+
+
+def test_the_ranks_that_live_go_on(own):
+    """They get consecutive numbers, and keep their subgroups; the log of each number has the whole story."""
+    own.start(4)
+    own.run("mine = f'made on {rank}'; pair = dist.new_group([0, 3], group_desc='pair')", range(4))
+    own.run("import os; os.environ['MINE'] = str(rank)", range(4))
+    before = pids(own)
+    own.kill_rank(1)
+    own.wait_group("degraded")
+    assert resize(own, 3)["again"] == []
+    assert pids(own) == [before[0], *before[2:]]
+    size_of(own, ["made on 0", "made on 2", "made on 3"])
+    in_pair = "t = torch.ones(1); dist.all_reduce(t, group=pair); print(t.item(), dist.get_process_group_ranks(pair))"
+    cell = own.run(in_pair, [0, 2])
+    assert (cell["state"], own.text(2, cell["id"])) == ("ok", "2.0 [0, 2]\n")
+    assert b"Rank 3 became rank 2: the group was resized." in [content for _, content in own.records]
+    resize(own, 4)
+    size_of(own, ["made on 0", "made on 2", "made on 3", None])
+
+
+def test_a_new_rank_fails_to_start(own):
+    """The group has its earlier size and all variables, each time; then a resize succeeds."""
+    own.start(2)
+    own.run("mine = rank")
+    before = pids(own)
+    for _ in range(2):
+        own.request("resize", num_ranks=4)
+        own.wait(lambda: pid_of_new(own) is not None)
+        os.kill(pid_of_new(own), signal.SIGKILL)
+        own.wait_group("ready", "degraded", "dead")
+        assert own.group["resized"]["error"]["code"] == "start_failed", own.group["resized"]
+        assert own.group["note"].startswith("The group could not be resized to 4 ranks, and has 2 as before: Rank ")
+        assert (own.group["state"], pids(own)) == ("ready", before)
+        size_of(own, [0, 1])
+    resize(own, 3)
+    size_of(own, [0, 1, None])
+
+
+def pid_of_new(client):
+    return next((rank["pid"] for rank in client.group["ranks"][2:] if rank["pid"]), None)
+
+
+def test_a_rank_that_stays_dies_meanwhile(own):
+    own.start(2)
+    own.run("mine = rank")
+    own.request("resize", num_ranks=3)
+    own.kill_rank(1)
+    own.wait_group("ready", "degraded", "dead")
+    if own.group["state"] == "ready":  # it died too late to disturb the resize
+        own.wait_group("degraded")
+    assert own.group["ranks"][1]["state"] == "dead"
+    resize(own, 1)
+    size_of(own, [0])
+
+
+def test_cells_wait_for_the_new_size(own):
+    """A cell for all ranks that is submitted meanwhile runs on all ranks of then; one for a rank that left does not."""
+    own.start(2)
+    own.request("resize", num_ranks=3)
+    cell = own.submit("t = torch.ones(1); dist.all_reduce(t); print(t.item())", [0, 1], expression="all")
+    ended = own.ended(cell)
+    assert (ended["state"], ended["ranks"], own.text(2, cell)) == ("ok", "0-2", "3.0\n")
+    own.request("resize", num_ranks=1)
+    cell = own.submit("1", [0, 1, 2], expression="all") if own.group["state"] == "resizing" else own.submit("1", [0])
+    assert own.ended(cell)["ranks"] == "0"
+
+
+def test_what_cannot_be_resized(own):
+    own.start(2)
+    busy = own.submit("import time; time.sleep(1000)", [0])
+    own.wait(lambda: own.executions[busy]["state"] == "running")
+    with pytest.raises(JupyterDistError, match="A cell is running"):
+        own.request("resize", num_ranks=3)
+    own.request("interrupt", ranks=[0])
+    own.ended(busy)
+    with pytest.raises(JupyterDistError, match="has 2 ranks already"):
+        own.request("resize", num_ranks=2)
