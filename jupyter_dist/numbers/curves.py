@@ -20,7 +20,6 @@ MIN_VALUES = 3
 MAX_LINE = 1000
 MAX_NAME = 60
 
-_DIGITS = re.compile(r"[0-9]+")
 _BETWEEN = re.compile(r"[\s=:'\"()\[\]{}>-]*\Z")
 _TENSOR = re.compile(r"(?:\A|(?<=[\s=:(]))tensor\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.@/%-]*(?: [A-Za-z_][A-Za-z0-9_.@/%-]*){0,2}\Z")
@@ -96,8 +95,8 @@ def named_numbers(line: str) -> tuple[tuple[str, int] | None, dict[str, Token]]:
         for place, (word, token) in enumerate(zip(words, tokens, strict=False)):
             # Behind a number without a space there is its unit: GiB(13.25%).
             before += word if before or not place else _UNIT_BEHIND.sub("", word, count=1)
-            if re.search(r"[A-Za-z_@]\Z", before) and _DIGITS.fullmatch(token.text):
-                before += token.text  # of a name, as in "top5"
+            if token.kind == "label":
+                before += token.text  # of a name, as in "top5" and "layers.0.attn"
                 continue
             name = _name_before(before) if token.kind == "number" else ""
             before = ""

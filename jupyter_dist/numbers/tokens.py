@@ -1,25 +1,49 @@
 """Splits a line into words and the numbers between them.
 
-The TypeScript counterpart is labextension/src/model/numbers/numbertokens.ts. Their curves are tested with
-tests/vectors/curves.json.
+The TypeScript counterpart is labextension/src/model/numbers/numbertokens.ts. Both run tests/vectors/lines.json,
+and their curves with tests/vectors/curves.json.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-# A number in a word is a whole one: layers.0.attn, layer0.weight, step100.pt and the commit 12e4 have no fraction.
-_NOT_IN_WORD = r"(?<![A-Za-z_])(?<![A-Za-z_]\.)"
-_FRACTION = r"(?:\d+\.\d+(?!\d|\.[A-Za-z_])|\d+\.(?!\w)|(?<![\w.])\.\d+)(?:[eE][-+]?\d+)?"
-_DIGITS = rf"(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)(?:\.\d+)?|{_NOT_IN_WORD}(?:{_FRACTION}|\d+[eE][-+]\d+)|\d+)"
+# Hashes and identifiers: the commit 3f2a91c. They are compared as a whole.
+_HASH = (
+    r"(?<![A-Za-z0-9_])(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+    r"|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,})(?![A-Za-z0-9_])"
+)
+_DURATION = r"[0-9]+(?:d|h|min|m)(?: ?[0-9]+(?:\.[0-9]+)?(?:h|min|ms|m|s))+(?![A-Za-z0-9_])"
+_CLOCK = (
+    r"(?<![A-Za-z0-9_])0x[0-9a-fA-F]+|[0-9]+(?::[0-9]{2})+(?![0-9])(?:[.,][0-9]+)?"
+    rf"|[0-9]+(?:[.-][0-9]+){{2,}}|{_DURATION}"
+)
+_DIGITS = (
+    r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
+    r"|(?:[0-9]+\.[0-9]+|[0-9]+\.(?![A-Za-z0-9_])|(?<![A-Za-z0-9_.])\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    r"|[0-9]+[eE][-+][0-9]+|[0-9]+(?!\.[0-9])"
+)
+# What follows makes it a part of a word: 12e4, 1_000, 0.25.pt, 3-gram. A unit does not: 12.5GB/s.
+_ENDS = r"(?![A-Za-z]*[0-9_])(?![._@+-][A-Za-z_])"
+_NOT_FINITE = r"(?<![A-Za-z0-9_])(?:nan|NaN|NAN|inf|Inf|INF|Infinity)(?![A-Za-z0-9_]|[./@+-][A-Za-z_])"
+_NUMBER = rf"(?:(?<![A-Za-z0-9_.)\]])[-+])?(?:(?<![A-Za-z_])(?:{_DIGITS}){_ENDS}|{_NOT_FINITE})"
+_UNIT = r"[ \u00a0\u202f]?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![A-Za-z0-9_/])"
+# A number inside a word is no number: layers.0.attn, step100.pt, A100-SXM4, v2.5, top5.
+_WORD = (
+    r"(?<![A-Za-z0-9_])(?:[A-Za-z_][A-Za-z0-9_]*(?:[./@+-][A-Za-z0-9_]+)*"
+    r"|[0-9][A-Za-z0-9_]*(?:[.@+-][A-Za-z0-9_]+)*)"
+)
 _TOKEN = re.compile(
-    r"\x1b\[[0-9;]*m"
-    r"|(?P<bar>(?<=%)\|[^|]*\|)"
-    r"|(?P<clock>(?<!\w)0x[0-9a-fA-F]+|\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})"
-    rf"|(?P<number>(?:(?<![\w.)\]])[-+])?{_DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))"
-    r"(?P<unit>\s?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![\w/]))?"
+    rf"(?P<bar>(?<=%)\|[^|]*\|)|(?P<hash>{_HASH})|(?P<clock>{_CLOCK})"
+    rf"|(?P<number>{_NUMBER})(?P<unit>{_UNIT})?|(?P<word>{_WORD})"
+)
+_LABELS = re.compile(rf"{_HASH}|[0-9]+(?:\.[0-9]+)*")
+# A whole number behind one of these is a name.
+_NAMED = re.compile(
+    r"(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#(\[]*\Z", re.IGNORECASE
 )
 # Device libraries, matched by the pattern of their names and not by vendor.
 _VERSION = re.compile(
@@ -27,17 +51,26 @@ _VERSION = re.compile(
 )
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TWO_PARTS = re.compile(r"[0-9]+\.[0-9]+")
+_WHOLE = re.compile(r"[0-9]+")
 MAX_BEFORE = 20
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
 class Token:
-    """A part that may differ between similar lines: a number, a clock (or version, address: no mean), a bar."""
+    """A part that may differ between similar lines.
+
+    Attributes:
+        kind: number; clock (a time, a duration, a date, a version or an address) and label (a number in a word or
+            behind one such as `rank`, or a hash), which have an order but no mean; bar.
+        text: the part as printed.
+        value: the number, in seconds if it has a unit; nan for the other kinds.
+        unit: the unit of time.
+    """
 
     kind: str
     text: str
-    value: float = math.nan  # in seconds if it has a unit
+    value: float = math.nan
     unit: str = ""
 
     @property
@@ -52,19 +85,35 @@ def tokenize(text: str) -> tuple[tuple[str, ...], tuple[Token, ...]]:
     words: list[str] = []
     tokens: list[Token] = []
     end = 0
-    for match in _TOKEN.finditer(text):
-        if match.lastgroup is not None:
-            words.append(text[end : match.start()])
-            tokens.append(_token(match, text[: match.start()]))
-            end = match.end()
+    for start, token in _tokens(text):
+        words.append(text[end:start])
+        tokens.append(token)
+        end = start + len(token.text)
     return (*words, text[end:]), tuple(tokens)
 
 
-def _token(match: re.Match[str], before: str) -> Token:
-    if match["number"] is None:
-        return Token("bar" if match["bar"] else "clock", match[0])
-    if match["unit"] is None and _TWO_PARTS.fullmatch(match[0]) and _VERSION.search(before[-MAX_BEFORE:]):
-        return Token("clock", match[0])
+def _tokens(text: str) -> Iterator[tuple[int, Token]]:
+    """Yield the tokens of a line, each with its place."""
+    plain = COLOR.sub(lambda color: " " * len(color[0]), text)  # the m of a color is no letter before a number
+    for match in _TOKEN.finditer(plain):
+        start = match.start()
+        if match["word"]:
+            for label in _LABELS.finditer(match["word"]):
+                yield start + label.start(), Token("label", label[0])
+        elif match["number"]:
+            yield start, _number(match, plain[max(0, start - MAX_BEFORE) : start])
+        else:
+            for kind in ("bar", "clock", "hash"):
+                if match[kind]:
+                    yield start, Token("label" if kind == "hash" else kind, match[0])
+
+
+def _number(match: re.Match[str], before: str) -> Token:
+    if match["unit"] is None:
+        if _TWO_PARTS.fullmatch(match[0]) and _VERSION.search(before):
+            return Token("clock", match[0])
+        if _WHOLE.fullmatch(match[0]) and _NAMED.search(before):
+            return Token("label", match[0])
     unit = re.sub("[\u00b5\u03bc]", "u", (match["unit"] or "").strip())
     value = float(match["number"].replace(",", ""))  # commas between thousands
     return Token("number", match[0], value * _SECONDS.get(unit, 1.0), unit)

@@ -39,7 +39,7 @@ const NOTHING: INamedNumbers = { step: null, values: [] };
 
 /** The numbers of a line with their names; each name once. */
 export function namedNumbers(line: string): INamedNumbers {
-  if (line.length > MAX_LINE || !/\d|nan|inf/.test(line)) {
+  if (line.length > MAX_LINE || !/\d|nan|inf/i.test(line)) {
     return NOTHING;
   }
   const { words, tokens } = tokenize(line.replace(COLORS, ''));
@@ -48,8 +48,8 @@ export function namedNumbers(line: string): INamedNumbers {
   tokens.forEach((token, i) => {
     // Behind a number without a space there is its unit: GiB(13.25%).
     before += before || i === 0 ? words[i] : words[i].replace(UNIT_BEHIND, '');
-    if (/[A-Za-z_@]$/.test(before) && /^\d+$/.test(token.text)) {
-      // Of a name, as in "top5".
+    if (token.kind === 'label') {
+      // Of a name, as in "top5" and "layers.0.attn".
       before += token.text;
       return;
     }

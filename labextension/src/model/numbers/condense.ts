@@ -202,7 +202,7 @@ function condense(lines: readonly ISegment[], all: readonly ITokens[]): ICondens
   }
   const parts: Part[] = [];
   places.forEach((place, i) => {
-    parts.push(all[0].words[i], differ(place) ? spreadOf(written(lines, place)) : place[0].text);
+    parts.push(all[0].words[i], differ(place) ? spreadOf(written(lines, place), varying.length) : place[0].text);
   });
   parts.push(all[0].words[places.length]);
   return { ...some, parts: joined(parts), progress: null };

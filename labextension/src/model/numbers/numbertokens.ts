@@ -1,15 +1,19 @@
 /**
  * Finds the numbers of a line, so that lines can be compared without them.
- * The Python counterpart is jupyter_dist/numbers/tokens.py; the curves of
- * both run tests/vectors/curves.json.
+ * The Python counterpart is jupyter_dist/numbers/tokens.py; both run
+ * tests/vectors/lines.json, and their curves tests/vectors/curves.json.
  */
 
 /** What may differ between ranks in lines that are alike. */
 export interface IToken {
-  /** A clock is a time of day, a duration such as 0:42, a date, a version or an address: it has an order, but no mean. */
-  kind: 'number' | 'clock' | 'bar';
+  /**
+   * A clock (a time, a duration, a date, a version or an address) and a label
+   * (a number in a word or behind one such as "rank", or a hash) have an order,
+   * but no mean.
+   */
+  kind: 'number' | 'clock' | 'label' | 'bar';
   text: string;
-  /** In seconds if it has a unit of time; NaN for "nan", a clock and a bar. */
+  /** In seconds if it has a unit of time; NaN for "nan" and for the other kinds. */
   value: number;
   unit: string;
 }
@@ -22,20 +26,40 @@ export interface ITokens {
   template: string;
 }
 
-const COLOR = String.raw`\x1b\[[0-9;]*m`;
+const COLOR = /\x1b\[[0-9;]*m/g; // eslint-disable-line no-control-regex
 const BAR = String.raw`(?<bar>(?<=%)\|[^|]*\|)`;
-const CLOCK = String.raw`(?<clock>(?<!\w)0x[0-9a-fA-F]+|\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})`;
-// A number in a word is a whole one: layers.0.attn, layer0.weight, step100.pt and the commit 12e4 have no fraction.
-const NOT_IN_WORD = String.raw`(?<![A-Za-z_])(?<![A-Za-z_]\.)`;
-const FRACTION = String.raw`(?:\d+\.\d+(?!\d|\.[A-Za-z_])|\d+\.(?!\w)|(?<![\w.])\.\d+)(?:[eE][-+]?\d+)?`;
-const DIGITS = String.raw`(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|${NOT_IN_WORD}(?:${FRACTION}|\d+[eE][-+]\d+)|\d+)`;
-const NUMBER = String.raw`(?<number>(?:(?<![\w.)\]])[-+])?${DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))`;
-const UNIT = String.raw`(?<unit>\s?(?:ns|[µμu]s|ms|s|min|h)(?![\w/]))?`;
-const PATTERN = new RegExp(`${COLOR}|${BAR}|${CLOCK}|${NUMBER}${UNIT}`, 'g');
-
+/** Hashes and identifiers: the commit 3f2a91c. They are compared as a whole. */
+const HASH =
+  String.raw`(?<![A-Za-z0-9_])(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}` +
+  String.raw`|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,})(?![A-Za-z0-9_])`;
+const DURATION = String.raw`[0-9]+(?:d|h|min|m)(?: ?[0-9]+(?:\.[0-9]+)?(?:h|min|ms|m|s))+(?![A-Za-z0-9_])`;
+const CLOCK =
+  String.raw`(?<![A-Za-z0-9_])0x[0-9a-fA-F]+|[0-9]+(?::[0-9]{2})+(?![0-9])(?:[.,][0-9]+)?` +
+  String.raw`|[0-9]+(?:[.-][0-9]+){2,}|${DURATION}`;
+const DIGITS =
+  String.raw`[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?` +
+  String.raw`|(?:[0-9]+\.[0-9]+|[0-9]+\.(?![A-Za-z0-9_])|(?<![A-Za-z0-9_.])\.[0-9]+)(?:[eE][-+]?[0-9]+)?` +
+  String.raw`|[0-9]+[eE][-+][0-9]+|[0-9]+(?!\.[0-9])`;
+/** What follows makes it a part of a word: 12e4, 1_000, 0.25.pt, 3-gram. A unit does not: 12.5GB/s. */
+const ENDS = String.raw`(?![A-Za-z]*[0-9_])(?![._@+-][A-Za-z_])`;
+const NOT_FINITE = String.raw`(?<![A-Za-z0-9_])(?:nan|NaN|NAN|inf|Inf|INF|Infinity)(?![A-Za-z0-9_]|[./@+-][A-Za-z_])`;
+const NUMBER = String.raw`(?:(?<![A-Za-z0-9_.)\]])[-+])?(?:(?<![A-Za-z_])(?:${DIGITS})${ENDS}|${NOT_FINITE})`;
+const UNIT = String.raw`[ \u00a0\u202f]?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![A-Za-z0-9_/])`;
+/** A number inside a word is no number: layers.0.attn, step100.pt, A100-SXM4, v2.5, top5. */
+const WORD =
+  String.raw`(?<![A-Za-z0-9_])(?:[A-Za-z_][A-Za-z0-9_]*(?:[./@+-][A-Za-z0-9_]+)*` +
+  String.raw`|[0-9][A-Za-z0-9_]*(?:[.@+-][A-Za-z0-9_]+)*)`;
+const PATTERN = new RegExp(
+  `${BAR}|(?<hash>${HASH})|(?<clock>${CLOCK})|(?<number>${NUMBER})(?<unit>${UNIT})?|(?<word>${WORD})`,
+  'g'
+);
+const LABELS = new RegExp(`${HASH}|[0-9]+(?:\\.[0-9]+)*`, 'g');
+/** A whole number behind one of these is a name. */
+const NAMED = /(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#(\[]*$/i;
 /** Libraries of devices are matched by how their names are formed, for any vendor. */
 const VERSION = /\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*$/i;
 const TWO_PARTS = /^[0-9]+\.[0-9]+$/;
+const WHOLE = /^[0-9]+$/;
 const MAX_BEFORE = 20;
 
 const SECONDS: Record<string, number> = {
@@ -52,13 +76,10 @@ export function tokenize(line: string): ITokens {
   const words: string[] = [];
   const tokens: IToken[] = [];
   let end = 0;
-  for (const match of line.matchAll(PATTERN)) {
-    const token = tokenOf(match.groups!, line.slice(Math.max(0, match.index - MAX_BEFORE), match.index));
-    if (token) {
-      words.push(line.slice(end, match.index));
-      tokens.push(token);
-      end = match.index + match[0].length;
-    }
+  for (const [start, token] of tokensOf(line)) {
+    words.push(line.slice(end, start));
+    tokens.push(token);
+    end = start + token.text.length;
   }
   words.push(line.slice(end));
   return { words, tokens, template: words.map(withoutAlignment).join('\u0000') };
@@ -69,23 +90,48 @@ export function isDecimal({ kind, text, value, unit }: IToken): boolean {
   return kind === 'number' && (unit !== '' || /[.eE]/.test(text) || !Number.isFinite(value));
 }
 
-function tokenOf(groups: Record<string, string | undefined>, before: string): IToken | null {
-  const { bar, clock, number, unit = '' } = groups;
-  if (number === undefined) {
-    const text = bar ?? clock;
-    return text === undefined ? null : { kind: bar ? 'bar' : 'clock', text, value: NaN, unit: '' };
+/** The unit of the last figure that was printed. */
+export function resolutionOf({ text, unit }: IToken): number {
+  const [, decimals = '', exponent = '0'] = /^[^.eE]*(?:\.([0-9]*))?(?:[eE]([-+]?[0-9]+))?/.exec(text)!;
+  return 10 ** (Number(exponent) - decimals.length) * (SECONDS[unit] ?? 1);
+}
+
+/** The tokens of a line, each with its place. */
+function* tokensOf(line: string): Iterable<[number, IToken]> {
+  // The m of a color is no letter before a number.
+  const plain = line.replace(COLOR, color => ' '.repeat(color.length));
+  for (const { index, groups } of plain.matchAll(PATTERN)) {
+    const { word, number, unit = '', bar, clock, hash } = groups!;
+    if (word !== undefined) {
+      for (const label of word.matchAll(LABELS)) {
+        yield [index + label.index, withoutValue('label', label[0])];
+      }
+    } else if (number !== undefined) {
+      yield [index, numberOf(number, unit, plain.slice(Math.max(0, index - MAX_BEFORE), index))];
+    } else {
+      yield [index, withoutValue(bar ? 'bar' : clock ? 'clock' : 'label', bar ?? clock ?? hash!)];
+    }
   }
+}
+
+function withoutValue(kind: IToken['kind'], text: string): IToken {
+  return { kind, text, value: NaN, unit: '' };
+}
+
+function numberOf(number: string, unit: string, before: string): IToken {
   if (unit === '' && TWO_PARTS.test(number) && VERSION.test(before)) {
-    return { kind: 'clock', text: number, value: NaN, unit: '' };
+    return withoutValue('clock', number);
   }
-  const name = unit.trim().replace(/[µμ]/, 'u');
+  if (unit === '' && WHOLE.test(number) && NAMED.test(before)) {
+    return withoutValue('label', number);
+  }
+  const name = unit.trim().replace(/[\u00b5\u03bc]/, 'u');
   const value = valueOf(number) * (SECONDS[name] ?? 1);
   return { kind: 'number', text: number + unit, value, unit: name };
 }
 
 function valueOf(text: string): number {
-  const word = text.replace(/^[-+]/, '');
-  if (word === 'inf') {
+  if (/inf/i.test(text)) {
     return text.startsWith('-') ? -Infinity : Infinity;
   }
   return Number(text.replace(/,/g, ''));

@@ -1,10 +1,11 @@
 /** Sums up the numbers that ranks wrote at one place of a line. Pure. */
-import { isDecimal, IToken } from './numbertokens';
+import { isDecimal, IToken, resolutionOf } from './numbertokens';
+import { FALSE_ALARMS, outliersOf } from './outliers';
 
 export interface IValue {
   rank: number;
   text: string;
-  /** It is far from what the other ranks wrote. */
+  /** It is nan or inf, or farther from the other ranks' numbers than noise. */
   isOdd: boolean;
 }
 
@@ -28,22 +29,16 @@ export interface IWritten {
   token: IToken;
 }
 
-/** With fewer ranks, it cannot be decided which rank is the odd one. */
-const MIN_FOR_ODD = 4;
-/** In standard deviations, which are estimated from the median deviation. */
-const ODD_DEVIATIONS = 6;
-const DEVIATION_OF_MEDIAN = 1.4826;
-/** If more than this share of the ranks wrote the same, the others are odd. */
-const AGREEING_SHARE = 0.75;
 const MAX_FIGURES = 4;
 
-export function spreadOf(written: readonly IWritten[]): ISpread {
+/** Sum up one of the `numPlaces` places at which a line differs; each of them can raise an alarm. */
+export function spreadOf(written: readonly IWritten[], numPlaces = 1): ISpread {
   const finite = written.filter(({ token }) => hasOrder(token));
-  const isOdd = oddness(finite.map(({ token }) => token.value));
-  const describe = ({ rank, token }: IWritten): IValue => ({
-    rank,
-    text: token.text,
-    isOdd: !hasOrder(token) || isOdd(token.value)
+  const outliers = new Set(outliersAmong(finite, FALSE_ALARMS / numPlaces));
+  const describe = (one: IWritten): IValue => ({
+    rank: one.rank,
+    text: one.token.text,
+    isOdd: !hasOrder(one.token) || outliers.has(one)
   });
   const values = written.map(describe);
   const ordered = [...finite].sort((a, b) => compare(a.token, b.token) || a.rank - b.rank);
@@ -54,6 +49,14 @@ export function spreadOf(written: readonly IWritten[]): ISpread {
     notFinite: values.filter((_, i) => !hasOrder(written[i].token)),
     values
   };
+}
+
+function outliersAmong(written: readonly IWritten[], falseAlarms: number): IWritten[] {
+  const tokens = written.map(({ token }) => token);
+  const areWhole = !tokens.some(isDecimal);
+  const resolution = Math.max(...tokens.map(resolutionOf));
+  const isOutlier = outliersOf({ values: tokens.map(({ value }) => value), resolution, areWhole }, falseAlarms);
+  return written.filter((_, i) => isOutlier[i]);
 }
 
 /** Whether it can be compared: nan and inf are named apart. */
@@ -73,24 +76,6 @@ function compare(a: IToken, b: IToken): number {
   }
   // Clocks: the longer one is later.
   return a.text.length - b.text.length || (a.text < b.text ? -1 : Number(a.text > b.text));
-}
-
-function oddness(values: readonly number[]): (value: number) => boolean {
-  if (values.length < MIN_FOR_ODD || values.some(Number.isNaN)) {
-    return () => false;
-  }
-  const middle = median(values);
-  const deviation = median(values.map(value => Math.abs(value - middle))) * DEVIATION_OF_MEDIAN;
-  if (deviation > 0) {
-    return value => Math.abs(value - middle) > ODD_DEVIATIONS * deviation;
-  }
-  const agreeing = values.filter(value => value === middle).length;
-  return value => value !== middle && agreeing >= AGREEING_SHARE * values.length;
-}
-
-function median(values: readonly number[]): number {
-  const ordered = [...values].sort((a, b) => a - b);
-  return ordered[Math.floor((ordered.length - 1) / 2)];
 }
 
 function meanOf(tokens: readonly IToken[]): Pick<ISpread, 'mean' | 'deviation'> {

@@ -1,7 +1,9 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
+import logLines from '../../../../../tests/vectors/lines.json';
 import vectors from '../../../../../tests/vectors/numbers.json';
 import { Condenser, ICondensableItem } from '../../../model/numbers/condense';
+import { tokenize } from '../../../model/numbers/numbertokens';
 import { streamText } from '../../../model/executions/executionview';
 import { NumbersLine } from './numbersline';
 
@@ -24,6 +26,13 @@ function textOf(item: ICondensableItem): string {
 describe('lines that differ in numbers', () => {
   it.each(vectors)('are one: $name', ({ lines, expected, stream }) => {
     const condensed = new Condenser().apply(items(lines, stream), NONE);
+    expect(condensed.map(item => [item.ranks, textOf(item)])).toEqual(expected);
+  });
+
+  it.each(logLines)('are shown as printed by $name', ({ lines, tokens, expected }) => {
+    const found = tokenize(lines[0][1].replace(/\n$/, '')).tokens;
+    expect(found.map(({ kind, text }) => [kind, text])).toEqual(tokens);
+    const condensed = new Condenser().apply(items(lines), NONE);
     expect(condensed.map(item => [item.ranks, textOf(item)])).toEqual(expected);
   });
 
