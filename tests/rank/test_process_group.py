@@ -99,6 +99,25 @@ def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGrou
         run_all(group, "net(torch.ones(2, 2)).sum().backward()")
 
 
+def test_ranks_that_are_interrupted_together_report_the_same_sentence(make_group: MakeGroup, tmp_path: Path) -> None:
+    """One of them closes its connections first: the collective of the other fails while it is interrupted."""
+    group = make_group(3)
+    reports = set()
+    for number in range(4):
+        started = [rank.start(HANGS["all_reduce"].replace("go", f"go {number}")) for rank in group[:2]]
+        for rank in group[:2]:
+            rank.wait_text(f"go {number}")
+        for rank, execution_id in zip(group, started):
+            rank.interrupt(execution_id)
+        for rank, execution_id in zip(group, started):
+            result = rank.result(execution_id)
+            assert result.status == "interrupted"
+            reports.add((result.error["ename"], result.error["evalue"], "jupyter_dist" in result.traceback))
+            assert len(result.traceback) < 1000, result.traceback
+        assert rejoin(group, tmp_path) == [0, 0, 0]
+    assert [(name, ours) for name, _, ours in reports] == [("KeyboardInterrupt", False)], reports
+
+
 SUBGROUPS = """
 from torch.nn.parallel import DistributedDataParallel as DDP
 pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]

@@ -222,21 +222,29 @@ class Interrupter:
         """Return the error to report for an interrupted cell, and the useful part of its traceback."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
-            return explain_failure(error, trace, self._find_failure, self.peer_news)
+            reported = explain_failure(error, trace, self._find_failure, self.peer_news)
+            # While it waited for the reason: another rank was interrupted first, and closed its connections.
+            if execution is None or execution.interrupt_at is None:
+                return reported
         if isinstance(error, asyncio.CancelledError):  # a cancelled wait; users expect KeyboardInterrupt
             return ReportedError(KeyboardInterrupt(), trace)
         if isinstance(error, bdb.BdbQuit):  # a debugger caught the interrupt at its prompt, and then quit
             return ReportedError(KeyboardInterrupt(), trace)
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
             return ReportedError(KeyboardInterrupt(), trace)  # Lightning's Trainer turns it into SystemExit
-        if execution.broke_process_group and (isinstance(error, KeyboardInterrupt) or self._is_failure(error)):
+        left = execution.broke_process_group and isinstance(error, KeyboardInterrupt)
+        if left or self._is_failure(error, trace):
             why = _ABORTED if self._was_aborted() else _BROKEN
             return ReportedError(KeyboardInterrupt(why), tracebacks.before(trace, "torch"))
         return ReportedError(error, trace)
 
-    def _is_failure(self, error: BaseException) -> bool:
+    def _is_failure(self, error: BaseException, trace: TracebackType | None) -> bool:
+        """Whether a collective failed, or was interrupted while it failed because another rank was first."""
         failure = self._find_failure(error)
-        return failure is not None and failure.error is error
+        if failure is None:
+            return False
+        interrupts_it = isinstance(error, KeyboardInterrupt) and tracebacks.before(trace, "torch") is not trace
+        return failure.error is error or interrupts_it
 
     # -- side thread --------------------------------------------------------------------------------
 

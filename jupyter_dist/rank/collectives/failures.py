@@ -26,6 +26,7 @@ _OURS = (waits.__name__, linkstore.__name__, "jupyter_dist.rank.frameworks.meeti
 # gloo and c10d write these texts, which are the only evidence of the cause.
 _CLOSED_AFTER_TIMEOUT = "Application timeout caused pair closure"
 _OF_GLOO = re.compile(r"\[(enforce fail at )?\S*third_party/gloo/\S+\] ")
+_GREETING = re.compile(r"\.? ?GLHF! ?[^\x00-\x7f]*")  # gloo's farewell to a peer
 _LOST = (
     "Connection closed by peer",
     "Connection reset by peer",
@@ -53,6 +54,11 @@ class Failure(NamedTuple):
 def find(error: BaseException | None) -> Failure | None:
     """Return the failure of a collective behind this error: the error itself or one of its causes; None without one."""
     return next((_failure(each) for each in origin.chain(error) if _is_of_a_collective(each)), None)
+
+
+def without_mark(text: str) -> str:
+    """Return the message of an error of gloo without the place in gloo's sources."""
+    return _GREETING.sub("", _OF_GLOO.sub("", text))
 
 
 def _failure(error: BaseException) -> Failure:

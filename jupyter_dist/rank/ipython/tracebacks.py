@@ -51,7 +51,7 @@ def error_content(
     """
     ename = safe_name(error)
     try:
-        with _short_chain(error) as num_left_out, _cells_have_module(error, trace):
+        with _short_chain(error) as num_left_out, _user_parts(error), _cells_have_module(error, trace):
             lines = _lines(shell, error, trace, bare)
             forget_sources(lambda name: not os.path.isfile(name))
         if num_left_out:
@@ -141,6 +141,19 @@ def _short_chain(error: BaseException) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def _user_parts(error: BaseException) -> Iterator[None]:
+    """Leave IPython's and our frames out of the errors behind an error, too."""
+    chained = [(each, each.__traceback__) for each in _chain(error)[1:]]
+    try:
+        for each, trace in chained:
+            each.__traceback__ = _user_part(trace)[0] or trace
+        yield
+    finally:
+        for each, trace in chained:
+            each.__traceback__ = trace
+
+
+@contextlib.contextmanager
 def _cells_have_module(error: BaseException, trace: TracebackType | None) -> Iterator[None]:
     """Set the modules of a traceback's cells in `inspect`, which would search thousands of modules several times."""
     files = {name for step in (trace, *(each.__traceback__ for each in _chain(error))) for name in _files(step)}
@@ -220,6 +233,8 @@ def before(trace: TracebackType | None, package: str) -> TracebackType | None:
     while step is not None and not step.tb_frame.f_code.co_filename.startswith(folder):
         steps.append(step)
         step = step.tb_next
+    if step is None:
+        return trace
     reaches_user = any(not entry.tb_frame.f_code.co_filename.startswith(MACHINERY) for entry in steps)
     return _rebuild(steps) if reaches_user else trace
 

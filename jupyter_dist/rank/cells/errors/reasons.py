@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jupyter_dist.rank.collectives import failures, torch_compat
 from jupyter_dist.rank.guard.own import threading
+from jupyter_dist.rank.ipython import tracebacks
 
 PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
 RE_CREATE = "The process group must be re-created; variables are kept."
@@ -79,8 +80,8 @@ def explain_failure(
     if failure.error is not error or failure.kind == "other":
         return ReportedError(error, trace, reason)
     # Without the port of the connection, which differs between ranks: the error of all of them is shown once.
-    said = _PORT.sub("", str(error))
-    return ReportedError(RuntimeError(f"{reason}\n(torch said: {said})"), trace)
+    said = _PORT.sub("", failures.without_mark(str(error)))
+    return ReportedError(RuntimeError(f"{reason}\n(torch said: {said})"), tracebacks.before(trace, "torch"))
 
 
 def _of(failure: failures.Failure) -> str:

@@ -60,6 +60,24 @@ describe('a notebook in two views', () => {
   });
 });
 
+describe('a cell of an unsigned notebook that is attached to its execution', () => {
+  afterEach(() => sessionStorage.clear());
+
+  it.each([
+    ['from this page, before a reload', '["e5"]', true],
+    ['from another page', '["e6"]', false]
+  ])('is trusted if it was run from this page: %s', async (_, own, isTrusted) => {
+    sessionStorage.setItem('jupyter-dist:executions', own);
+    begin();
+    server.list(5, 'running', 'a');
+    open({ a: 'print(1)' });
+    widgets.a.model.trusted = false;
+    await turns();
+    expect(JSON.stringify(widgets.a.model.outputs.toJSON())).toContain('"execution_id":"e5"');
+    expect([widgets.a.model.trusted, widgets.a.model.outputs.trusted]).toEqual([isTrusted, isTrusted]);
+  });
+});
+
 describe('a rank cell behind a kernel cell', () => {
   let results: Promise<unknown>[];
 

@@ -258,7 +258,7 @@ export class NotebooksModel implements IDistNotebooks {
     if (execution) {
       const group = this._groups.find(execution.group) ??
         saved?.group ?? { id: execution.group, name: '', world_size: 0 };
-      // Do not trust the cell: it was not run from this page.
+      // The run trusts the cell if its execution was submitted from this page.
       const run = this._runs.start({ notebook, cellId: id, group, execution, saved });
       void run.done.then(outcome => {
         if (outcome.execution.state === 'lost') {

@@ -55,7 +55,7 @@ const PATTERN = new RegExp(
 );
 const LABELS = new RegExp(`${HASH}|[0-9]+(?:\\.[0-9]+)*`, 'g');
 /** A whole number behind one of these is a name. */
-const NAMED = /(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#(\[]*$/i;
+const NAMED = /(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#([]*$/i;
 /** Libraries of devices are matched by how their names are formed, for any vendor. */
 const VERSION = /\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*$/i;
 const TWO_PARTS = /^[0-9]+\.[0-9]+$/;

@@ -17,7 +17,7 @@ const MAX_FREEDOM = 100;
 /** How much ranks usually differ, by factors: counts as much as one more value. */
 const USUAL = { deviation: 0.1, freedom: 1 };
 
-export interface INumbers {
+export interface ISample {
   values: readonly number[];
   /** The unit of the last figure that was printed: values are rounded to it. */
   resolution: number;
@@ -33,7 +33,7 @@ interface IScale {
 }
 
 /** Whether each number is an outlier. */
-export function outliersOf({ values, resolution, areWhole }: INumbers, falseAlarms = FALSE_ALARMS): boolean[] {
+export function outliersOf({ values, resolution, areWhole }: ISample, falseAlarms = FALSE_ALARMS): boolean[] {
   if (values.length < MIN_VALUES || !values.every(Number.isFinite)) {
     return values.map(() => false);
   }

@@ -53,6 +53,13 @@ export class CellOutput {
     });
   }
 
+  /** Trust the cell, as JupyterLab does for a cell that is run: it has nothing but the output of ranks. */
+  trust(): void {
+    if (this._mayWrite) {
+      this.cell.trusted = true;
+    }
+  }
+
   /** Clear the output. */
   clear(): void {
     if (this._mayWrite) {

@@ -230,18 +230,32 @@ export class CellRun implements IDisposable {
     const { group, saved } = this._options;
     const bundle = makeBundle(group, this._execution, this._followed.items, error);
     Object.assign(bundle, this._checksum);
-    if (saved && bundle.items.length === 0 && (this._followed.error || !this._followed.execution)) {
-      // The server has not answered, or does not know it: keep the saved items.
-      bundle.items = saved.items;
-      bundle.statuses = saved.statuses;
+    const kept = this._isUnknown && bundle.items.length === 0 ? (saved ?? null) : null;
+    if (kept) {
+      Object.assign(bundle, { items: kept.items, statuses: kept.statuses });
     }
     this._output.write(bundle);
+    if (!kept) {
+      this._trust(this._output);
+    }
     if (!this._followed.isEnded) {
       this._output.showRunning();
     }
     const took = performance.now() - start;
     const longest = this._options.authors?.isShared ? MAX_SHARED_MS : MAX_INTERVAL_MS;
     this._interval = Math.max(Math.min(this._interval * 2, longest), took / WRITE_SHARE);
+  }
+
+  /** Whether the server has not answered, or does not know the execution. */
+  private get _isUnknown(): boolean {
+    return this._followed.error !== null || this._followed.execution === null;
+  }
+
+  /** Trust a cell that was run from this page, maybe before a reload, or before a move that made another cell of it. */
+  private _trust(output: CellOutput): void {
+    if (this._options.executions.isOwn(this._execution.id)) {
+      output.trust();
+    }
   }
 
   private _cellId: string;
