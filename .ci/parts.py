@@ -34,8 +34,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 # Of pytest, its reruns, Playwright, Vitest and make. Colours stand before some.
 _FAILURE = re.compile(
     r"(FAILED|ERROR|RERUN) |_{3,} .+ _{3,}$|E   +\S|\s+\d+\) tests/|\s+(\w*Error: |Retry #\d)|\s*FAIL |make.* \*\*\* "
-    # Of Playwright: the line that failed, what it waited for and why that did not come, and the page (ui-tests/tests/scene.ts).
-    r"|\s+> +\d+ \||\s*(Locator|Expected.*|Received.*): |\s+- (element is (not|outside)|<.*> intercepts)|\s+The page: |\s+Test timeout of"
+    # Of Playwright: the line that failed, what it waited for, why it did not come, the page (ui-tests/tests/scene.ts).
+    r"|\s+> +\d+ \||\s*(Locator|Expected.*|Received.*): |\s+- (element is (not|outside)|<.*> intercepts)"
+    r"|\s+(The page: |Test timeout of)"
 )
 # What follows is about another test, or another try of it: equal lines of both are shown.
 _HEADING = re.compile(r"\s+\d+\) tests/|\s+Retry #\d|_{3,} .+ _{3,}$")
@@ -125,7 +126,7 @@ def _make(target: str, output: BinaryIO | None = None) -> Part:
 
 
 def failures(output: BinaryIO) -> list[str]:
-    """Lines that say what failed, each once for a try of a test."""
+    """Return the lines about failures, each once for a try of a test."""
     output.seek(0)
     heading, found = "", {}
     for line in (_COLOUR.sub("", line.decode(errors="replace").rstrip()) for line in output):

@@ -21,6 +21,12 @@ _SECRET_NAMES = re.compile(
     r"JUPYTER_TOKEN|JPY_\w*TOKEN|JPY_COOKIE_SECRET|JUPYTERHUB_\w*TOKEN|JUPYTER\w*_(TOKEN|PASSWORD|SECRET)"
     r"|CONFIGPROXY_AUTH_TOKEN|JPY_PARENT_PID|JPY_SESSION_NAME"
 )
+# With these, packages start no thread when they are imported: a process with threads must not fork ranks.
+_WITHOUT_THREADS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    # pandas, and with it scikit-learn, imports pyarrow, one of whose allocators starts a thread that frees memory.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 _FILES = (
     "limits",
     "cgroup",
@@ -43,6 +49,11 @@ _OF_A_SESSION = re.compile(
     r"|TERM|CLICOLOR|CLICOLOR_FORCE|FORCE_COLOR|PAGER|GIT_PAGER|PYDEVD_USE_FRAME_EVAL"
     r"|MPLBACKEND"  # which ranks apply to a matplotlib that was imported before (rank/cells/shell.py)
 )
+
+
+def without_threads(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with which imports start no thread; values that are set stay."""
+    return {name: environment.get(name, value) for name, value in _WITHOUT_THREADS.items()}
 
 
 def inherited() -> dict[str, str]:

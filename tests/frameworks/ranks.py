@@ -79,4 +79,6 @@ def two_ranks(
     everything = preloading([*OPTIONAL, *libraries])  # as users' zygotes do, and what each rank would import by itself
     with AgentProcess(directory / "group", everything) as agent:
         agent.start(preload=list(preload), **spec)
+        # With a thread, say, each rank would import all of it: half a minute of CPU.
+        assert "fresh processes" not in (agent.group["note"] or ""), agent.group["note"]
         yield Ranks(agent)

@@ -22,6 +22,7 @@ from waits import PATIENCE
 import jupyter_dist.agent.boot as boot
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.start.preload import OPTIONAL
+from jupyter_dist.system.inherited import without_threads
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame
 
 
@@ -40,7 +41,7 @@ class ZygoteClient:
                 stdin=subprocess.DEVNULL,
                 env={
                     **os.environ,
-                    "OPENBLAS_NUM_THREADS": "1",
+                    **without_threads(os.environ),
                     "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
                     "JUPYTER_DIST_OPTIONAL_PRELOAD": ",".join(OPTIONAL),
                     **env,

@@ -30,7 +30,7 @@ from typing import NoReturn
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.system.files import codecopy
-from jupyter_dist.system.inherited import inherited, is_of_a_session
+from jupyter_dist.system.inherited import inherited, is_of_a_session, without_threads
 from jupyter_dist.system.memory import is_short, own_bytes
 from jupyter_dist.system.processes import adopt_orphans, peer_uid, show_as
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
@@ -107,7 +107,7 @@ class ForkServer:
     def serve(self) -> int:
         """Import; then fork processes for each request."""
         self._umask = os.umask(0o077)  # what imports write is private, as in a zygote
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else a thread at its import
+        os.environ.update(without_threads(os.environ))
         os.environ.update(accelerators.for_zygote())
         signal.alarm(IMPORT_SECONDS)
         self._import()

@@ -19,6 +19,7 @@ from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import RankSpec
+from jupyter_dist.system.inherited import without_threads
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import CLEANER_SECONDS, signal_same, usage_of
 from jupyter_dist.transport.frames import Header
@@ -131,8 +132,7 @@ def spawn(role: str, channel: socket.socket, extra_fds: tuple[int, ...] = ()) ->
     """Start boot.py in this role, with one end of a channel."""
     environment: dict[str, Any] = {
         **os.environ,
-        # Otherwise OpenBLAS starts a thread at import, and a process with threads must not fork ranks.
-        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
+        **without_threads(os.environ),
         **accelerators.for_zygote(),
         # This process must die with an agent that is killed (see rank/start/shim.py).
         "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
