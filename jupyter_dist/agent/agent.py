@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.parking.parking import Parking
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
@@ -78,6 +79,7 @@ class Agent:
         self._hangs: HangWatch | None = None
         self.pace: PaceWatch | None = None
         self._starts: GroupStarts | None = None
+        self._parking: Parking | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._stored: GroupSpec | None = None  # in group.json
@@ -142,6 +144,7 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
+        self._parking = Parking(self.group, self._directory)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
@@ -162,6 +165,12 @@ class Agent:
         assert self._starts is not None
         return self._starts
 
+    def need_parking(self) -> Parking:
+        """Return the Parking of the group. Raises JupyterDistError while this agent is only warm."""
+        self.need_group()
+        assert self._parking is not None
+        return self._parking
+
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
         assert self._pulse is not None
@@ -174,6 +183,8 @@ class Agent:
         """End all ranks and the processes they started; return a sentence about each that had to be killed."""
         if self._starts is not None:
             self._starts.cancel()
+        if self._parking is not None:
+            self._parking.cancel()
         self.watch(0)
         for watch in (self._pulse, self._hangs, self.pace):
             if watch is not None:
@@ -298,6 +309,7 @@ class Agent:
             if self.group is not None:
                 self.group.out_of_memory.look()
                 await self._keep_folder(self.group)
+                self.need_parking().look()
             if self.owners.have_changed():
                 self._group_changed()
             left_seconds = self.owners.left_seconds
@@ -320,9 +332,10 @@ class Agent:
             group.add_note("Another program removed the group's folder. It was made again; the log begins here.")
 
     def _reap(self) -> None:
-        reap(self._current_starter.children())
+        known = self._current_starter.children() | (self._parking.driver.children if self._parking else set())
+        reap(known)
         # Orphans go to the shim of their rank; an orphan that arrives here has lost both the shim and the zygote.
-        end_orphans(self._current_starter.children())
+        end_orphans(known)
 
     async def _end(self) -> None:
         """Clean up: leave no process, no socket and no file."""

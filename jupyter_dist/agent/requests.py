@@ -64,6 +64,8 @@ class Requests:
             "replace": self._once(self._replace),
             "reform": self._once(self._reform),
             "resize": self._once(self._resize),
+            "park": self._once(self._park),
+            "resume": self._once(self._resume),
             "kill": self._once(self._kill),
             "shutdown": self._shutdown,
             "executions": self._executions,
@@ -133,7 +135,8 @@ class Requests:
         group = self._agent.need_group()
         group.check_takes_cells()
         execution = AgentExecution(ExecutionSpec.from_dict(header["execution"]), payload)
-        return answer(execution=group.dispatcher.submit(execution).model())
+        execution = group.dispatcher.submit(execution)
+        return answer(execution=execution.model())
 
     async def _extend(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
@@ -172,6 +175,8 @@ class Requests:
         if kind not in road.TO_RANK:
             raise JupyterDistError("incompatible", f"This group takes no '{kind:.40}' messages.")
         if kind in road.COMM_KINDS:
+            self._agent.need_parking().check_awake()
+            self._agent.need_parking().used()
             waits = _send_comm(group, header["ranks"][0], kind, payload)
             return answer(ranks=header["ranks"], waits=waits)
         execution = group.dispatcher.queue.get(header["execution_id"])
@@ -206,6 +211,7 @@ class Requests:
 
     async def _restart(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_starts().restart()
+        self._agent.need_parking().cancel()
         return answer(group=self._agent.status())
 
     async def _replace(self, _header: Header, _: bytes) -> Answer:
@@ -219,6 +225,14 @@ class Requests:
                 with contextlib.suppress(asyncio.TimeoutError):
                     await within(KILL_SECONDS, rank.gone.wait())
         self._agent.need_starts().replace_dead()
+        return answer(group=self._agent.status())
+
+    async def _park(self, header: Header, _: bytes) -> Answer:
+        await self._agent.need_parking().park(header["to"], header.get("folder"))
+        return answer(group=self._agent.status())
+
+    async def _resume(self, _header: Header, _: bytes) -> Answer:
+        self._agent.need_parking().resume()
         return answer(group=self._agent.status())
 
     async def _reform(self, _header: Header, _: bytes) -> Answer:
@@ -238,19 +252,22 @@ class Requests:
 
     async def _empty_cache(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
+        self._agent.need_parking().check_awake()
         idle = [rank for rank in group.living(header["ranks"]) if rank.state == "idle"]
         answers = await asyncio.gather(*(rank.request("empty_cache", EMPTY_CACHE_SECONDS) for rank in idle))
         freed = {str(rank.rank): reply["freed_bytes"] for rank, reply in zip(idle, answers, strict=True)}
         return answer(freed_bytes=freed)
 
     async def _complete(self, header: Header, payload: bytes) -> Answer:
-        rank = self._begun_rank(header["rank"])
+        rank = self._begun_rank(header["rank"], may_be_away=True)
+        self._agent.need_parking().used()  # the user types
         reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
         fields = ("matches", "cursor_start", "cursor_end", "types", "signatures")
         return answer(**{name: reply[name] for name in fields if name in reply})
 
     async def _inspect(self, header: Header, payload: bytes) -> Answer:
-        rank, detail = self._begun_rank(header["rank"]), header["detail"]
+        rank, detail = self._begun_rank(header["rank"], may_be_away=True), header["detail"]
+        self._agent.need_parking().used()
         position = header["cursor_pos"]
         reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
         return answer(**{name: reply[name] for name in ("found", "data", "busy")})
@@ -265,7 +282,10 @@ class Requests:
         reply = await self._begun_rank(header["rank"]).request("debug", DEBUG_SECONDS, payload)
         return answer(reply=reply["reply"])
 
-    def _begun_rank(self, number: int) -> RankProcess:
+    def _begun_rank(self, number: int, *, may_be_away: bool = False) -> RankProcess:
+        """Return a rank that can answer; `may_be_away`: it answers without its values while they are parked."""
+        if not may_be_away:
+            self._agent.need_parking().check_awake()
         rank = self._agent.need_group().ranks[number]
         if rank.state in STARTING_RANK_STATES:
             raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
@@ -276,6 +296,7 @@ class Requests:
         return answer(pace=None if watch is None else watch.pace_of(str(header["execution_id"])))
 
     async def _stacks(self, _header: Header, _: bytes) -> Answer:
+        self._agent.need_parking().check_awake()
         return answer(stacks=await stacks_of(self._agent.need_group()))
 
     async def _watch(self, header: Header, _: bytes) -> Answer:

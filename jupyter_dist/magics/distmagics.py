@@ -80,6 +80,14 @@ def resize_parser() -> MagicParser:
     return parser
 
 
+def park_parser() -> MagicParser:
+    """Return the parser of `%dist_park`."""
+    parser = MagicParser("%dist_park", description="Give the devices of this notebook's group back while it is idle.")
+    parser.add_argument("--to", choices=("host", "file"), default="host", help="where tensors go (default: host)")
+    parser.add_argument("--folder", help="for files: an absolute path (default: the group's folder)")
+    return parser
+
+
 def variables_parser() -> MagicParser:
     """Return the parser of `%dist_variables`."""
     parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
@@ -267,6 +275,25 @@ class DistMagics(RankMagics):
         """Change the number of ranks of this notebook's group; ranks that stay keep their variables."""
         num_ranks = resize_parser().parse(line).num_ranks
         print(resized_text(self.session.group().resize(num_ranks).model))
+
+    @line_magic
+    @sentences
+    @takes(park_parser)
+    def dist_park(self, line: str) -> None:
+        """Give the devices of this notebook's group back; its ranks keep all variables. The next cell resumes it."""
+        options = park_parser().parse(line)
+        group = self.group_if_any()
+        if group is not None:
+            print(group.park(options.to, options.folder).model["note"])
+
+    @line_magic
+    @sentences
+    def dist_resume(self, line: str) -> None:
+        """Bring the tensors of this notebook's parked group back to its devices, as the next cell does."""
+        no_arguments("%dist_resume", line)
+        group = self.group_if_any()
+        if group is not None:
+            print(group.resume().model["note"])
 
     @line_magic
     @sentences

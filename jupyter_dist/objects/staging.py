@@ -44,12 +44,13 @@ def is_staged(storage: Any) -> bool:
 def parts(piece: memoryview) -> Iterator[memoryview]:
     """Yield the bytes of a piece in order; each part is valid until the next one is asked for."""
     if isinstance(piece.obj, OnDevice):
-        yield from _from_device(piece.obj.storage)
+        yield from chunks_of(piece.obj.storage)
     else:
         yield piece
 
 
-def _from_device(storage: Any) -> Iterator[memoryview]:
+def chunks_of(storage: Any) -> Iterator[memoryview]:
+    """Yield the bytes of a storage on a device in order; each chunk is valid until the next one is asked for."""
     torch = sys.modules["torch"]
     module = getattr(torch, storage.device.type)
     with module.device(storage.device), torch.no_grad():

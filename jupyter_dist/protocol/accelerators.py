@@ -61,6 +61,7 @@ class Accelerator:
     reader: str | None = None  # module:class of its device reader in the server
     # A library of its driver, a function there that counts devices and starts nothing, and its result before a start.
     driver: tuple[str, str, int] | None = None
+    has_checkpoint: bool = False  # its driver can move the memory of a process to the host, and back
     # Error messages of its runtime, or of the library of its collectives, after a process has lost its device: every
     # later call fails with them.
     lost_signs: tuple[re.Pattern[str], ...] = ()
@@ -89,6 +90,9 @@ _LOST_WORDS = (
 )
 _LOST = "|".join(map(re.escape, _LOST_WORDS))
 
+# Libraries that may share the memory of tensors by its address.
+SHARING_LIBRARIES = ("cupy", "numba.cuda", "jax", "cudf", "tensorflow", "warp", "pycuda")
+
 CPU = Accelerator("cpu", "CPU", "cpu", ("gloo",), None, None)
 
 _ROWS = (
@@ -105,6 +109,7 @@ _ROWS = (
         zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         reader="jupyter_dist.server.devices.nvml:NvmlReader",
         driver=("libcuda.so.1", "cuDeviceGetCount", 3),
+        has_checkpoint=True,
         # The messages of torch, and of NCCL as torch quotes them: with the error's number in later versions.
         lost_signs=(re.compile(f"CUDA error: ({_LOST})"), re.compile(rf"Cuda failure (\d+ )?'({_LOST})")),
     ),

@@ -17,6 +17,9 @@ GroupState = Literal[
     "degraded",
     "restarting",
     "resizing",
+    "parking",
+    "parked",
+    "resuming",
     "ending",
     "dead",
     "unresponsive",
@@ -33,6 +36,7 @@ ProcessGroupState = Literal["closed", "open", "held", "rejoining"]
 
 STARTING_RANK_STATES = frozenset({"starting", "importing", "joining"})
 GONE_GROUP_STATES = frozenset({"ending", "dead", "lost"})
+AWAY_GROUP_STATES = frozenset({"parking", "parked", "resuming"})  # its ranks live, and their tensors cannot be used
 UNREACHABLE_GROUP_STATES = frozenset({"unresponsive", "incompatible"})
 
 
@@ -66,10 +70,13 @@ def _life(thing: str, **transitions: str) -> LifeCycle:
 GROUP_LIFE = _life(
     "group",
     starting="ready ending dead",
-    ready="degraded restarting resizing ending dead",
+    ready="degraded restarting resizing parking ending dead",
     degraded="restarting resizing ending dead",
     restarting="ready degraded ending dead",
     resizing="ready degraded ending dead",
+    parking="parked ready degraded restarting ending dead",
+    parked="resuming restarting ending dead",
+    resuming="ready degraded parked restarting ending dead",
     ending="dead",
     dead="restarting ending",
 )

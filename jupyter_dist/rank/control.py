@@ -29,6 +29,7 @@ from jupyter_dist.transport.frames import Header, pack
 
 from .collectives.process_group import RevivedGroups
 from .memory import MemoryCounters
+from .parking.parking import RankParking
 from .place import NewPlace
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Control:
     comms: WidgetComms
     memory: MemoryCounters
     pace: PaceMeter
+    parking: RankParking
     surroundings: Surroundings
     namespace: dict[str, Any]
     # Over the store at this path; in another place after a resize. In the main thread.
@@ -86,6 +88,9 @@ class Control:
             "debug": self._on_debug,
             "rejoin": self._on_rejoin,
             "take_place": self._on_take_place,
+            "look_to_park": self._on_look_to_park,
+            "park": self._on_park,
+            "resume": self._on_resume,
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
             "stack": self._on_stack,
@@ -171,7 +176,7 @@ class Control:
             self._debugger.release()
 
     def _on_sample(self, header: Header, _: bytes) -> None:
-        self._answer(header, **self.memory.sample())
+        self._answer(header, **(self.memory.sample_parked() if self.parking.is_parked else self.memory.sample()))
 
     def _on_ping(self, header: Header, _: bytes) -> None:
         self._answer(header)
@@ -216,7 +221,7 @@ class Control:
 
     def _on_complete(self, header: Header, payload: bytes) -> None:
         code, cursor_pos = payload.decode("utf-8", "replace"), header["cursor_pos"]
-        if self.interrupter.current is not None:
+        if self._cannot_look:
             self._answer(header, **completion.names(self.namespace, code, cursor_pos))
             return
         shell = self.runner.shell
@@ -224,7 +229,7 @@ class Control:
 
     def _on_inspect(self, header: Header, payload: bytes) -> None:
         code, cursor_pos = payload.decode("utf-8", "replace"), header["cursor_pos"]
-        if self.interrupter.current is not None:
+        if self._cannot_look:
             self._answer(header, **inspection.glance(self.namespace, code, cursor_pos))
             return
         look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
@@ -275,6 +280,21 @@ class Control:
             self._answer(header)
 
         self._in_main_thread(header, take)
+
+    def _on_look_to_park(self, header: Header, _: bytes) -> None:
+        self._in_main_thread(header, lambda: self._answer(header, **self.parking.look()))
+
+    def _on_park(self, header: Header, _: bytes) -> None:
+        park = partial(self.parking.park, header["folder"], header["moves"])
+        self._in_main_thread(header, lambda: self._answer(header, **park()))
+
+    def _on_resume(self, header: Header, _: bytes) -> None:
+        self._in_main_thread(header, lambda: self._answer(header, **self.parking.resume()))
+
+    @property
+    def _cannot_look(self) -> bool:
+        """Whether values cannot be looked at: a cell runs, or their memory is elsewhere."""
+        return self.interrupter.current is not None or self.parking.is_parked
 
     def _on_peer_lost(self, header: Header, _: bytes) -> None:
         self.interrupter.peer_news.lost(f"Rank {header['rank']} {header['reason']}")

@@ -50,6 +50,7 @@ from .guard import descriptors
 from .ipython import ipython_compat
 from .memory import MemoryCounters
 from .output import spawning
+from .parking.parking import RankParking
 from .place import NewPlace, move_of, moved, names_of, rename
 from .side_thread import SideThread
 from .state.process import environment
@@ -156,6 +157,9 @@ class Rank:
             comms=comms,
             memory=self._memory,
             pace=self._pace,
+            parking=RankParking(
+                self._spec.rank, self._membership, self._memory, lambda: self._runner.comes_by_itself(is_idle=True)
+            ),
             surroundings=self._surroundings,
             namespace=self._shell.user_ns,
             rejoin=self._rejoin,

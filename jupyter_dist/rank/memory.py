@@ -47,6 +47,11 @@ class MemoryCounters:
         """Return the fields of `sample` (docs/messaging.md); never initializes the device."""
         return {**self.counters(), "device_used_bytes": self._device_used_bytes()}
 
+    def sample_parked(self) -> dict[str, int | None]:
+        """Return the fields of `sample` of a parked rank, without a call that waits until the device is back."""
+        fields = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
+        return {"resident_bytes": self.resident_bytes(), **dict.fromkeys(fields)}
+
     def resident_bytes(self) -> int:
         """Return the resident memory of the process."""
         return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
@@ -136,10 +141,15 @@ class MemoryCounters:
         if on_device:
             with contextlib.suppress(RuntimeError):  # the device is lost
                 self._module.empty_cache()
-        ctypes.CDLL(None).malloc_trim(0)
+        self.trim()
         after = self.sample()
         kind = "reserved_bytes" if on_device else "resident_bytes"
         return max(0, (before[kind] or 0) - (after[kind] or 0))
+
+    @staticmethod
+    def trim() -> None:
+        """Give freed host memory back to the system."""
+        ctypes.CDLL(None).malloc_trim(0)
 
     def _on_device(self) -> bool:
         return self._device.type in DEVICE_TYPES and bool(self._module.is_initialized())

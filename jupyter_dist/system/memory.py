@@ -9,13 +9,50 @@ from pathlib import Path
 MIN_FREE_BYTES = 2 << 30
 
 
+CGROUPS = Path("/sys/fs/cgroup")
+
+
 def is_short() -> bool:
     """Whether less than MIN_FREE_BYTES are available."""
+    available = _available_in_machine()
+    return os.name != "posix" if available is None else available <= MIN_FREE_BYTES  # unknown: assume that it is enough
+
+
+def available_bytes() -> int | None:
+    """Return the memory that this process can still get: of the machine, and of its control group; None if unknown."""
+    found = [size for size in (_available_in_machine(), _available_in_group()) if size is not None]
+    return min(found, default=None)
+
+
+def _available_in_machine() -> int | None:
     try:
         fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        return int(fields["MemAvailable"].split()[0]) * 1024 <= MIN_FREE_BYTES
+        return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
-        return os.name != "posix"  # unknown: assume that there is enough
+        return None
+
+
+def _available_in_group() -> int | None:
+    """Return the memory that the limits of control groups leave (version 2 alone); None if there is no limit."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    path = next((line[3:].lstrip("/") for line in lines if line.startswith("0::")), None)
+    if path is None:
+        return None
+    folder = CGROUPS / path
+    left = [_left_in(one) for one in (folder, *folder.parents) if one.is_relative_to(CGROUPS)]
+    return min((size for size in left if size is not None), default=None)
+
+
+def _left_in(folder: Path) -> int | None:
+    try:
+        limit, used = (folder / "memory.max").read_text().strip(), int((folder / "memory.current").read_text())
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return None if limit == "max" else max(0, int(limit) - used + int(stat.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        return None
 
 
 def own_bytes() -> int:

@@ -15,7 +15,7 @@ from waits import PATIENCE, running
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
 READING = {"list_groups", "verdict", "stacks", "get_result", "variables", "memory", "logs", "export_script"}
-CHANGING = {"start_group", "run_code", "interrupt", "restart_group", "shut_down_group"}
+CHANGING = {"start_group", "run_code", "interrupt", "park_group", "restart_group", "shut_down_group"}
 
 # What the SDK's dependencies warn of is not ours.
 pytestmark = [

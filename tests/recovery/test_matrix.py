@@ -69,6 +69,17 @@ def test_all_kinds_continue_after_an_error_on_one_rank(ranks):
     steps_are_right(ranks, ROUNDS)
 
 
+def test_all_kinds_continue_after_the_group_was_parked(ranks):
+    """Their tensors were in files meanwhile, and their process groups had no connections."""
+    run(ranks, "begin()")
+    for number in range(ROUNDS):
+        steps_are_right(ranks, number)
+        ranks.request("park", to="file")
+        ranks.wait_group("parked")
+    steps_are_right(ranks, ROUNDS)
+    assert "All variables are kept." in ranks.group["note"]
+
+
 def test_all_kinds_are_made_again_after_a_rank_was_replaced(ranks, tmp_path):
     """What only living ranks use continues; what the killed one had a part of is made again, in the same group."""
     run(ranks, "begin()\nof_all = [None] * 4\ndist.all_gather_object(of_all, undisturbed)")

@@ -20,7 +20,7 @@ from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
-from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, GroupState
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, GROUP_LIFE, GroupState
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
@@ -78,6 +78,8 @@ class AgentGroup:
         self.ready_seconds: float | None = None
         self.stores: Stores = FileStores(directory)
         self.nodes: Nodes | None = None  # if its ranks are on several machines
+        self.parked: models.ParkedState | None = None
+        self.has_left = False  # whether ranks have left their process groups to be parked
         self._on_group = on_group
         self._on_execution = on_execution
         self._formed: asyncio.Future[None] | None = None
@@ -136,6 +138,7 @@ class AgentGroup:
         """
         if self.state != "ready":
             hint = "Replace the dead ranks instead." if self.state == "degraded" else "Wait until it is ready."
+            hint = "Resume it first." if self.state == "parked" else hint
             raise JupyterDistError("group_not_ready", f"Not all ranks of group '{self.spec.name}' are ready.", hint)
         self._do(self.process_group.requested(bool(self.dispatcher.queue.in_state("running"))))
 
@@ -229,7 +232,7 @@ class AgentGroup:
         """Handle the end of a rank's process."""
         if rank not in self.ranks:
             return  # a resize has ended it: another rank may have its number
-        if self.state != "ending":
+        if self.state != "ending" and not self.has_left:
             give_up_waiting_for(rank, self.living(), self.stores)
         if self._formed is not None and not self._formed.done():
             self._formed.set_exception(died_early(rank))
@@ -240,6 +243,15 @@ class AgentGroup:
         if self.state in ("ready", "degraded"):
             self.set_state("degraded" if self.living() else "dead")
             self.dispatcher.pump()
+        elif self.state in AWAY_GROUP_STATES:
+            self._died_away(rank)
+
+    def _died_away(self, rank: RankProcess) -> None:
+        """Name a rank that died while the group was parked: no cell reports it."""
+        assert rank.exit is not None
+        self.add_note(f"Rank {rank.rank} {rank.exit['reason']}, while the group was {self.state}.")
+        if not self.living():
+            self.fail(JupyterDistError("rank_dead", f"All ranks died while the group was {self.state}."))
 
     def preparing(self) -> Preparing:
         """Return how long a starter may prepare for this group, and how it reports that it imports torch."""
@@ -306,6 +318,7 @@ class AgentGroup:
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,
+            "parked": self.parked,
             "ranks": [rank.model() for rank in self.ranks],
             "nodes": [] if self.nodes is None else self.nodes.models(),
             "join": None if self.nodes is None else self.nodes.command(),

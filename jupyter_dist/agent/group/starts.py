@@ -67,9 +67,8 @@ class GroupStarts:
         """
         group = self._group
         if group.state != "degraded" or self._is_under_way:
-            raise JupyterDistError(
-                "group_not_ready", f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
-            )
+            message = f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
+            raise JupyterDistError("group_not_ready", message, "Resume it first." if group.state == "parked" else "")
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")

@@ -216,6 +216,12 @@ async def restart(client: AsyncClient, arguments: Arguments, _: int) -> str:
     return f"{group_line(group.model)} All variables of its ranks are gone."
 
 
+async def park(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """Give the devices of a group back."""
+    group = await (await client.attach(arguments["group"])).park(arguments.get("to", "host"))
+    return f"{group_line(group.model)} {group.model['note']}"
+
+
 async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """End a group."""
     group = await client.attach(arguments["group"])
@@ -318,6 +324,14 @@ TOOLS = (
         "Interrupt the cells that run on ranks, also in a hanging collective; variables are kept.",
         {"group": _GROUP, "ranks": _RANKS},
         interrupt,
+    ),
+    Tool(
+        "park_group",
+        "Give the devices of an idle group back: its ranks keep all variables in host memory or files, and the next "
+        "cell resumes it.",
+        {"group": _NAMED, "to": {"type": "string", "enum": ["host", "file"]}},
+        park,
+        required=("group",),
     ),
     Tool(
         "restart_group",

@@ -432,6 +432,7 @@ class GroupInfo(ApiObject):
         nodes: Its machines; empty for a group on the server's machine alone.
         join: The command to run on each machine that is missing; null if none is.
         allocation: Of its nodes; null without an engine.
+        parked: Where its memory is; null unless it is parked.
         running: Executions.
         queued: Executions.
     """
@@ -459,6 +460,7 @@ class GroupInfo(ApiObject):
     nodes: list[NodeInfo] | None
     join: str | None
     allocation: AllocationInfo | None
+    parked: ParkedStateInfo | None
     running: list[str]
     queued: list[str]
 
@@ -782,6 +784,31 @@ class PaceInfo(ApiObject):
     lines: list[LineShareInfo]
     steps: StepTimesInfo | None
     unknown: list[str]
+
+
+class ParkedStateInfo(ApiObject):
+    """Where the memory of a parked group is.
+
+    Attributes:
+        since: When it was parked.
+        seconds: How long parking took.
+        place: Where its tensors are.
+        by: `storages`: the storages of tensors were moved. `driver`: the driver's checkpoint took the rest
+            of the devices' memory, contexts included.
+        held_bytes: The bytes that are held there for all ranks.
+        left_bytes: The bytes that stay where they were, because they cannot be moved.
+        left: A sentence for each kind of memory that stays where it was.
+        resuming_since: When it began to resume; null while it is parked.
+    """
+
+    since: float
+    seconds: float
+    place: Literal["host", "file"]
+    by: list[Literal["storages", "driver"]]
+    held_bytes: int
+    left_bytes: int
+    left: list[str]
+    resuming_since: float | None
 
 
 class PastSamplesInfo(ApiObject):

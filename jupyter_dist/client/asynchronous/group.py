@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers.infos import (
@@ -447,6 +447,39 @@ class AsyncGroup(PlainAsyncGroup):
         if any(rank.process_group != "ok" for rank in group.ranks):
             message = group.note or f"Not all ranks of '{self.name}' could join."
             raise JupyterDistError("group_not_ready", message)
+        return self
+
+    async def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> AsyncGroup:
+        """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
+
+        Args:
+            to: Where tensors go: `host`, the memory of the machine, or `file`, which also frees the memory of a
+                group on CPU.
+            folder: For `file`: an absolute path on the machine of the ranks; by default the group's folder.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
+        """
+        self.model = await self._once("park", body={"to": to, **({} if folder is None else {"folder": folder})})
+        await self._left("parking")
+        if self.model["state"] not in ("parked", "resuming"):
+            message = f"Group '{self.name}' is {self.model['state']}. {self.model['note'] or ''}".strip()
+            raise JupyterDistError("group_not_ready", message, "See its log.")
+        return self
+
+    async def resume(self) -> AsyncGroup:
+        """Bring the tensors of a parked group back to its devices, as a cell does, too; returns when it is ready.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if that failed; the group stays parked then, and keeps all variables.
+        """
+        self.model = await self._once("resume")
+        for state in ("parking", "parked", "resuming"):
+            if self.model["state"] == state != "parked":
+                await self._left(state)
+        if self.model["state"] == "parked":
+            message = self.model["note"] or f"Group '{self.name}' could not be resumed."
+            raise JupyterDistError("group_not_ready", message, "Try again.")
         return self
 
     async def empty_cache(self, ranks: str = "all") -> dict[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList
@@ -310,6 +310,29 @@ class BlockingGroup:
             JupyterDistError: `group_not_ready`, if a cell is running, a rank is dead, or ranks could not join.
         """
         self._loop.run(self._group.reform())
+        return self
+
+    def park(self, to: Literal["host", "file"] = "host", folder: str | None = None) -> Self:
+        """Give the devices of an idle group back; its ranks keep all variables, and the next cell resumes it.
+
+        Args:
+            to: Where tensors go: `host`, the memory of the machine, or `file`, which also frees the memory of a
+                group on CPU.
+            folder: For `file`: an absolute path on the machine of the ranks; by default the group's folder.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
+        """
+        self._loop.run(self._group.park(to, folder))
+        return self
+
+    def resume(self) -> Self:
+        """Bring the tensors of a parked group back to its devices, as a cell does, too; returns when it is ready.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if that failed; the group stays parked then, and keeps all variables.
+        """
+        self._loop.run(self._group.resume())
         return self
 
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:

@@ -16,6 +16,7 @@ from jupyter_dist.rank.guard.own import threading
 _LOCK_SECONDS = 1.0  # a call of the driver that hangs must not block other threads
 _lock = threading.Lock()
 _number = 0
+_has_captured = False
 
 
 def watch(graphs: Any) -> None:
@@ -23,6 +24,11 @@ def watch(graphs: Any) -> None:
     if callable(getattr(graphs, "capture_begin", None)) and callable(getattr(graphs, "capture_end", None)):
         graphs.capture_begin = _counted(graphs.capture_begin)
         graphs.capture_end = _uncounted(graphs.capture_end)
+
+
+def has_captured() -> bool:
+    """Whether a capture has begun in this process: its graph has the addresses of tensors."""
+    return _has_captured
 
 
 @contextlib.contextmanager
@@ -40,9 +46,10 @@ def none_meanwhile(of_interest: bool = True) -> Iterator[bool]:
 
 
 def _count(difference: int) -> None:
-    global _number  # noqa: PLW0603 (a process has one capture at a time, rarely more)
+    global _number, _has_captured  # noqa: PLW0603 (a process has one capture at a time, rarely more)
     has_lock = _lock.acquire(timeout=_LOCK_SECONDS)
     _number = max(0, _number + difference)
+    _has_captured = _has_captured or difference > 0
     if has_lock:
         _lock.release()
 

@@ -188,6 +188,13 @@ class Membership:
             self._log(f"jupyter_dist: {sentence}\n")
         return RevivedGroups(kept.num_subgroups, kept.left, kept.lacking)
 
+    def disconnect(self) -> None:
+        """Close the connections of all process groups, whose objects stay until `rejoin` gives them new ones."""
+        self._break()
+        self._break_collectives()
+        if torch_compat.device_groups():
+            self._abort()
+
     def _close(self, kept: KeptGroups) -> None:
         self._break()
         # An interrupted collective may still wait in gloo's own thread, and closing would wait for it.

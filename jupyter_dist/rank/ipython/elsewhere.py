@@ -14,7 +14,10 @@ _SAMES = {
     "%%rank": _CELLS,
     "%%distributed": _CELLS,
     "%%dip": _CELLS,
-    **dict.fromkeys(("%dist_init", "%dist_status", "%dist_restart", "%dist_shutdown", "%dist_reset"), _GROUPS),
+    **dict.fromkeys(
+        ("%dist_init", "%dist_status", "%dist_restart", "%dist_park", "%dist_resume", "%dist_shutdown", "%dist_reset"),
+        _GROUPS,
+    ),
     **dict.fromkeys(("%dist_debug", "%makedip"), _GROUPS),
     **dict.fromkeys(("%dist_mode", "%dist_sync_ide", "%autodip", "%dipper", "%dipull", "%dipush"), ""),
     **dict.fromkeys(("%timeline_clear", "%timeline_debug", "%timeline_save"), ""),

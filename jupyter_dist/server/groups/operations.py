@@ -124,6 +124,18 @@ class GroupOperations:
         wanted = await self._manager.wanted_size(self._group, num_ranks, devices)
         return await self._changed_by("resize", key=key, **wanted)
 
+    async def park(self, to: str = "host", folder: str | None = None, key: str | None = None) -> models.GroupModel:
+        """Give the devices of an idle group back, which keeps all variables.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room.
+        """
+        return await self._changed_by("park", key=key, to=to, folder=folder)
+
+    async def resume(self, key: str | None = None) -> models.GroupModel:
+        """Bring the tensors of a parked group back to its devices."""
+        return await self._changed_by("resume", key=key)
+
     async def debug(self, message: dict[str, Any], ranks: str = "all") -> models.DebugReplies:
         """Send a debug_request of Jupyter's to the debuggers of ranks. Raises as `complete`."""
         chosen, payload = self._chosen(ranks), json.dumps(message).encode()

@@ -32,6 +32,7 @@ _FROM_STATUS = (
     "ranks",
     "join",
     "ends_with",
+    "parked",
 )
 
 

@@ -9,7 +9,7 @@ import type { IOutput } from '@jupyterlab/nbformat';
 /** A set of ranks as a canonical expression: "0-3,7". */
 export type RankSet = string;
 
-export type GroupState = 'starting' | 'ready' | 'degraded' | 'restarting' | 'resizing' | 'ending' | 'dead' | 'unresponsive' | 'incompatible' | 'lost';
+export type GroupState = 'starting' | 'ready' | 'degraded' | 'restarting' | 'resizing' | 'parking' | 'parked' | 'resuming' | 'ending' | 'dead' | 'unresponsive' | 'incompatible' | 'lost';
 
 export type RankState = 'starting' | 'importing' | 'joining' | 'idle' | 'busy' | 'unresponsive' | 'dead';
 
@@ -180,6 +180,26 @@ export interface IResize {
   again: string[];
 }
 
+/** Where the memory of a parked group is. */
+export interface IParkedState {
+  /** When it was parked. */
+  since: number;
+  /** How long parking took. */
+  seconds: number;
+  /** Where its tensors are. */
+  place: 'host' | 'file';
+  /** `storages`: the storages of tensors were moved. `driver`: the driver's checkpoint took the rest of the devices' memory, contexts included. */
+  by: ('storages' | 'driver')[];
+  /** The bytes that are held there for all ranks. */
+  held_bytes: number;
+  /** The bytes that stay where they were, because they cannot be moved. */
+  left_bytes: number;
+  /** A sentence for each kind of memory that stays where it was. */
+  left: string[];
+  /** When it began to resume; null while it is parked. */
+  resuming_since: number | null;
+}
+
 /** A group of ranks. */
 export interface IGroup {
   id: string;
@@ -215,6 +235,8 @@ export interface IGroup {
   join?: string | null;
   /** Of its nodes; null without an engine. */
   allocation?: IAllocation | null;
+  /** Where its memory is; null unless it is parked. */
+  parked?: IParkedState | null;
   /** Executions. */
   running: string[];
   /** Executions. */
@@ -1201,6 +1223,14 @@ export interface IPace {
   steps: IStepTimes | null;
   /** What could not be measured, and why, a sentence each. */
   unknown: string[];
+}
+
+/** The body of POST .../park. */
+export interface IParkRequest {
+  /** Where tensors go: `host`, the memory of the machine, or `file`, files in `folder`, which also frees the memory of a group on CPU. */
+  to?: 'host' | 'file';
+  /** For `file`: an absolute path on the machine of the ranks; by default the group's folder. */
+  folder?: string;
 }
 
 /** The body of POST .../owners: a process that the group ends with. */

@@ -38,6 +38,7 @@ class Dispatcher:
         self._ranks: dict[int, RankProcess] = {}
         self._journal = journal
         self._on_change = on_change
+        self.on_submit: Callable[[], None] = lambda: None  # a parked group is resumed
         self._execution_count = 0
         self._num_nodes = 1
         self._held: dict[str, str | None] = {}  # cells that wait for a lost link, and the warning that they had before
@@ -106,6 +107,7 @@ class Dispatcher:
             return execution
         self._on_change(execution)
         self.pump()
+        self.on_submit()
         return execution
 
     def _note_definitions(self, execution: AgentExecution) -> None:
@@ -137,6 +139,13 @@ class Dispatcher:
             self._start_cells()
         for execution in self.queue.name_waits(is_held=not self._process_group.may_begin):
             self._on_change(execution)
+
+    def hold_for(self, reason: str) -> None:
+        """Show this reason at all queued cells, until the next `pump` finds the cells that they wait for."""
+        for execution in self.queue.in_state("queued"):
+            if execution.waits_for != reason:
+                execution.waits_for = reason
+                self._on_change(execution)
 
     def _start_cells(self) -> None:
         for execution in self.queue.in_state("queued"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,7 +88,7 @@ def held_by(value: Any, steps: StepBudget, outside: Iterable[int] = ()) -> Holdi
         parts = list(itertools.islice(found, steps.left))
         steps.left -= len(parts)
         todo.extend((child, of_part or part, depth + 1) for _, child, of_part in parts)
-        if is_tensor(one) and (gradient := _gradient(one)) is not None:
+        if is_tensor(one) and (gradient := gradient_of(one)) is not None:
             todo.append((gradient, "gradients", depth + 1))
     return holding
 
@@ -104,36 +104,46 @@ def _add(holding: Holding, value: Any, part: str) -> None:
         if size >= MIN_PLAIN_BYTES:
             holding.add(("cpu", id(value)), size, part)
     elif is_kind_of(value, torch.Tensor):
-        _add_subclass(holding, value, part)
+        _add_tensor(holding, value, part)
 
 
-def _add_subclass(holding: Holding, value: Any, part: str) -> None:
-    """Add the local part of a DTensor, or the tensors that another subclass is made of."""
+def parts_with_storage(value: Any) -> Iterator[Any]:
+    """Yield the strided tensors that have the memory of a tensor: itself, or the parts of a sparse one or a subclass.
+
+    Args:
+        value: a tensor, also of a subclass: of a DTensor the local part is found.
+    """
+    if is_tensor(value):
+        yield from _strided(value)
+        return
     local = local_tensor(value)
     if local is not None:
-        if is_tensor(local):
-            _add_tensor(holding, local, part)
+        yield from _strided(local) if is_tensor(local) else ()
         return
     found = look(value)
     for one in (found.leaf, *(inner for _, inner in found.parts)):
         if is_tensor(one):
-            _add_tensor(holding, one, part)
+            yield from _strided(one)
 
 
-def _add_tensor(holding: Holding, tensor: Any, part: str) -> None:
+def _strided(tensor: Any) -> Iterator[Any]:
     if tensor.is_nested or tensor.device.type == "meta":
         return
-    if tensor.layout is not torch.strided:
-        if tensor.layout is not torch.sparse_coo or tensor.is_coalesced():  # else it would be copied
-            for _, inner in look(tensor).parts:
-                if is_tensor(inner):
-                    _add_tensor(holding, inner, part)
-        return
-    try:
-        storage = tensor.untyped_storage()
-        holding.add((str(tensor.device), int(storage.data_ptr())), int(storage.nbytes()), part)
-    except (RuntimeError, NotImplementedError):  # a wrapper of a transform has none
-        return
+    if tensor.layout is torch.strided:
+        yield tensor
+    elif tensor.layout is not torch.sparse_coo or tensor.is_coalesced():  # else it would be copied
+        for _, inner in look(tensor).parts:
+            if is_tensor(inner):
+                yield from _strided(inner)
+
+
+def _add_tensor(holding: Holding, value: Any, part: str) -> None:
+    for tensor in parts_with_storage(value):
+        try:
+            storage = tensor.untyped_storage()
+            holding.add((str(tensor.device), int(storage.data_ptr())), int(storage.nbytes()), part)
+        except (RuntimeError, NotImplementedError):  # a wrapper of a transform has none
+            continue
 
 
 def _add_array(holding: Holding, array: Any, part: str) -> None:
@@ -146,5 +156,9 @@ def _add_array(holding: Holding, array: Any, part: str) -> None:
         holding.add(("cpu", int(array.__array_interface__["data"][0])), int(array.nbytes), part)
 
 
-def _gradient(tensor: Any) -> Any:
-    return tensor.grad if tensor.requires_grad and tensor.is_leaf else None
+def gradient_of(tensor: Any) -> Any:
+    """Return the gradient of a leaf; None if there is none."""
+    try:
+        return tensor.grad if tensor.requires_grad and tensor.is_leaf else None
+    except RuntimeError:  # one of several views, whose base was changed in place: torch refuses to look
+        return None

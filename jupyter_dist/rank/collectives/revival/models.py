@@ -52,6 +52,13 @@ def end_half_done_steps(before: Any = None) -> list[str]:
     return failed
 
 
+def release_buckets() -> None:
+    """Release the memory that DDP models keep for their gradients on the way; `end_half_done_steps` makes it again."""
+    for value in gc.get_objects():
+        if issubclass(type(value), DistributedDataParallel):
+            _release_reducer(value)
+
+
 def _classes(modules: tuple[str, ...], name: str) -> list[type]:
     """Return a class that has been imported, if it is in one of these modules."""
     found = [getattr(sys.modules.get(module), name, None) for module in modules]
@@ -90,16 +97,20 @@ def _end_of_ddp(model: Any) -> None:
     # when a model is loaded by pickle. A compiled model keeps the earlier one alive, so its hooks are removed.
     parameters, sparse = model._build_params_for_reducer()
     names = model._build_debug_param_to_name_mapping(parameters)
-    remove = getattr(model.reducer, "_remove_autograd_hooks", None)
-    if remove is not None:
-        remove()
-    model.reducer = model.logger = None
+    _release_reducer(model)
     model._ddp_init_helper(parameters, sparse, names, model.static_graph)
     if model.static_graph:
         model.reducer._set_static_graph()
         model.logger._set_static_graph()
     for hook, state in getattr(model, "_comm_hooks", []):
         dist._register_comm_hook(model.reducer, state, hook)
+
+
+def _release_reducer(model: Any) -> None:
+    remove = getattr(model.reducer, "_remove_autograd_hooks", None)
+    if remove is not None:
+        remove()
+    model.reducer = model.logger = None
 
 
 def _end_of_fsdp2(state: Any) -> None:

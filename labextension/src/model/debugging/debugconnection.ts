@@ -10,7 +10,7 @@ import type { IDebugReply, IGroup } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import { translation } from '../../services/translation';
 import { parseRanks } from '../format/ranks';
-import { isStarting } from '../format/states';
+import { isAway, isStarting } from '../format/states';
 import { isGone } from '../groups/groups';
 import { CellFiles } from './cellfiles';
 import { RankStates } from './rankstates';
@@ -249,7 +249,7 @@ export class DebugConnection implements IDisposable {
     const { service, group } = this._options;
     const { _group: current } = this;
     // JupyterLab asks as soon as it knows the session, however often the group changes until it is ready.
-    if (!current || isGone(current) || isStarting(current)) {
+    if (!current || isGone(current) || isAway(current) || isStarting(current)) {
       throw new Error(translation().__('%1 is not ready.', group.name));
     }
     const { replies } = await service.debug(group.id, {

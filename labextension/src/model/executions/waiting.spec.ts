@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { IExecution, IGroup, RankState } from '../../services/protocol';
+import type { IExecution, IGroup, IParkedState, RankState } from '../../services/protocol';
 import { awaited, WaitingModel } from './waiting';
 
 function group(states: RankState[], more: Partial<IGroup> = {}, runs: string[] = []): IGroup {
@@ -17,6 +17,14 @@ const mine = execution('e-9', '0-1', 'queued');
 it('is the slowest step of its own ranks while the group starts', () => {
   const starting = group(['joining', 'importing', 'starting'], { state: 'starting', queued: ['e-9'] });
   expect(awaited(mine, starting, known())).toEqual({ kind: 'ranks', state: 'importing', since: 101 });
+});
+
+it('is the return of a parked group', () => {
+  const parked = { resuming_since: 107 } as IParkedState;
+  const resuming = group(['idle', 'joining'], { state: 'resuming', queued: ['e-9'], parked });
+  expect(awaited(mine, resuming, known())).toEqual({ kind: 'resuming', since: 107 });
+  const parking = group(['idle', 'idle'], { state: 'parking', queued: ['e-9'] });
+  expect(awaited(mine, parking, known())).toEqual({ kind: 'resuming', since: null });
 });
 
 it('is the first cell before it that has one of its ranks', () => {

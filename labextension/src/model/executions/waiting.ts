@@ -2,12 +2,14 @@
 import { FINAL_STATES, IExecution, IGroup, IRank, RankState } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { expandRanks, formatRanks, includesRank } from '../format/ranks';
-import { isStarting } from '../format/states';
+import { isAway, isStarting } from '../format/states';
 
 /** What a cell waits for; `since` is in seconds since the epoch. */
 export type Awaited =
   /** The ranks are starting: the step of the slowest one. */
   | { kind: 'ranks'; state: RankState; since: number }
+  /** The group was parked, and its tensors return to the devices. */
+  | { kind: 'resuming'; since: number | null }
   /** A cell before it has its ranks, and so many more. */
   | { kind: 'cell'; execution: IExecution; more: number }
   /** Ranks are busy, for an unknown reason. */
@@ -29,6 +31,9 @@ export function awaited(
   const slowest = COMING.find(state => mine.some(rank => rank.state === state));
   if (slowest && isStarting(group)) {
     return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
+  }
+  if (isAway(group)) {
+    return { kind: 'resuming', since: group.parked?.resuming_since ?? null };
   }
   const at = group.queued.indexOf(execution.id);
   // Its group may report that it runs before its view does.

@@ -4,7 +4,7 @@ import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { Clock } from '../format/clock';
-import { isStarting } from '../format/states';
+import { isAway, isStarting } from '../format/states';
 
 /** The part of the service that this model needs. */
 type GroupsSource = Pick<IDistService, 'groupsChanged' | 'connectionChanged' | 'connected'>;
@@ -105,9 +105,9 @@ export function isGone(group: IGroup): boolean {
   return group.state === 'dead' || group.state === 'lost';
 }
 
-/** Whether a group can take cells. */
+/** Whether a group can take cells; a parked one is resumed by them. */
 export function takesCells(group: IGroup): boolean {
-  return ['ready', 'degraded'].includes(group.state) || isStarting(group);
+  return isAway(group) || ['ready', 'degraded'].includes(group.state) || isStarting(group);
 }
 
 /** An unused name: "group", "group-2", ... */

@@ -35,6 +35,9 @@ const TELLING: ReadonlySet<string> = new Set<GroupState>([
   'ready',
   'degraded',
   'restarting',
+  'parking',
+  'parked',
+  'resuming',
   'ending',
   'dead',
   'lost'

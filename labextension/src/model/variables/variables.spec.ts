@@ -19,6 +19,7 @@ it.each<[IGroup | null, string]>([
   [idle(1), 'idle'],
   [busy(1), 'busy'],
   [group('restarting', [], 1), 'starting'],
+  [group('parked', [], 1), 'parked'],
   [group('dead', [], 1), 'gone'],
   [null, 'gone']
 ])('knows when ranks can be asked', (state, phase) => {

@@ -6,13 +6,13 @@ import type { DistError } from '../../services/errors';
 import type { IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
-import { isStarting } from '../format/states';
+import { isAway, isStarting } from '../format/states';
 
 /** Between a cell and the question: with Run All the next cell begins at once, and would wait for the answer. */
 const SETTLE_MS = 300;
 
 /** Whether ranks can be asked. */
-export type Phase = 'idle' | 'busy' | 'starting' | 'gone';
+export type Phase = 'idle' | 'busy' | 'starting' | 'parked' | 'gone';
 
 /** What ranks answered, and when. */
 interface IDated {
@@ -162,6 +162,9 @@ export function phaseOf(group: IGroup | null): Phase {
   }
   if (isStarting(group)) {
     return 'starting';
+  }
+  if (isAway(group)) {
+    return 'parked';
   }
   return group.running.length > 0 || group.ranks.some(({ state }) => state === 'busy') ? 'busy' : 'idle';
 }

@@ -33,6 +33,7 @@ import type {
   INothing,
   IOwnerRequest,
   IPace,
+  IParkRequest,
   IPastSamples,
   IPrepared,
   IRanksQuery,
@@ -167,6 +168,16 @@ export abstract class Api {
   /** Change the number of ranks; ranks that stay keep their processes and variables. */
   resize(group: string, body: IResizeRequest, retries?: IRetries): Promise<IGroup> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'resize'], body, isKeyed: true }, retries);
+  }
+
+  /** Give the devices of an idle group back; its ranks keep all variables. The next cell resumes it. */
+  park(group: string, body: IParkRequest = {}, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'park'], body, isKeyed: true }, retries);
+  }
+
+  /** Bring the tensors of a parked group back to its devices; a cell does so, too. */
+  resume(group: string, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'resume'], body: {}, isKeyed: true }, retries);
   }
 
   /** Send a request to the debuggers of ranks, and return their replies. The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank. */

@@ -1,8 +1,8 @@
 /** A light that shows a state by shape and color, never by color alone. */
 import React from 'react';
-import type { RankState } from '../../services/protocol';
+import type { GroupLight } from './statewords';
 
-const SHAPES: Record<RankState, React.ReactElement> = {
+const SHAPES: Record<GroupLight, React.ReactElement> = {
   starting: <circle cx="6" cy="6" r="4" fill="none" strokeDasharray="2 2.2" />,
   importing: <circle cx="6" cy="6" r="4" fill="none" strokeDasharray="4 2.28" />,
   joining: <circle cx="6" cy="6" r="4" fill="none" />,
@@ -14,11 +14,12 @@ const SHAPES: Record<RankState, React.ReactElement> = {
     </>
   ),
   unresponsive: <path d="M6 1.2 L11 10.4 L1 10.4 Z" stroke="none" />,
+  parked: <path d="M3.5 2 L3.5 10 M8.5 2 L8.5 10" fill="none" />,
   dead: <path d="M2.4 2.4 L9.6 9.6 M9.6 2.4 L2.4 9.6" fill="none" />
 };
 
 export interface IStateGlyphProps {
-  readonly state: RankState;
+  readonly state: GroupLight;
   /** For screen readers; omitted if the text is next to it. */
   readonly label?: string;
 }

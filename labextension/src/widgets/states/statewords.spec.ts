@@ -1,7 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
-import type { GroupState, IGroup, IRank, RankState } from '../../services/protocol';
-import { exitReason, groupLight, groupSummary } from './statewords';
+import type { GroupState, IGroup, IParkedState, IRank, RankState } from '../../services/protocol';
+import { exitReason, groupLight, GroupLight, groupSummary } from './statewords';
 
 const trans = nullTranslator.load('jupyter_dist');
 
@@ -13,13 +13,16 @@ function group(state: GroupState, ranks: RankState[]): IGroup {
   } as IGroup;
 }
 
-it.each<[GroupState, RankState[], string, RankState]>([
+it.each<[GroupState, RankState[], string, GroupLight]>([
   ['starting', ['importing', 'starting'], '2 ranks, starting 3.4 s', 'starting'],
   ['ready', ['idle', 'idle'], '2 ranks, idle', 'idle'],
   ['ready', ['idle', 'busy', 'busy'], '3 ranks, 2 busy', 'busy'],
   ['ready', ['unresponsive', 'busy'], '2 ranks, 1 busy, 1 not responding', 'unresponsive'],
   ['degraded', ['dead', 'idle'], '2 ranks, 1 dead', 'dead'],
   ['ready', ['idle', 'joining'], '2 ranks, 1 starting', 'joining'],
+  ['parking', ['idle', 'idle'], '2 ranks, parking', 'starting'],
+  ['parked', ['idle', 'idle'], '2 ranks, parked', 'parked'],
+  ['resuming', ['idle', 'joining'], '2 ranks, resuming', 'starting'],
   ['dead', ['dead'], '1 rank, dead', 'dead'],
   ['unresponsive', ['unresponsive', 'dead'], '2 ranks, not responding', 'unresponsive'],
   ['incompatible', [], '0 ranks, started by another version', 'unresponsive'],
@@ -27,6 +30,14 @@ it.each<[GroupState, RankState[], string, RankState]>([
 ])('%s %j is "%s", light %s', (state, ranks, words, light) => {
   expect(groupSummary(trans, group(state, ranks), 3.4)).toBe(words);
   expect(groupLight(group(state, ranks))).toBe(light);
+});
+
+it.each([
+  ['host', '2 ranks, parked, 2.00 GB in host memory'],
+  ['file', '2 ranks, parked, 2.00 GB in files']
+] as const)('says where a parked group has its bytes: %s', (place, words) => {
+  const parked = { place, held_bytes: 2 * 1024 ** 3 } as IParkedState;
+  expect(groupSummary(trans, { ...group('parked', ['idle', 'idle']), parked }, 0)).toBe(words);
 });
 
 it('is green only when every rank has answered', () => {

@@ -1,8 +1,10 @@
 /** The texts for states, shared by the sidebar, the status bar and the panels. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../../model/format/quantities';
+import { formatBytes, formatSeconds } from '../../model/format/quantities';
 import { isStarting } from '../../model/format/states';
 import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../../services/protocol';
+
+export type GroupLight = RankState | 'parked';
 
 export function stateWord(trans: TranslationBundle, state: RankState | GroupState | ExecutionState): string {
   const words: Record<RankState | GroupState | ExecutionState, string> = {
@@ -16,6 +18,9 @@ export function stateWord(trans: TranslationBundle, state: RankState | GroupStat
     degraded: trans.__('degraded'),
     restarting: trans.__('restarting'),
     resizing: trans.__('resizing'),
+    parking: trans.__('parking'),
+    parked: trans.__('parked'),
+    resuming: trans.__('resuming'),
     ending: trans.__('shutting down'),
     queued: trans.__('queued'),
     running: trans.__('running'),
@@ -52,7 +57,7 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
     return trans.__('%1, %2 %3', size, stateWord(trans, group.state), formatSeconds(sinceStart));
   }
   if (group.state !== 'ready' && group.state !== 'degraded') {
-    return trans.__('%1, %2', size, stateWord(trans, group.state));
+    return trans.__('%1, %2', size, passiveWords(trans, group));
   }
   const parts = [size];
   const busy = count(group.ranks, 'busy');
@@ -77,12 +82,26 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
   return parts.join(', ');
 }
 
+/** "dead", "parked, 2.00 GB in host memory". */
+function passiveWords(trans: TranslationBundle, { state, parked }: IGroup): string {
+  if (state !== 'parked' || !parked) {
+    return stateWord(trans, state);
+  }
+  const bytes = formatBytes(parked.held_bytes);
+  return parked.place === 'host'
+    ? trans.__('parked, %1 in host memory', bytes)
+    : trans.__('parked, %1 in files', bytes);
+}
+
 /** The most important state in a group, for its light. */
-export function groupLight(group: IGroup): RankState {
-  const light: Partial<Record<GroupState, RankState>> = {
+export function groupLight(group: IGroup): GroupLight {
+  const light: Partial<Record<GroupState, GroupLight>> = {
     starting: 'starting',
     restarting: 'starting',
     resizing: 'starting',
+    parking: 'starting',
+    parked: 'parked',
+    resuming: 'starting',
     ending: 'unresponsive',
     unresponsive: 'unresponsive',
     incompatible: 'unresponsive',

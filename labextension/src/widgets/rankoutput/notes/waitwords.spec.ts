@@ -28,6 +28,11 @@ it.each<[RankState, number, string]>([
   expect(words({ kind: 'ranks', state, since: NOW - seconds })).toBe(text);
 });
 
+it('is a parked group that returns', () => {
+  expect(words({ kind: 'resuming', since: NOW - 3 })).toBe('resuming the group (3.0 s)');
+  expect(words({ kind: 'resuming', since: null })).toBe('resuming the group');
+});
+
 it.each([
   ['2', 'rank 2 is busy'],
   ['12', 'rank 12 is busy'],

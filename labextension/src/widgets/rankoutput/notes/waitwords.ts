@@ -18,6 +18,8 @@ export function waitWords(
       return now === null
         ? startWords(trans, awaited.state)
         : timedStartWords(trans, awaited.state, lasts(awaited.since));
+    case 'resuming':
+      return resumeWords(trans, awaited.since, now);
     case 'busy':
       return /^\d+$/.test(awaited.ranks)
         ? trans.__('%1 is busy', rankSetLabel(trans, awaited.ranks))
@@ -35,6 +37,12 @@ export function waitWords(
       return parts.join(', ');
     }
   }
+}
+
+function resumeWords(trans: TranslationBundle, since: number | null, now: number | null): string {
+  return now === null || since === null
+    ? trans.__('resuming the group')
+    : trans.__('resuming the group (%1)', formatSeconds(Math.max(0, now - since)));
 }
 
 function startWords(trans: TranslationBundle, state: RankState): string {

@@ -14,7 +14,7 @@ import React, { useEffect, useState } from 'react';
 import { remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
-import { isStarting } from '../../../model/format/states';
+import { isAway, isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import type { IGroup } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
@@ -153,7 +153,7 @@ function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
       <IconButton
         icon={cleaningIcon}
         label={trans.__('Empty the memory caches of %1', group.name)}
-        disabled={ending || group.state === 'starting'}
+        disabled={ending || isAway(group) || group.state === 'starting'}
         onClick={() => actions.emptyCache(group)}
       />
       <IconButton

@@ -1,0 +1,1 @@
+"""A group that gives its devices back while it is idle, and takes them again."""

@@ -1,0 +1,320 @@
+"""Parks a group and resumes it: the only place where its states parking, parked and resuming are decided.
+
+Parking: the ranks leave their process groups, their tensors leave the devices (rank/parking), and where the driver can,
+its checkpoint takes the rest (driver.py). Resuming: the same backwards, and the ranks join again, under the same
+objects. After an error the ranks are resumed; if that fails, too, the group stays parked, and loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.rejoin import give_up_waiting_for, rejoin
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.accelerators import ACCELERATORS
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES
+from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.tasks import start_task
+
+from .driver import DriverCheckpoint
+from .idle import IdleClock
+from .room import Need, check_folder, check_hosts
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models
+
+LOOK_SECONDS = 20.0
+LEAST_SECONDS = 60.0
+BYTES_PER_SECOND = 32 << 20  # a slow network disk
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class ParkingPlan:
+    """How a group is parked."""
+
+    to: str  # ParkRequest.to
+    folder: str | None  # of files
+    moves: bool  # whether storages are moved
+    by_driver: bool  # whether the driver's checkpoint takes what is left on the devices
+    num_bytes: int  # of all ranks
+
+
+class Parking:
+    """Parks and resumes one group."""
+
+    def __init__(self, group: AgentGroup, directory: Path, driver: DriverCheckpoint | None = None) -> None:
+        self.driver = DriverCheckpoint() if driver is None else driver
+        self._group = group
+        self._directory = directory
+        self._clock = IdleClock(group.spec.park_after_seconds)
+        self._work: asyncio.Task[None] | None = None
+        self._plan: ParkingPlan | None = None
+        self._is_wanted = False  # whether it is to be resumed as soon as it is parked
+        group.dispatcher.on_submit = self._submitted
+
+    # -- requests -----------------------------------------------------------------------------------
+
+    async def park(self, to: str = "host", folder: str | None = None) -> None:
+        """Begin to park the group; it has the state `parking` then. Nothing is done if it is parked already.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, has nothing to give back, or there is no room.
+        """
+        if self._group.state in ("parking", "parked"):
+            return
+        self._check_idle()
+        plan = await self._planned(to, folder)
+        self._check_idle()  # ranks were asked meanwhile
+        self._plan, self._is_wanted = plan, False
+        self._group.process_group.close()
+        self._group.has_left = True
+        self._group.set_state("parking")
+        self._begin(self._park(plan))
+
+    def resume(self) -> None:
+        """Begin to resume the group, at once or after it is parked. Nothing is done if it is not parked."""
+        if self._group.state in AWAY_GROUP_STATES:
+            self._group.dispatcher.hold_for(self._why_cells_wait())
+        self._is_wanted = True
+        if self._group.state == "parked":
+            if self._group.parked is not None:
+                self._group.parked = {**self._group.parked, "resuming_since": time.time()}
+            self._group.set_state("resuming")
+            self._begin(self._return(None))
+
+    def check_awake(self) -> None:
+        """Raise JupyterDistError `group_not_ready` if the tensors of the group are not where they belong."""
+        if self._group.state in AWAY_GROUP_STATES:
+            message = f"Group '{self._group.spec.name}' is {self._group.state}."
+            raise JupyterDistError("group_not_ready", message, "Resume it, or run a cell, which resumes it.")
+
+    def used(self) -> None:
+        """Begin to count the time without use again."""
+        self._clock.used(time.monotonic())
+
+    def look(self) -> None:
+        """Park the group by itself, if it has been idle for long enough, with a notice before."""
+        if self._group.state != "ready" or self._group.dispatcher.queue.in_state("running", "queued"):
+            self.used()
+            return
+        due = self._clock.due(time.monotonic())
+        if due == "notice":
+            seconds = self._clock.notice_seconds
+            self._group.add_note(f"The group is idle: it is parked in {seconds:.0f} s, unless it is used.")
+        elif due == "park":
+            self._begin(self._park_idle())
+
+    def cancel(self) -> None:
+        """End the work under way: the ranks end."""
+        if self._work is not None:
+            self._work.cancel()
+        self._group.has_left, self._group.parked, self._plan = False, None, None
+
+    # -- deciding -----------------------------------------------------------------------------------
+
+    @property
+    def _has_devices(self) -> bool:
+        return ACCELERATORS[self._group.spec.accelerator].has_devices
+
+    def _check_idle(self) -> None:
+        group, why = self._group, None
+        if group.state != "ready":
+            why, hint = f"is {group.state}", "Wait until it is ready, or replace its dead ranks."
+        elif group.dispatcher.queue.in_state("running", "queued"):
+            why, hint = "runs a cell", "Interrupt the cell, or wait until it ends."
+        elif not group.process_group.may_begin or any(rank.state != "idle" for rank in group.ranks):
+            why, hint = "is not idle: its ranks join, or do not respond", "Try again."
+        elif any(rank.process_group == "lost" for rank in group.ranks):
+            why, hint = "has lost a device", "Replace its ranks."
+        elif any(group.comms.calls_back(rank.rank) for rank in group.ranks):
+            why, hint = "runs the code of a widget", "Wait until it ends."
+        if why is not None:
+            raise JupyterDistError("group_not_ready", f"Group '{group.spec.name}' {why}.", hint)
+
+    async def _planned(self, to: str, folder: str | None) -> ParkingPlan:
+        """Ask the ranks what there is to move, and decide how. Raises JupyterDistError `group_not_ready`."""
+        group = self._group
+        if to == "host" and not self._has_devices:
+            message = f"Group '{group.spec.name}' holds no devices."
+            raise JupyterDistError("group_not_ready", message, "To free host memory, park it into files: to='file'.")
+        looks = await asyncio.gather(*(rank.request("look_to_park", LOOK_SECONDS) for rank in group.ranks))
+        for rank, look in zip(group.ranks, looks, strict=True):
+            if look["active"] is not None:
+                message = f"On rank {rank.rank} {look['active']} of an earlier cell may still run code."
+                raise JupyterDistError("group_not_ready", message, "End it first: it would use tensors meanwhile.")
+        no_driver = await self._why_no_driver()
+        addresses = next((look["addresses"] for look in looks if look["addresses"] is not None), None)
+        if addresses is not None and (no_driver is not None or to == "file"):
+            message = f"Tensors cannot be moved: {addresses}."
+            hint = "Park it in host memory." if no_driver is None else f"The driver cannot do it: {no_driver}."
+            raise JupyterDistError("group_not_ready", message, hint)
+        where = str(self._directory) if folder is None else folder
+        num_bytes = self._check_room(to, Path(where), looks)
+        moves = addresses is None
+        return ParkingPlan(to, where if to == "file" else None, moves, no_driver is None, num_bytes)
+
+    async def _why_no_driver(self) -> str | None:
+        if not ACCELERATORS[self._group.spec.accelerator].has_checkpoint:
+            return "the driver of these devices has no checkpoint of processes"
+        if self._group.nodes is not None:
+            return "the group is on several machines"
+        return await self.driver.why_not(self._pids())
+
+    def _check_room(self, to: str, folder: Path, looks: Sequence[Header]) -> int:
+        """Return the bytes to move."""
+        sizes = [int(look["device_bytes"] or look["storage_bytes"]) for look in looks]
+        if to == "host":
+            available = [look["available_bytes"] for look in looks]
+            check_hosts(map(Need, (rank.spec.node for rank in self._group.ranks), sizes, available))
+        elif self._group.nodes is None:  # a rank of another machine reports it
+            check_folder(folder, sum(int(look["storage_bytes"]) for look in looks))
+        return sum(sizes)
+
+    def _pids(self) -> list[int]:
+        return [rank.local_pid for rank in self._group.living() if rank.local_pid is not None]
+
+    def _why_cells_wait(self) -> str:
+        if self._group.state == "parking":
+            return "Waits until the group is parked, and resumes it"
+        return "Resumes the group, which was parked"
+
+    # -- in the background --------------------------------------------------------------------------
+
+    def _submitted(self) -> None:
+        self.used()
+        self.resume()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = start_task(work, "park or resume", self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        """Handle an internal error: the group must not be shown as on its way forever."""
+        if self._group.state in ("parking", "resuming"):
+            self._stay_parked(f"the agent failed: {error!r:.300}")
+
+    async def _park_idle(self) -> None:
+        try:
+            await self.park("host" if self._has_devices else "file")
+        except JupyterDistError as err:
+            self._group.add_note(f"The group was not parked: {err.message}")
+
+    async def _park(self, plan: ParkingPlan) -> None:
+        group, began = self._group, time.monotonic()
+        try:
+            answers = await self._ask_all("park", plan.num_bytes, folder=plan.folder, moves=plan.moves)
+            if plan.by_driver:
+                await self.driver.park(self._pids(), plan.num_bytes)
+        except JupyterDistError as err:
+            await self._return(f"The group was not parked: {err.message}")
+            return
+        seconds = time.monotonic() - began
+        group.parked = _parked(plan, answers, seconds)
+        held = group.parked["held_bytes"] // MIB
+        where = "in host memory" if plan.to == "host" else f"in files in {plan.folder}"
+        left = "" if plan.by_driver else "".join(f" {sentence}" for sentence in group.parked["left"])
+        group.add_note(f"Parked in {seconds:.1f} s: {held} MiB are {where}.{left} The next cell resumes the group.")
+        group.set_state("parked")
+        if not group.living():
+            group.set_state("dead")
+        elif self._is_wanted:
+            self.resume()
+
+    async def _return(self, why: str | None) -> None:
+        """Bring the tensors of the living ranks back, and have all ranks join again.
+
+        Args:
+            why: the sentence for users if the group could not be parked; None if it is resumed as wanted.
+        """
+        group, began = self._group, time.monotonic()
+        plan = self._plan
+        assert plan is not None
+        try:
+            if plan.by_driver:
+                await self.driver.resume(self._pids(), plan.num_bytes)
+            await self._ask_all("resume", plan.num_bytes, may_die=True)
+        except JupyterDistError as err:
+            self._stay_parked(err.message if why is None else f"{why} {err.message}")
+            return
+        group.has_left = False
+        note = await self._joined()
+        if not group.living():  # the last one has died meanwhile
+            return
+        self._plan = group.parked = None
+        seconds = time.monotonic() - began
+        group.add_note(f"{why or f'Resumed in {seconds:.1f} s.'} {note}")
+        self.used()
+        group.formed()
+
+    async def _joined(self) -> str:
+        """Have the ranks join again; return a sentence about the outcome."""
+        group = self._group
+        if dead := [rank for rank in group.ranks if rank.state == "dead"]:
+            for rank in dead:
+                give_up_waiting_for(rank, group.living(), group.stores)
+            numbers = str(RankSet(rank.rank for rank in dead))
+            return f"Rank {numbers} died meanwhile: replace it. The others keep all variables."
+        try:
+            revived = await rejoin(group.ranks, group.stores.new())
+        except JupyterDistError as err:
+            hint = "Re-create it with 'reform', or restart the group."
+            return f"All variables are kept, but the process group could not be re-created ({err.message}). {hint}"
+        left = f" Not re-created: {', '.join(revived.left)}; make them again on all ranks." if revived.left else ""
+        return f"All variables are kept.{left}"
+
+    async def _ask_all(self, kind: str, num_bytes: int, *, may_die: bool = False, **fields: Any) -> list[Header]:
+        """Ask all living ranks at a time, and wait for all; then raise the first error."""
+        seconds = LEAST_SECONDS + num_bytes / BYTES_PER_SECOND
+        asked = self._group.living()
+        outcomes = await asyncio.gather(
+            *(rank.request(kind, seconds, **fields) for rank in asked), return_exceptions=True
+        )
+        for rank, outcome in zip(asked, outcomes, strict=True):
+            if isinstance(outcome, BaseException) and not (may_die and _is_dead(rank)):
+                raise outcome
+        return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+
+    def _stay_parked(self, reason: str) -> None:
+        """Keep the group parked after an error, and end the cells that would wait for it."""
+        group = self._group
+        if group.state == "dead":
+            return
+        if group.parked is None and self._plan is not None:
+            group.parked = _parked(self._plan, [], 0.0)
+        if group.parked is not None:
+            group.parked = {**group.parked, "resuming_since": None}
+        group.set_state("parked")
+        error = JupyterDistError("group_not_ready", f"The group could not be resumed: {reason}", "Resume it again.")
+        group.add_note(f"{error.message} It stays parked.")
+        group.dispatcher.end_all(error)
+
+
+def _is_dead(rank: RankProcess) -> bool:
+    return rank.state == "dead"
+
+
+def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> models.ParkedState:
+    held = sum(int(answer["held_bytes"]) for answer in answers)
+    left = sum(int(answer["left_bytes"]) for answer in answers)
+    sentences = list(dict.fromkeys(sentence for answer in answers for sentence in answer["left"]))
+    if plan.by_driver:  # which moves the rest, too
+        held, left, sentences = max(held, plan.num_bytes), 0, []
+    by: list[Any] = [*(["storages"] if plan.moves else []), *(["driver"] if plan.by_driver else [])]
+    return {
+        "since": time.time(),
+        "seconds": round(seconds, 3),
+        "place": "file" if plan.to == "file" else "host",
+        "by": by,
+        "held_bytes": held,
+        "left_bytes": left,
+        "left": sentences,
+        "resuming_since": None,
+    }

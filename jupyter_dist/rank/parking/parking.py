@@ -1,0 +1,97 @@
+"""Parks this rank, in its main thread: it leaves its process groups, and its tensors leave the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.protocol.accelerators import DEVICE_TYPES
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.collectives.process_group import Membership
+from jupyter_dist.rank.collectives.revival import models
+from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError
+from jupyter_dist.rank.guard.own import gc, os, time
+from jupyter_dist.rank.memory import MemoryCounters
+from jupyter_dist.system.memory import available_bytes
+
+from .moving import MovedStorages
+from .storages import find_storages, why_addresses_matter
+
+
+class RankParking:
+    """Moves the rank's storages away and back, when the agent asks for it."""
+
+    def __init__(
+        self, rank: int, membership: Membership, memory: MemoryCounters, other_life: Callable[[], str | None]
+    ) -> None:
+        self.is_parked = False
+        self._rank = rank
+        self._membership = membership
+        self._memory = memory
+        self._other_life = other_life
+        self._moved: MovedStorages | None = None
+
+    def look(self) -> dict[str, Any]:
+        """Return how much memory parking would move, and the reasons against parking."""
+        found, in_use = find_storages(self._memory.device_type), self._memory.in_use()
+        return {
+            "storage_bytes": found.num_bytes,
+            "available_bytes": available_bytes(),
+            "device_bytes": in_use[1] if in_use is not None else None,
+            "active": self._other_life(),
+            "addresses": why_addresses_matter() if self._memory.device_type in DEVICE_TYPES else None,
+        }
+
+    def park(self, folder: str | None, moves: bool) -> dict[str, Any]:
+        """Leave the process groups, and move storages to host memory or into a file of this folder.
+
+        Args:
+            folder: where the file is made; None: host memory.
+            moves: whether storages are moved; else the driver takes all of the device's memory.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if there is no room; nothing has moved then.
+        """
+        began = time.monotonic()
+        self._membership.disconnect()
+        self.is_parked = True
+        if not moves:
+            return {"held_bytes": 0, "left_bytes": 0, "left": [], "seconds": time.monotonic() - began}
+        models.release_buckets()
+        gc.collect()
+        found = find_storages(self._memory.device_type)
+        path = None if folder is None else os.path.join(folder, f".parked-{self._rank}-{os.getpid()}-{time.time_ns()}")
+        try:
+            self._moved = MovedStorages(found.movable, path)
+        except (OSError, ValueError, MemoryError, RuntimeError) as err:
+            where = "host memory" if folder is None else folder
+            message = f"Rank {self._rank} cannot move {found.num_bytes >> 20} MiB to {where}: {err}"[:500]
+            raise JupyterDistError("group_not_ready", message, "Free some, or choose another place.") from err
+        left = sum(found.left_bytes.values())
+        in_use = self._memory.in_use()
+        if in_use is not None:  # on a device: all memory that the allocator still holds
+            left = in_use[1]
+        self._memory.trim()
+        return {
+            "held_bytes": self._moved.num_bytes,
+            "left_bytes": left,
+            "left": found.sentences(),
+            "seconds": time.monotonic() - began,
+        }
+
+    def resume(self) -> dict[str, Any]:
+        """Bring the storages back; the process groups are re-created later. Idempotent.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if the device has too little free memory; the rank stays parked then.
+        """
+        began = time.monotonic()
+        if self._moved is not None:
+            try:
+                self._moved.bring_back()
+            except (MemoryError, OSError, RuntimeError) as err:
+                what = "out of memory" if isinstance(err, (MemoryError, OutOfMemoryError)) else str(err)
+                message = f"Rank {self._rank} cannot bring {self._moved.num_bytes >> 20} MiB back: {what}."[:500]
+                raise JupyterDistError("group_not_ready", message, "Free memory there, and resume it again.") from err
+        self._moved, self.is_parked = None, False
+        return {"seconds": time.monotonic() - began}

@@ -1,0 +1,86 @@
+"""When a group may be parked: room for its memory, and the time without use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist.agent.group.parking.driver import DriverCheckpoint
+from jupyter_dist.agent.group.parking.idle import IdleClock
+from jupyter_dist.agent.group.parking.room import GIB, Need, check_folder, check_hosts
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.memory import available_bytes
+
+
+def test_ranks_of_one_machine_need_room_together():
+    check_hosts([Need(None, 20 * GIB, 50 * GIB), Need(None, 20 * GIB, 50 * GIB)])
+    with pytest.raises(JupyterDistError, match=r"hold 60.0 GiB on devices, and this machine has 50.0 GiB"):
+        check_hosts([Need(None, 20 * GIB, 50 * GIB)] * 3)
+    with pytest.raises(JupyterDistError, match=r"and node 1 has 8.0 GiB"):
+        check_hosts([Need(0, 20 * GIB, 50 * GIB), Need(1, 20 * GIB, 8 * GIB)])
+    check_hosts([Need(None, 20 * GIB, None)])  # not known
+
+
+def test_files_need_a_disk_with_space(tmp_path):
+    check_folder(tmp_path, 1)
+    with pytest.raises(JupyterDistError, match="GiB free"):
+        check_folder(tmp_path, 1 << 60)
+    with pytest.raises(JupyterDistError, match="in memory"):
+        check_folder(Path("/dev/shm"), 1)
+    with pytest.raises(JupyterDistError, match="No such file"):
+        check_folder(tmp_path / "none", 1)
+
+
+def test_the_machine_has_memory_available():
+    assert (available_bytes() or 0) > 0
+
+
+def test_a_notice_comes_before_the_group_is_parked():
+    clock = IdleClock(600.0)
+    assert clock.due(0.0) is None
+    assert clock.due(539.0) is None
+    assert clock.due(541.0) == "notice"
+    assert clock.due(542.0) is None
+    clock.used(550.0)
+    assert clock.due(601.0) is None
+    assert clock.due(1100.0) == "notice"
+    assert clock.due(1151.0) == "park"
+    assert clock.due(1152.0) is None  # it could not be parked: later again
+
+
+def test_a_clock_that_was_held_up_gives_notice_all_the_same():
+    clock = IdleClock(600.0)
+    clock.used(0.0)
+    assert clock.due(10_000.0) == "notice"
+    assert clock.due(10_001.0) == "park"
+
+
+def test_without_a_limit_a_group_is_never_parked_by_itself():
+    assert IdleClock(0.0).due(1e9) is None
+
+
+PROGRAMS = {
+    "import time; time.sleep(1000)": "did not end 'park' within",
+    "import sys; sys.exit(3)": "ended with 3",
+    'print(\'{"step": "lock", "pid": 7, "outcome": "CUDA_ERROR_NOT_READY"}\')': "'lock' of process 7 failed: CUDA_ERR",
+}
+
+
+@pytest.mark.parametrize("code", PROGRAMS)
+async def test_each_way_in_which_the_driver_fails_is_named(code, tmp_path, monkeypatch):
+    monkeypatch.setattr("jupyter_dist.agent.group.parking.driver.LEAST_SECONDS", 2.0)
+    program = tmp_path / "program.py"
+    program.write_text(code)
+    driver = DriverCheckpoint(str(program))
+    with pytest.raises(JupyterDistError, match=PROGRAMS[code]):
+        await driver.park([7], 0)
+    assert driver.children == set()
+
+
+async def test_a_machine_without_a_driver_says_so():
+    if sys.platform != "linux":
+        pytest.skip("of Linux")
+    why = await DriverCheckpoint().why_not([1])
+    assert why
