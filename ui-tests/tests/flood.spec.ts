@@ -11,7 +11,8 @@ test.use({ ownPage: true });
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-const RELOADS = 20;
+/** Each loads JupyterLab, which is nearly all that this test costs; RELOADS=20 is the long variant. */
+const RELOADS = Number(process.env.RELOADS ?? 8);
 /** What a view shows of a rank whose text is longer: docs/api.md. */
 const HEAD_LINES = 2000;
 const TAIL_LINES = 200;
@@ -51,7 +52,7 @@ async function shown(page: Page, rank: number): Promise<{ pieces: string[]; elid
   return { pieces, elided };
 }
 
-test('twenty reloads in a flood: each rank as in the journal, hash by hash', async ({ page, request }) => {
+test('reloads in a flood: each rank as in the journal, hash by hash', async ({ page, request }) => {
   test.setTimeout(900000);
   const stop = lab.newPath('stop');
   // Rank 0 floods; rank 1 says no more than a page shows, so that all of it can be compared.
@@ -72,11 +73,11 @@ test('twenty reloads in a flood: each rank as in the journal, hash by hash', asy
     '        time.sleep(0.02)',
     'print(f"rank {rank} says the last")'
   ].join('\n');
-  lab.writeNotebook('flood20.ipynb', [code], {
+  lab.writeNotebook('flooded.ipynb', [code], {
     ...lab.onRanks(),
     language_info: { name: 'python' }
   });
-  await page.goto(`${address(page)}/tree/flood20.ipynb?reset`);
+  await page.goto(`${address(page)}/tree/flooded.ipynb?reset`);
   const cell = lab.cell(page, 0);
   await lab.runCell(page, cell);
   await expect(cell.items.first()).toContainText('line 0');
@@ -103,7 +104,7 @@ test('twenty reloads in a flood: each rank as in the journal, hash by hash', asy
   const kept = await journal(request, 0);
   const plain = kept.replace(/\x1b\[\d+m/g, ''); // eslint-disable-line no-control-regex
   const lines = plain.split('\n').slice(0, -1);
-  expect(lines.length).toBeGreaterThan(20 * (HEAD_LINES + TAIL_LINES));
+  expect(lines.length).toBeGreaterThan(5 * (HEAD_LINES + TAIL_LINES));
   expect(elided).toBe(lines.length - HEAD_LINES - TAIL_LINES);
   const ends = [lines.slice(0, HEAD_LINES), lines.slice(-TAIL_LINES)];
   expect(pieces.map(sha256)).toEqual(ends.map(end => sha256(`${end.join('\n')}\n`)));

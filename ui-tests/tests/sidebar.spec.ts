@@ -49,6 +49,8 @@ test('starts a group on several nodes, and shows what its launcher says', async 
   await expect(form.getByRole('button', { name: 'Start', exact: true })).toBeDisabled();
   await form.getByLabel('Nodes').fill('2');
   await form.getByLabel('Ranks per node').fill('1');
+  await form.getByText('Backend, folder and variables').click();
+  await form.getByLabel('Variables').fill('JUPYTER_DIST_OPTIONAL_PRELOAD=numpy'); // each node imports by itself
   await form.getByRole('button', { name: 'Start', exact: true }).click();
   const wide = card(page, 'wide');
   await expect(wide.locator('.jpd-Allocation')).toContainText('Its node agents run on localhost, localhost.');
