@@ -8,6 +8,7 @@ from jupyter_dist.agent.watch.pace.clocks import Clocks
 from jupyter_dist.agent.watch.pace.judge import ShownCauses, judge
 from jupyter_dist.agent.watch.pace.observed import observe
 from jupyter_dist.agent.watch.pace.reports import Arrival, read_report
+from jupyter_dist.agent.watch.pace.rules.stragglers import find_straggler
 
 from .reports import LOOP, SLOW, samples, seen, steps
 
@@ -60,7 +61,7 @@ def test_nobody_is_named_where_the_last_rank_differs_or_the_wait_is_short_or_hap
         steps(4, 4, 0.1, late(2, 1.0)),
     ]
     for arrivals in innocent:
-        assert judge(seen(arrivals, of_four(2))) == []
+        assert find_straggler(seen(arrivals, of_four(2))) is None
 
 
 def test_arrivals_without_samples_that_agree_name_nobody():
@@ -71,7 +72,8 @@ def test_arrivals_without_samples_that_agree_name_nobody():
 
 def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
     delays = {rank: 4.0 if rank == 2 else 0.1 for rank in range(4)}
-    assert judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays)) == []
+    (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("contention", "2", None)
 
 
 def test_a_rank_that_only_waits_for_another_group_is_not_blamed():
@@ -120,9 +122,10 @@ def test_what_a_rank_sends_is_checked():
     answer = {
         "seconds": 2.0,
         "now": 5,
-        "samples": [["run", 3, 2000, [LOOP.file, 3, "<module>", "x"], None]],
+        "samples": [["run", 3, 2000, [LOOP.file, 3, "<module>", "x"], None, False]],
         "arrivals": [["0", "all_reduce", 4, 1, 99, None]],
         "collections": [0, 0.0],
+        "compiles": 0,
         "cpu_seconds": 1.0,
         "run_delay_seconds": 0.0,
         "memory": {"resident_bytes": 1, "allocated_bytes": None},

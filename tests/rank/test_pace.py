@@ -71,8 +71,9 @@ def test_each_collective_is_reported_once_with_its_begin(answers: list[dict]) ->
 
 
 def test_growth_steps_and_collections_are_counted(answers: list[dict]) -> None:
-    assert answers[-1]["grown"][0][:2] == ["grown", "list"]
-    assert [name for name, _, _ in answers[-1]["grown"]] == ["grown"]
+    ((name, kind, by, place),) = answers[-1]["grown"]
+    assert (name, kind, place[1], place[3]) == ("grown", "list", 11, "grown.append(number)")
+    assert by > 5
     steps = [step for _, step in answers[-1]["steps"]]
     assert steps == list(range(steps[0], steps[-1] + 1))
     assert sum(answer["collections"][0] for answer in answers) > 5

@@ -1184,7 +1184,9 @@ class SlowCauseInfo(ApiObject):
 
     Attributes:
         kind: `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait
-            for a rank now and then, and long.
+            for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the
+            next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage
+            collector. `memory`: it grows with each step. `contention`: other programs use the processor.
         share: Which part of the time it costs, from 0 to 1.
         evidence: What was measured, a sentence each.
         advice: What to try.
@@ -1192,7 +1194,21 @@ class SlowCauseInfo(ApiObject):
         since: When this was first seen.
     """
 
-    kind: Literal["straggler", "occasional"]
+    kind: Literal[
+        "straggler",
+        "occasional",
+        "uneven",
+        "input",
+        "saving",
+        "printing",
+        "compiling",
+        "blocked",
+        "collector",
+        "memory",
+        "contention",
+        "communication",
+        "small_collectives",
+    ]
     ranks: str
     share: float
     message: str

@@ -9,7 +9,21 @@ from typing import Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
 
-SlowKind = Literal["straggler", "occasional"]
+SlowKind = Literal[
+    "straggler",
+    "occasional",
+    "uneven",
+    "input",
+    "saving",
+    "printing",
+    "compiling",
+    "blocked",
+    "collector",
+    "memory",
+    "contention",
+    "communication",
+    "small_collectives",
+]
 
 
 class CodeLine(TypedDict):
@@ -28,7 +42,9 @@ class SlowCause(TypedDict):
         SlowKind,
         Field(
             "`straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank "
-            "now and then, and long."
+            "now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: "
+            "in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with "
+            "each step. `contention`: other programs use the processor."
         ),
     ]
     ranks: Annotated[RankSet, Field("The ranks that cause it.")]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any
+
+from jupyter_dist.rank.guard.own import linecache
 
 MAX_NAMES = 2000
 MAX_GROWN = 10
 MAX_NAME = 100
+MAX_CODE = 200
 _KINDS = (list, dict, set, deque)
+_ADDS = r"\.(append|appendleft|extend|add|update|setdefault)\b|\[.*\]\s*=[^=]|\+="
 
 
 class Growth:
@@ -18,9 +23,10 @@ class Growth:
         self._lengths: dict[str, tuple[int, int]] = {}  # by name: the id of the object, and its length
         self._first: dict[str, int] = {}
         self._shrunk: set[str] = set()
+        self._places: dict[tuple[str, str], list[Any] | None] = {}  # by name and file
 
-    def look(self, namespace: dict[str, Any]) -> list[list[Any]]:
-        """Return the names that have grown at each look, with their type and by how much; the longest first."""
+    def look(self, namespace: dict[str, Any], file: str) -> list[list[Any]]:
+        """Return the names that only grow, with their type, by how much, and the line of a cell's file that adds."""
         found: dict[str, tuple[int, int]] = {}
         kinds: dict[str, str] = {}
         for name, value in list(namespace.items())[:MAX_NAMES]:
@@ -39,4 +45,14 @@ class Growth:
             for name, (_, length) in found.items()
             if name not in self._shrunk and length > self._first[name] and name not in ("In", "Out")
         ]
-        return [[name[:MAX_NAME], kinds[name], by] for by, name in sorted(grown, reverse=True)[:MAX_GROWN]]
+        longest = sorted(grown, reverse=True)[:MAX_GROWN]
+        return [[name[:MAX_NAME], kinds[name], by, self._place_of(name, file)] for by, name in longest]
+
+    def _place_of(self, name: str, file: str) -> list[Any] | None:
+        """Return the only line of a cell that adds to a variable; None if there is none, or there are several."""
+        if (name, file) not in self._places:
+            adds = re.compile(rf"\b{re.escape(name)}\s*({_ADDS})")
+            lines = enumerate(linecache.getlines(file), 1)
+            found = [[file, number, "", line.strip()[:MAX_CODE]] for number, line in lines if adds.search(line)]
+            self._places[name, file] = found[0] if len(found) == 1 else None
+        return self._places[name, file]

@@ -7,11 +7,13 @@ while no cell does, nor after the agent has stopped asking.
 from __future__ import annotations
 
 import contextlib
+import platform
 import random
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.guard.own import os, read_text, threading, time
 from jupyter_dist.rank.memory import MemoryCounters
 from jupyter_dist.rank.output import track
@@ -27,6 +29,8 @@ MOST_COST = 0.0005  # of a core, for samples
 FORGET_SECONDS = 30.0  # an agent that has not asked for so long does not ask again
 MAX_LINES = 40
 MAX_ARRIVALS = 256
+_MAY_BLOCK = frozenset({stacks.RUN, "save", "print"})
+_LOCKS = {"x86_64": {202}, "aarch64": {98}}.get(platform.machine(), set())  # futex: also a thread that wants the GIL
 
 Samples = defaultdict[Doing, list[int]]  # how many, and the nanoseconds of processor time before them
 
@@ -66,7 +70,7 @@ class PaceMeter:
             self._stop()
             self._measured = MeasuredCell(execution_id)
         measured = self._measured.take(min(max_arrivals, MAX_ARRIVALS))
-        grown = self._measured.growth.look(self._namespace)
+        grown = self._measured.growth.look(self._namespace, self._measured.cell_file)
         return {**measured, "memory": self._memory.counters(), "grown": grown}
 
     def _stop(self) -> None:
@@ -82,12 +86,14 @@ class MeasuredCell:
         self.execution_id = execution_id
         self.pauses = CollectorPauses()
         self.growth = Growth()
+        self.cell_file = ""  # as the code of the cell is called in stacks
         self.asked_at = self._began = self._since = time.monotonic()
         self.next_sample = self._began + SAMPLE_SECONDS
         self._clock = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
         self._arrivals = Arrivals()
         self._samples: Samples = _no_samples()
         self._num_samples, self._cost = 0, 0.0
+        self._activity, self._num_compiles = "", 0  # of the last sample; how many compilations were found
         self._sampled_cpu_ns = self._cpu_ns = time.clock_gettime_ns(self._clock)
         self._delay_ns = _run_delay_ns()
         self.pauses.begin()
@@ -97,9 +103,12 @@ class MeasuredCell:
         began = time.thread_time()
         doing = stacks.doing(namespace)
         cpu_ns = time.clock_gettime_ns(self._clock)
-        if doing is not None and doing.activity == "backward" and _main_sleeps():
-            doing = doing._replace(activity="wait")  # in C++, for the gradients of other ranks
         if doing is not None:
+            doing = _with_state(doing)
+            self._num_compiles += doing.activity == "compile" != self._activity
+            self._activity = doing.activity
+            if doing.line.file.startswith("<ipython-input-"):
+                self.cell_file = doing.line.file
             sampled = self._samples[doing]
             sampled[0] += 1
             sampled[1] += cpu_ns - self._sampled_cpu_ns
@@ -116,6 +125,7 @@ class MeasuredCell:
         seconds, self._since = now - self._since, now
         samples, self._samples = self._samples, _no_samples()
         num_collections, collecting = self.pauses.take()
+        num_compiles, self._num_compiles = self._num_compiles, 0
         delay_ns, cpu_ns = _run_delay_ns(), time.clock_gettime_ns(self._clock)
         delay, self._delay_ns = delay_ns - self._delay_ns, delay_ns
         cpu, self._cpu_ns = cpu_ns - self._cpu_ns, cpu_ns
@@ -125,6 +135,7 @@ class MeasuredCell:
             "samples": _rows(samples),
             "arrivals": self._arrivals.take(max_arrivals),
             "collections": [num_collections, collecting],
+            "compiles": num_compiles,
             "cpu_seconds": cpu / 1e9,
             "run_delay_seconds": delay / 1e9,
             "steps": track.steps_since(self._began),
@@ -134,6 +145,16 @@ class MeasuredCell:
 
 def _no_samples() -> Samples:
     return defaultdict(lambda: [0, 0])
+
+
+def _with_state(doing: Doing) -> Doing:
+    """Add whether the main thread waits in the kernel: for other ranks in a backward pass, or for a file or a time."""
+    if doing.activity == "backward":
+        return doing._replace(activity="wait") if _main_sleeps() else doing  # in C++, for gradients
+    if doing.activity in _MAY_BLOCK:
+        number, _ = mainthread.main_thread_syscall()
+        return doing._replace(is_blocked=number is not None and number not in _LOCKS)
+    return doing
 
 
 def _main_sleeps() -> bool:
@@ -153,14 +174,14 @@ def _rows(samples: Samples) -> list[list[Any]]:
     """Return a row for each activity and line: the most frequent ones, and all others of the activity together."""
     ordered = sorted(samples.items(), key=lambda item: -item[1][0])
     rows = [
-        [doing.activity, number, cpu_ns // 1000, _line(doing.line), _line(doing.inner)]
+        [doing.activity, number, cpu_ns // 1000, _line(doing.line), _line(doing.inner), doing.is_blocked]
         for doing, (number, cpu_ns) in ordered[:MAX_LINES]
     ]
     others: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for doing, (number, cpu_ns) in ordered[MAX_LINES:]:
         others[doing.activity][0] += number
         others[doing.activity][1] += cpu_ns // 1000
-    return [*rows, *([activity, *counts, None, None] for activity, counts in others.items())]
+    return [*rows, *([activity, *counts, None, None, False] for activity, counts in others.items())]
 
 
 def _line(line: stacks.Line | None) -> list[Any] | None:

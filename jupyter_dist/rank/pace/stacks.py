@@ -13,10 +13,10 @@ from jupyter_dist.rank.guard.own import linecache, os, threading
 MAX_FRAMES = 200
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-# What a thread does that has a frame in these files, the strongest evidence first: a DataLoader's worker is waited for
-# by functions of `multiprocessing`, but the wait is for input.
-ACTIVITIES = ("wait", "compile", "input", "save", "print", "backward", "optimizer")
+# The strongest evidence first: a DataLoader waits for its workers by functions of `multiprocessing`, but for input.
+ACTIVITIES = ("wait", "compile", "workers", "input", "save", "print", "backward", "optimizer", "ddp")
 RUN = "run"  # any other code of the user
+_INPUT, _DDP = ACTIVITIES.index("input"), ACTIVITIES.index("ddp")
 _FILES: tuple[tuple[str, str], ...] = tuple(
     (os.path.join(root, *path.split("/")), activity)
     for root, path, activity in (
@@ -24,14 +24,16 @@ _FILES: tuple[tuple[str, str], ...] = tuple(
         (mainthread.TORCH, "distributed/distributed_c10d.py", "wait"),
         (_PACKAGE, "collectives/interruptible/waits.py", "wait"),
         (_PACKAGE, "collectives/interruptible/storewaits.py", "wait"),
-        (mainthread.TORCH, "_dynamo/", "compile"),
-        (mainthread.TORCH, "_inductor/", "compile"),
+        # Not all of their folders: functions of theirs are in the stack of compiled code that runs.
+        (mainthread.TORCH, "_dynamo/convert_frame.py", "compile"),
+        (mainthread.TORCH, "_inductor/compile_fx.py", "compile"),
         (mainthread.TORCH, "utils/data/", "input"),
         (mainthread.TORCH, "serialization.py", "save"),
         (mainthread.TORCH, "_tensor_str.py", "print"),
         (_PACKAGE, "output/", "print"),
         (mainthread.TORCH, "autograd/graph.py", "backward"),
         (mainthread.TORCH, "optim/", "optimizer"),
+        (mainthread.TORCH, "nn/parallel/distributed.py", "ddp"),
     )
 )
 _known: dict[str, tuple[bool, int]] = {}  # by file: whether it is the user's, and the number of its activity
@@ -52,11 +54,12 @@ class Line(NamedTuple):
 
 
 class Doing(NamedTuple):
-    """What the main thread does: an activity, the user's line, and the inner one of a dataset that a loader calls."""
+    """The activity of a thread, the user's line, and the inner one of a dataset that a loader calls."""
 
     activity: str
     line: Line
     inner: Line | None = None
+    is_blocked: bool = False  # in a system call: it waits for a file, a socket or a time
 
 
 def doing(namespace: dict[str, Any]) -> Doing | None:
@@ -66,10 +69,10 @@ def doing(namespace: dict[str, Any]) -> Doing | None:
 
 def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None:
     """Return the activity of the thread that has this innermost frame."""
-    best = _NONE
-    in_cell: bool = False
+    best, innermost = _NONE, frame
     line: Line | None = None
     inner: Line | None = None
+    in_cell: bool = False
     for _ in range(MAX_FRAMES):
         if frame is None:
             break
@@ -81,13 +84,12 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
                 line = _line_of(frame)
             if frame.f_globals is namespace:
                 in_cell = True
-        elif activity < best:
+        elif activity == _INPUT:  # the loader calls the user's dataset: the loop is outside of it
+            best = min(best, _INPUT - (frame.f_code.co_name == "__init__"))
+            inner = inner if line is None else line
+            line = None
+        elif activity < best and (activity != _DDP or frame is innermost):
             best = activity
-            if (
-                ACTIVITIES[activity] == "input"
-            ):  # what the loader calls is the user's dataset: the loop is outside of it
-                inner = inner if line is None else line
-                line = None
         frame = frame.f_back
     if line is None or not in_cell:
         return None
@@ -104,6 +106,5 @@ def _classify(file: str) -> tuple[bool, int]:
 
 def _line_of(frame: FrameType) -> Line:
     number: int | None = frame.f_lineno  # typeshed declares int
-    return Line(
-        frame.f_code.co_filename, frame.f_code.co_firstlineno if number is None else number, frame.f_code.co_name
-    )
+    code = frame.f_code
+    return Line(code.co_filename, code.co_firstlineno if number is None else number, code.co_name)

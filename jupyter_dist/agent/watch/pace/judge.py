@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .causes import Cause
 from .observed import Observed
-from .stragglers import find_straggler
+from .rules import activities, communication, resources
+from .rules.causes import Cause
+from .rules.stragglers import find_straggler
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
@@ -17,7 +18,19 @@ MAX_CAUSES = 3
 LOOKS_TO_SHOW = 2  # in a row that must find a cause
 LOOKS_TO_HIDE = 2  # in a row that must miss it
 
-RULES: Sequence[Callable[[Observed], Cause | None]] = (find_straggler,)
+RULES: Sequence[Callable[[Observed], Cause | None]] = (
+    find_straggler,
+    activities.find_input,
+    activities.find_saving,
+    activities.find_printing,
+    activities.find_compiling,
+    activities.find_blocked,
+    resources.find_collecting,
+    resources.find_memory,
+    resources.find_contention,
+    communication.find_communication,
+    communication.find_uneven,
+)
 
 
 def judge(seen: Observed) -> list[Cause]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .meetings import MatchedCollective, Waits, find_waits, meet, period_of, step_seconds
-from .reports import Arrival, CodePlace, RankReport, Sampled
+from .reports import Arrival, CodePlace, RankReport
 
 LEAST_SAMPLES = 15
 RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
@@ -20,13 +20,13 @@ class RankPaceSeen:
 
     reports: Sequence[RankReport]
     samples: Counter[tuple[str, CodePlace | None]] = field(default_factory=Counter)
-    cpu: dict[tuple[str, CodePlace | None], float] = field(default_factory=dict)  # seconds
+    blocked: Counter[CodePlace | None] = field(default_factory=Counter)  # of them, in a system call
 
     def __post_init__(self) -> None:
         for sampled in (one for report in self.reports for one in report.samples):
             self.samples[sampled.activity, sampled.place] += sampled.number
-            key = sampled.activity, sampled.place
-            self.cpu[key] = self.cpu.get(key, 0.0) + sampled.cpu_seconds
+            if sampled.is_blocked:
+                self.blocked[sampled.place] += sampled.number
 
     @property
     def num_samples(self) -> int:
@@ -51,6 +51,11 @@ class RankPaceSeen:
         """Return a sum over its reports, as part of their seconds."""
         seconds = self.seconds
         return sum(map(measure, self.reports)) / seconds if seconds else 0.0
+
+    def main_place(self, activity: str) -> CodePlace | None:
+        """Return the line for which it was found most often in an activity."""
+        met = Counter({place: number for (kind, place), number in self.samples.items() if kind == activity and place})
+        return met.most_common(1)[0][0] if met else None
 
     def inner_of(self, activity: str) -> CodePlace | None:
         """Return the line of the user's dataset that was met most often in an activity."""
@@ -103,18 +108,3 @@ def observe(reports: Mapping[int, Sequence[RankReport]], shifts: Mapping[int, fl
     ranks = {rank: RankPaceSeen(several) for rank, several in reports.items()}
     period = period_of(meetings, min(ranks)) if ranks else None
     return Observed(ranks, meetings, find_waits(meetings, unsure), period)
-
-
-def lines_of(ranks: Mapping[int, RankPaceSeen]) -> dict[CodePlace, dict[int, float]]:
-    """Return which part of its time each rank spent for each line of the user, whatever it did there."""
-    found: dict[CodePlace, dict[int, float]] = defaultdict(dict)
-    for rank, seen in ranks.items():
-        for (activity, place), _ in seen.samples.items():
-            if place is not None:
-                found[place][rank] = found[place].get(rank, 0.0) + seen.share_at(activity, place)
-    return found
-
-
-def samples_of(reports: Iterable[RankReport]) -> list[Sampled]:
-    """Return all samples of some reports."""
-    return [sampled for report in reports for sampled in report.samples]

@@ -42,6 +42,7 @@ class Sampled(NamedTuple):
     cpu_seconds: float
     place: CodePlace | None
     inner: CodePlace | None  # of the user's dataset, where a loader calls one
+    is_blocked: bool = False  # in a system call
 
 
 class Arrival(NamedTuple):
@@ -61,6 +62,7 @@ class Grown(NamedTuple):
     name: str
     kind: str
     by: int
+    place: CodePlace | None = None  # where it is added to
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class RankReport:
     now: int  # microseconds of its host's clock
     samples: tuple[Sampled, ...] = ()
     arrivals: tuple[Arrival, ...] = ()
+    num_compiles: int = 0
     num_collections: int = 0
     collecting_seconds: float = 0.0
     cpu_seconds: float = 0.0  # of the main thread
@@ -91,13 +94,14 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             now=_whole(answer["now"]),
             samples=tuple(_sampled(row) for row in answer["samples"][:MAX_ROWS]),
             arrivals=tuple(_arrival(row) for row in answer["arrivals"][-MAX_ARRIVALS:]),
+            num_compiles=_whole(answer["compiles"]),
             num_collections=_whole(answer["collections"][0]),
             collecting_seconds=_seconds(answer["collections"][1]),
             cpu_seconds=_seconds(answer["cpu_seconds"]),
             run_delay_seconds=_seconds(answer["run_delay_seconds"]),
             memory_bytes=_whole(memory["resident_bytes"] if allocated is None else allocated),
             reserved_bytes=None if allocated is None else _whole(memory["reserved_bytes"]),
-            grown=tuple(Grown(_text(name), _text(kind), _whole(by)) for name, kind, by in answer["grown"][:MAX_GROWN]),
+            grown=tuple(map(_grown, answer["grown"][:MAX_GROWN])),
             steps=tuple((_seconds(at), _whole(step)) for at, step in answer["steps"][-MAX_STEPS:]),
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
@@ -105,8 +109,8 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
 
 
 def _sampled(row: Sequence[Any]) -> Sampled:
-    activity, number, cpu, place, inner = row
-    return Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, _place(place), _place(inner))
+    activity, number, cpu, place, inner, is_blocked = row
+    return Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, _place(place), _place(inner), is_blocked is True)
 
 
 def _place(told: Any) -> CodePlace | None:
@@ -120,6 +124,11 @@ def _arrival(row: Sequence[Any]) -> Arrival:
     group, name, num_bytes, seq, began, took = row
     took = None if took is None else _whole(took)
     return Arrival(_text(group), _text(name), _whole(num_bytes), _whole(seq), _whole(began), took)
+
+
+def _grown(row: Sequence[Any]) -> Grown:
+    name, kind, by, place = row
+    return Grown(_text(name), _text(kind), _whole(by), _place(place))
 
 
 def _text(value: Any) -> str:

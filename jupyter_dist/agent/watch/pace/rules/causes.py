@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jupyter_dist.agent.watch.pace.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
-
-from .reports import CodePlace
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
@@ -63,6 +62,14 @@ def seconds_in_words(seconds: float) -> str:
         if seconds >= 0.00995
         else f"{1000 * seconds:.1f} ms"
     )
+
+
+def bytes_in_words(number: float) -> str:
+    """Return a size in words: 4.0 MB, 12 kB."""
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= size:
+            return f"{number / size:.1f} {unit}" if number < 10 * size else f"{number / size:.0f} {unit}"
+    return f"{number:.0f} bytes"
 
 
 def name_ranks(ranks: RankSet) -> str:

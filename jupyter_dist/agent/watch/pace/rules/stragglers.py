@@ -9,12 +9,12 @@ from __future__ import annotations
 import statistics
 from typing import NamedTuple
 
+from jupyter_dist.agent.watch.pace.meetings import MatchedCollective
+from jupyter_dist.agent.watch.pace.observed import RUN, Observed
+from jupyter_dist.agent.watch.pace.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, name_ranks, percent, seconds_in_words
-from .meetings import MatchedCollective
-from .observed import RUN, Observed
-from .reports import CodePlace
 
 LEAST_SHARE = 0.1  # of the time of the others
 LEAST_MEETINGS = 6

@@ -1,0 +1,1 @@
+"""What makes cells slow: a file for each kind of cause."""

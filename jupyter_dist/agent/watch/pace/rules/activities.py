@@ -1,0 +1,134 @@
+"""Common activities of all ranks as causes: loading data, saving, printing, compiling, waiting for files. Pure.
+
+Where one rank alone does it, the others wait for that rank: see stragglers.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from jupyter_dist.agent.watch.pace.observed import Observed, RankPaceSeen
+from jupyter_dist.agent.watch.pace.reports import CodePlace
+from jupyter_dist.protocol.ranks import RankSet
+
+from .causes import Cause, at_place, percent
+
+LEAST_INPUT = 0.3
+LEAST_SAVING = 0.2
+LEAST_PRINTING = 0.15
+LEAST_COMPILING = 0.15
+LEAST_BLOCKED = 0.3
+NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
+LEAST_OF_ALL = 0.7  # of the ranks must be found doing it
+
+
+def find_input(seen: Observed) -> Cause | None:
+    """Return the cause if ranks wait for data."""
+    share = _share_of_all(seen, "input", "workers")
+    if share < LEAST_INPUT:
+        return None
+    starting = seen.median(lambda rank: rank.share("workers"))
+    rank = _one(seen, "input", "workers")
+    place = rank.main_place("workers" if starting > share / 2 else "input")
+    inner = rank.inner_of("input")
+    evidence = [f"The ranks are found in the DataLoader in {percent(share)} of the samples of their stacks."]
+    if starting > share / 2:
+        evidence.append("Most of that time it starts worker processes.")
+        advice = "Keep the workers from one epoch to the next: DataLoader(..., persistent_workers=True)."
+    elif inner is not None:
+        evidence.append(f"It loads in the rank itself, at {inner}.")
+        advice = "Load in other processes: DataLoader(..., num_workers=4), or make loading cheaper."
+    else:
+        advice = "Use more workers (num_workers), a larger prefetch_factor, or make loading cheaper."
+    message = f"Input: {percent(share)} of the time ranks wait for the next batch{at_place(place)}."
+    return Cause("input", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+class _Habit(NamedTuple):
+    kind: str
+    activity: str
+    least: float
+    what: str
+    advice: str
+
+
+_SAVING = _Habit(
+    "saving",
+    "save",
+    LEAST_SAVING,
+    "save",
+    "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank.",
+)
+_PRINTING = _Habit("printing", "print", LEAST_PRINTING, "print", "Print every hundredth step, or track(loss=loss).")
+
+
+def find_saving(seen: Observed) -> Cause | None:
+    """Return the cause if all ranks save for a large part of the time."""
+    return _habit(seen, _SAVING)
+
+
+def find_printing(seen: Observed) -> Cause | None:
+    """Return the cause if all ranks print for a large part of the time."""
+    return _habit(seen, _PRINTING)
+
+
+def _habit(seen: Observed, habit: _Habit) -> Cause | None:
+    share = _share_of_all(seen, habit.activity)
+    if share < habit.least:
+        return None
+    place = _one(seen, habit.activity).main_place(habit.activity)
+    message = f"The ranks {habit.what} {percent(share)} of the time{at_place(place)}."
+    evidence = [f"They are found there in {percent(share)} of the samples of their stacks."]
+    kind = "saving" if habit.kind == "saving" else "printing"
+    return Cause(kind, RankSet(seen.ranks), share, message, evidence, habit.advice, place)  # type: ignore[arg-type]
+
+
+def find_compiling(seen: Observed) -> Cause | None:
+    """Return the cause if torch compiles again and again, between steps that run."""
+    share = _share_of_all(seen, "compile")
+    number = seen.median(lambda rank: sum(report.num_compiles for report in rank.reports))
+    if share < LEAST_COMPILING or number < NUM_COMPILES:
+        return None
+    place = _one(seen, "compile").main_place("compile")
+    message = f"torch compiles again and again, {percent(share)} of the time{at_place(place)}."
+    evidence = [f"Compilations were found {number:.0f} times in the last seconds, with other code between them."]
+    advice = (
+        "Give it the same shapes each step (padding), or torch.compile(..., dynamic=True). "
+        "TORCH_LOGS=recompiles names the reason."
+    )
+    return Cause("compiling", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+def find_blocked(seen: Observed) -> Cause | None:
+    """Return the cause if all ranks wait in the kernel for one line: for a file, a socket or a time."""
+    if not seen.is_sampled:
+        return None
+    places: Counter[CodePlace] = Counter()
+    for rank in seen.ranks.values():
+        places.update(place for place in rank.blocked if place is not None)
+    best, share = None, 0.0
+    for place in places:
+        shares = sorted(rank.blocked[place] / rank.num_samples for rank in seen.ranks.values())
+        least = shares[int((1 - LEAST_OF_ALL) * len(shares))]
+        if least > share:
+            best, share = place, least
+    if best is None or share < LEAST_BLOCKED or seen.period is None:
+        return None
+    message = f"The ranks wait {percent(share)} of the time, not for other ranks{at_place(best)}."
+    evidence = [f"They are found in a system call there in {percent(share)} of the samples of their stacks."]
+    advice = "Do it less often or in a thread, or wait for less: a file, a network, a sleep."
+    return Cause("blocked", RankSet(seen.ranks), share, message, evidence, advice, best)
+
+
+def _share_of_all(seen: Observed, *activities: str) -> float:
+    """Return the share of activities that most ranks reach; 0 if there are too few samples."""
+    if not seen.is_sampled:
+        return 0.0
+    shares = sorted(sum(map(rank.share, activities)) for rank in seen.ranks.values())
+    return shares[int((1 - LEAST_OF_ALL) * len(shares))]
+
+
+def _one(seen: Observed, *activities: str) -> RankPaceSeen:
+    """Return the rank that is found most often in these activities."""
+    return max(seen.ranks.values(), key=lambda rank: sum(map(rank.share, activities)))

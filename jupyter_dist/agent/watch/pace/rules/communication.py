@@ -1,0 +1,65 @@
+"""Finds collectives that take long with all ranks there, and ranks that take turns in coming last. Pure."""
+
+from __future__ import annotations
+
+import statistics
+
+from jupyter_dist.agent.watch.pace.observed import Observed
+from jupyter_dist.protocol.ranks import RankSet
+
+from .causes import Cause, at_place, bytes_in_words, percent, seconds_in_words
+
+LEAST_SHARE = 0.35
+LEAST_UNEVEN = 0.25
+MANY = 16  # collectives in a step
+SMALL_BYTES = 256 << 10
+MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks uneven
+LEAST_COVERED = 0.5  # how much of a step must be the same collectives
+
+
+def find_communication(seen: Observed) -> Cause | None:
+    """Return the cause if collectives themselves take a large part of the time."""
+    if seen.period is None or not seen.is_sampled or _waits_for_cores(seen):
+        return None
+    in_collectives = min(rank.share("wait") for rank in seen.ranks.values())
+    waiting = statistics.median(seen.waits.share(rank) for rank in seen.waits.stays)
+    share = in_collectives - waiting
+    step = seen.step_seconds
+    if share < LEAST_SHARE or waiting > share or not step:
+        return None
+    mine = [meeting for meeting in seen.meetings if min(seen.ranks) in meeting.began]
+    num_bytes = seen.period * statistics.fmean(meeting.num_bytes for meeting in mine)
+    place = max(seen.ranks.values(), key=lambda rank: rank.share("wait")).main_place("wait")
+    evidence = [
+        f"The ranks are in collectives {percent(in_collectives)} of the time, {percent(waiting)} for the last rank.",
+        f"A step of {seconds_in_words(step)} has {seen.period} collectives of {bytes_in_words(num_bytes)} together.",
+    ]
+    if seen.period >= MANY and num_bytes / seen.period < SMALL_BYTES:
+        message = f"{seen.period} small collectives a step take {percent(share)} of the time{at_place(place)}."
+        advice = "Join them: one collective of a flattened tensor, or larger buckets (bucket_cap_mb) of a DDP model."
+        return Cause("small_collectives", RankSet(seen.ranks), share, message, evidence, advice, place)
+    rate = num_bytes / max(1e-9, share * step)
+    message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(rate)} a second{at_place(place)}."
+    advice = "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
+    return Cause("communication", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+def find_uneven(seen: Observed) -> Cause | None:
+    """Return the cause if ranks wait for each other, for another one each time."""
+    shares = [seen.waits.share(rank) for rank in seen.waits.stays]
+    if seen.period is None or len(shares) < 2 or not seen.is_sampled or _waits_for_cores(seen):
+        return None
+    share = statistics.median(shares)
+    waiting = seen.median(lambda rank: rank.share("wait"))
+    last = [meeting.last for meeting in seen.meetings]
+    most = max(map(last.count, set(last)), default=0) / max(1, len(last))
+    if min(shares) < LEAST_UNEVEN or waiting < share / 2 or most > 2 / len(shares):
+        return None
+    message = f"The ranks wait {percent(share)} of the time for each other: another one is last each time."
+    evidence = [f"No rank is last to more than {percent(most)} of the {len(last)} collectives."]
+    advice = "Give the ranks batches that take as long: sort by length, pack sequences, or bucket them."
+    return Cause("uneven", RankSet(seen.waits.stays), share, message, evidence, advice)
+
+
+def _waits_for_cores(seen: Observed) -> bool:
+    return seen.median(lambda rank: rank.part(lambda report: report.run_delay_seconds)) > MOST_DELAY

@@ -1,0 +1,106 @@
+"""Finds memory that grows, pauses of the garbage collector, and processors that other programs use. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+
+from jupyter_dist.agent.watch.pace.observed import Observed, RankPaceSeen
+from jupyter_dist.agent.watch.pace.reports import Grown
+from jupyter_dist.protocol.ranks import RankSet
+
+from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
+
+LEAST_COLLECTING = 0.1
+LEAST_REPORTS = 4  # in which memory grew
+LEAST_GROWTH = 1 << 20  # bytes in each report
+EVEN = 0.3  # the smallest growth of a report, of the mean: a cache grows fast, then slowly
+LEAST_DELAY = 0.25
+
+
+def find_collecting(seen: Observed) -> Cause | None:
+    """Return the cause if Python's garbage collector pauses the ranks."""
+    shares = {rank: seen_of.part(lambda report: report.collecting_seconds) for rank, seen_of in seen.ranks.items()}
+    pausing = RankSet(rank for rank, share in shares.items() if share >= LEAST_COLLECTING)
+    if not pausing or seen.period is None:
+        return None
+    share = statistics.median(shares[rank] for rank in pausing)
+    number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
+    message = (
+        f"Python's garbage collector takes {percent(share)} of the time of rank{'s' * (len(pausing) > 1)} {pausing}."
+    )
+    evidence = [f"It has run {number} times in the last seconds, up to {max(shares.values()):.0%} of them."]
+    advice = "Call gc.freeze() before the loop, or gc.disable() there and gc.collect() on all ranks at the same step."
+    return Cause("collector", pausing, share, message, evidence, advice)
+
+
+def find_memory(seen: Observed) -> Cause | None:
+    """Return the cause if the memory of ranks grows with each step, and the variable that holds it."""
+    growths = {rank: growth for rank, its in seen.ranks.items() if (growth := _growth(its)) is not None}
+    step = seen.step_seconds
+    if not growths or step is None:
+        return None
+    ranks = RankSet(growths)
+    by_step = statistics.median(growths.values()) * step
+    grown = _most_grown(seen, ranks)
+    holder = f": {grown.kind} {grown.name}" if grown is not None else ""
+    place = grown.place if grown is not None else None
+    where = "all ranks" if len(ranks) == len(seen.ranks) else f"rank {ranks}"
+    message = f"Memory grows by {bytes_in_words(by_step)} a step on {where}{holder}{at_place(place)}."
+    evidence = [
+        f"It grew in each of the last {LEAST_REPORTS} looks, by {bytes_in_words(max(growths.values()))} a second."
+    ]
+    if grown is not None:
+        evidence.append(f"{grown.name} has {grown.by} elements more than when the cell was first watched.")
+        advice = f"Keep numbers in {grown.name} and no tensors (loss.item(), tensor.detach().cpu()), or clear it."
+    else:
+        advice = "Look at the list of what holds memory (Variables), and at tensors that keep their graph."
+    return Cause("memory", ranks, 0.0, message, evidence, advice, place)
+
+
+def _growth(rank: RankPaceSeen) -> float | None:
+    """Return the bytes a second by which the memory of a rank grows; None if it does not grow steadily."""
+    reports = rank.reports[-LEAST_REPORTS - 1 :]
+    if len(reports) < LEAST_REPORTS + 1:
+        return None
+    rates = []
+    for before, after in itertools.pairwise(reports):
+        added = after.memory_bytes - before.memory_bytes
+        if added < LEAST_GROWTH or not after.seconds:
+            return None
+        rates.append(added / after.seconds)
+    mean = statistics.fmean(rates)
+    return mean if min(rates) >= EVEN * mean else None
+
+
+def _most_grown(seen: Observed, ranks: RankSet) -> Grown | None:
+    found: Counter[str] = Counter()
+    by_name: dict[str, Grown] = {}
+    for rank in ranks:
+        for grown in seen.ranks[rank].reports[-1].grown[:1]:
+            found[grown.name] += 1
+            by_name[grown.name] = grown
+    return by_name[found.most_common(1)[0][0]] if found else None
+
+
+def find_contention(seen: Observed) -> Cause | None:
+    """Return the cause if ranks wait for a core that other programs use."""
+    delays = {rank: its.part(lambda report: report.run_delay_seconds) for rank, its in seen.ranks.items()}
+    waiting = RankSet(rank for rank, delay in delays.items() if delay >= LEAST_DELAY)
+    rest = [delay for rank, delay in delays.items() if rank not in waiting]
+    if not waiting or not rest or len(waiting) > len(delays) / 2:
+        return None
+    share = min(statistics.median(delays[rank] for rank in waiting), 1.0)
+    if share < 3 * max(statistics.median(rest), 0.01):
+        return None
+    is_are = "do" if len(waiting) > 1 else "does"
+    message = (
+        f"{name_ranks(waiting)} {is_are} not get the processor {percent(share)} of the time: other programs use it."
+    )
+    others = percent(statistics.median(rest))
+    evidence = [
+        f"Its main thread waited for a core {percent(share)} of the time although it could run, the others {others}."
+    ]
+    advice = "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
+    return Cause("contention", waiting, share, message, evidence, advice)

@@ -1,0 +1,113 @@
+"""Causes other than stragglers, on made-up reports: who is named, with which line, and who is not."""
+
+from __future__ import annotations
+
+from jupyter_dist.agent.watch.pace.judge import judge
+from jupyter_dist.agent.watch.pace.observed import observe
+from jupyter_dist.agent.watch.pace.reports import Grown, RankReport, Sampled
+
+from .reports import LOOP, place, samples, seen, steps
+
+LOADS = place(5, "for batch in loader:")
+READS = place(17, "return decode(self.files[index])")
+FSYNC = place(9, "os.fsync(log.fileno())")
+BALANCED = samples(wait=10, backward=60, run=30)
+
+
+def alike(sampled, num_ranks=4, **fields):
+    return seen(steps(num_ranks, 60, 0.1), dict.fromkeys(range(num_ranks), sampled), **fields)
+
+
+def only(found):
+    (cause,) = judge(found)
+    return cause
+
+
+def test_balanced_steps_have_no_cause():
+    assert judge(alike(BALANCED)) == []
+
+
+def test_input_names_the_loop_and_the_line_of_the_dataset():
+    in_rank = (Sampled("input", 60, 0.1, LOADS, READS), *samples(backward=40))
+    cause = only(alike(in_rank))
+    assert (cause.kind, cause.place, str(cause.ranks)) == ("input", LOADS, "0-3")
+    assert (
+        cause.message
+        == "Input: 60 % of the time ranks wait for the next batch, at line 5 of cell [7]: for batch in loader:."
+    )
+    assert str(READS) in cause.evidence[1]
+    assert "num_workers" in cause.advice
+    assert "persistent_workers" in only(alike((Sampled("workers", 60, 0.1, LOADS, None), *samples(run=40)))).advice
+    assert judge(alike((Sampled("input", 20, 0.1, LOADS, None), *samples(backward=80)))) == []
+
+
+def test_saving_printing_and_files_name_their_line():
+    for activity, kind in (("save", "saving"), ("print", "printing")):
+        cause = only(alike(samples(**{activity: (40, FSYNC), "backward": 60})))
+        assert (cause.kind, cause.place) == (kind, FSYNC)
+    blocked = (Sampled("run", 40, 0.1, FSYNC, None, True), *samples(backward=60))
+    assert (only(alike(blocked)).kind, only(alike(blocked)).place) == ("blocked", FSYNC)
+    assert judge(alike((Sampled("run", 40, 0.1, FSYNC, None), *samples(backward=60)))) == []
+
+
+def test_compiling_again_is_a_cause_and_compiling_once_is_not():
+    compiles = samples(compile=30, run=70)
+    assert only(alike(compiles, num_compiles=9)).kind == "compiling"
+    assert judge(alike(compiles, num_compiles=3)) == []
+    assert judge(alike(samples(compile=5, run=95), num_compiles=9)) == []
+
+
+def test_pauses_of_the_collector_are_counted_by_rank():
+    cause = only(alike(BALANCED, collecting_seconds={0: 0.1, 1: 2.0, 2: 0.1, 3: 0.1}, num_collections=50))
+    assert (cause.kind, str(cause.ranks)) == ("collector", "1")
+    assert "25 %" in cause.message
+    assert judge(alike(BALANCED, collecting_seconds=0.3)) == []
+
+
+def growing(added, grown=()):
+    """Six reports of two seconds of two ranks, whose memory grows by these bytes from one to the next."""
+    reports = {}
+    for rank, arrivals in steps(2, 60, 0.1).items():
+        total, its = 100 << 20, []
+        for number in range(6):
+            part = tuple(arrivals[number * 10 : number * 10 + 10])
+            its.append(RankReport(2.0, 0, BALANCED, part, memory_bytes=total, grown=grown))
+            total += added[number]
+        reports[rank] = its
+    return observe(reports, {})
+
+
+def test_memory_that_grows_with_each_step_is_named_with_the_list_and_its_line():
+    line = place(22, "losses.append(loss)")
+    cause = only(growing([40 << 20] * 6, (Grown("losses", "list", 500, line),)))
+    assert (cause.kind, cause.place) == ("memory", line)
+    assert cause.message.startswith("Memory grows by 2.1 MB a step on all ranks: list losses, at line 22 of cell [7]")
+    assert only(growing([40 << 20] * 6)).place is None
+    for added in ([0] * 6, [400 << 20, 100 << 20, 4 << 20, 3 << 20, 2 << 20, 2 << 20], [40 << 20] * 4 + [0, 0]):
+        assert judge(growing(added)) == []
+
+
+def test_a_rank_without_a_core_is_named_and_busy_machines_are_not():
+    cause = only(alike(BALANCED, run_delay_seconds={0: 0.1, 1: 0.1, 2: 3.2, 3: 0.2}))
+    assert (cause.kind, str(cause.ranks)) == ("contention", "2")
+    assert judge(alike(BALANCED, run_delay_seconds=3.2)) == []
+
+
+def test_communication_is_named_unless_ranks_wait_for_each_other_or_for_cores():
+    talking = samples(wait=60, backward=40)
+    cause = only(alike(talking))
+    assert (cause.kind, cause.place) == ("communication", LOOP)
+    assert "4.1 kB" in cause.evidence[1]
+    assert judge(alike(talking, run_delay_seconds=2.0)) == []
+    several = {rank: [] for rank in range(2)}
+    for layer in range(20):
+        for rank, its in steps(2, 40, 0.1, num_bytes=100 + layer).items():
+            several[rank] += [one._replace(seq=one.seq * 20 + layer, began=one.began + layer) for one in its]
+    assert only(seen(several, dict.fromkeys(range(2), talking))).kind == "small_collectives"
+
+
+def test_ranks_that_take_turns_in_coming_last_are_uneven():
+    arrivals = steps(4, 60, 0.1, lambda step, rank: 0.2 * (rank == step % 4))
+    waiting = dict.fromkeys(range(4), samples(wait=50, backward=50))
+    assert only(seen(arrivals, waiting)).kind == "uneven"
+    assert judge(seen(arrivals, waiting, run_delay_seconds=2.0)) == []
