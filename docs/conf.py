@@ -45,6 +45,8 @@ html_baseurl = PACKAGE["homepage"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# Without sections beside them, these pages have no navigation at the left.
+html_sidebars = {"get-started": [], "tutorial": []}
 html_theme_options = {
     "logo": {"text": "jupyter_dist"},
     "header_links_before_dropdown": 7,

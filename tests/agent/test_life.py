@@ -106,8 +106,8 @@ def test_a_broken_process_group_is_re_created_when_no_cell_runs():
     todo = group.settle([Rank(0), Rank(1)], 2, is_running=False)
     assert (todo.rejoin, todo.pump, group.state) == (True, False, "rejoining")
     todo = group.rejoined(Revived(3, ("7",)))
-    assert "So were its 3 subgroups: " in todo.notes[0]
-    assert "ranks do not know them alike: 7." in todo.notes[0]
+    assert "So were its 3 subgroups: " in todo.news
+    assert "ranks do not know them alike: 7." in todo.news
     assert todo.pump
     assert group.may_begin
 

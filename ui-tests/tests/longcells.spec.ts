@@ -55,6 +55,10 @@ test('a short cell, a long one, one that fails and one that cannot end', async (
 
   await lab.runCell(page, 3);
   await expect(toasts.filter({ hasText: /Cell \[4\] of long\.ipynb \(ranks 0-1\) cannot end: / })).toBeVisible();
+  // A group has one notification.
+  await expect(failed).toHaveCount(0);
   await lab.cell(page, 3).node.getByRole('button', { name: 'Interrupt these ranks' }).click();
   await expect(lab.cell(page, 3).summary).toContainText('interrupted');
+  // It says nothing that is over.
+  await expect(toasts.filter({ hasText: 'cannot end' })).toHaveCount(0);
 });

@@ -44,7 +44,10 @@ test('Restart and Run All restarts the ranks, and asks for no kernel before and 
   await expect(last.summary).toContainText('ok');
   await lab.reload(page);
   await lab.saveNotebook(page);
-  expect(lab.readNotebook('restart.ipynb').metadata).not.toHaveProperty('kernelspec');
+  // For papermill and nbconvert; opened in JupyterLab, it starts no kernel.
+  expect(lab.readNotebook('restart.ipynb').metadata.kernelspec).toMatchObject({ name: 'ranks' });
+  await lab.reload(page);
+  await expect(page.locator('.jp-Toolbar-kernelName')).toHaveText('No Kernel');
 });
 
 test('the kernel is restarted as well where it is ticked, and alone where the notebook is on it', async ({

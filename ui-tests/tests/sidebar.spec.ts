@@ -153,6 +153,7 @@ test('a process group that a cell destroyed is re-created', async ({ page, reque
   await expect(card(page, 'train').getByRole('status')).toContainText('was re-created; all variables are kept');
   await expect(button).toHaveCount(0);
   await run(request, 'train', 'dist.barrier()\nprint("kept", kept)', { wait: true });
+  await expect(card(page, 'train').getByText('was re-created')).toHaveCount(0);
   await row(page, 'train', 1)
     .getByRole('button', { name: /^Rank 1:/ })
     .click();

@@ -1,5 +1,6 @@
 import { ChildProcess, spawn } from 'child_process';
 import { once } from 'events';
+import * as fs from 'fs';
 import * as path from 'path';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
@@ -69,6 +70,41 @@ test('a display that a later cell updates changes where it was shown, also after
   await expect.poll(() => lab.shownText(first)).toContain('bar after');
   await lab.runCell(page, third);
   await expect.poll(() => lab.shownText(first)).toContain('bar again');
+});
+
+test('a bar of a notebook from elsewhere is alive after a reload in the middle of its cell', async ({
+  page,
+  context
+}) => {
+  // Other outputs make the file's author somebody else: it is not trusted.
+  const other = { output_type: 'display_data', metadata: {}, data: { 'text/html': '<i>old</i>' } };
+  const go = lab.newPath('unsigned.go');
+  const code = `import os, time
+from tqdm.notebook import tqdm
+from IPython.display import HTML, display
+display(HTML("<b>mine</b>"))
+for i in tqdm(range(3), desc="steps"):
+    while i == 1 and not os.path.exists(${JSON.stringify(go)}): time.sleep(0.05)`;
+  lab.writeNotebook('unsigned.ipynb', [{ source: code, outputs: [other] }], lab.onRanks('0'));
+  await lab.openNotebook(page, 'unsigned.ipynb');
+  const cell = await lab.runCell(page, 0);
+  const bar = cell.node.locator('.jpd-RankItems:not(.lm-mod-hidden) .jpd-RankWidget .jupyter-widgets').first();
+  await expect(bar).toContainText('0/3');
+  await lab.reload(page);
+  await expect(bar).toContainText('0/3');
+  fs.writeFileSync(go, '');
+  await expect(bar).toContainText('3/3');
+  await expect(cell.summary).toContainText('ok');
+
+  // Copies have the output, without tabs, times and buttons.
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const copied = await page.evaluate(() => {
+    window.getSelection()!.selectAllChildren(document.querySelector('.jp-OutputArea-output.jpd-Ranks')!);
+    document.execCommand('copy'); // as JupyterLab does
+    return navigator.clipboard.readText();
+  });
+  expect(copied).toContain('mine');
+  expect(copied).not.toMatch(/Folded|rank|\u2922/);
 });
 
 const SHARED = `import ipywidgets

@@ -72,6 +72,7 @@ class AgentGroup:
         self.state: GroupState = "starting"
         self.generation = 0
         self.note: str | None = None
+        self._news: str | None = None  # the note, if it is about what is over
         self._conditions = conditions(spec)
         self.error: JupyterDistError | None = None
         self.started_at = time.time()
@@ -352,11 +353,18 @@ class AgentGroup:
 
     def _settle(self) -> None:
         if not self.dispatcher.queue.in_state("running"):  # not for each of many replies
+            if self._news is not None and self.note == self._news:
+                self.note = None
+                self._on_group()
+            self._news = None
             self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running=False))
 
     def _do(self, todo: Todo) -> None:
         for text in todo.notes:
             self.add_note(text)
+        if todo.news is not None:
+            self._news = todo.news
+            self.add_note(todo.news)
         if todo.note is not None:
             self.note = todo.note
             self._on_group()

@@ -38,6 +38,7 @@ class Todo:
 
     notes: tuple[str, ...] = ()  # notes for users, in the group and in its journal
     note: str | None = None  # shown in the group
+    news: str | None = None  # like notes, about what is over: shown until the next cell has ended
     rejoin: bool = False  # make all ranks leave and join again, and report the result
     pump: bool = False  # start the cells that can start
 
@@ -130,21 +131,24 @@ class ProcessGroup:
 
     def rejoined(self, revived: Revived) -> Todo:
         """Handle the end of a successful re-creation: all ranks have joined again."""
-        return self._continued(f"The process group was re-created; all variables are kept.{_subgroups(revived)}")
+        text = f"The process group was re-created; all variables are kept.{_subgroups(revived)}"
+        return Todo(news=text, pump=True) if self._continues() else Todo()
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
         """Handle a failed re-creation: cells continue without collectives."""
         hint = "Re-create it with 'reform', or restart the group" if is_whole else "Replace the dead rank"
-        todo = self._continued(f"The process group is broken and could not be re-created ({reason}). {hint}.")
-        self._was_not_recreated = True
-        return todo
-
-    def _continued(self, text: str) -> Todo:
-        if self.state != "rejoining":  # restarted or ended meanwhile: these ranks will not run cells
+        if not self._continues():
             return Todo()
+        self._was_not_recreated = True
+        return Todo((f"The process group is broken and could not be re-created ({reason}). {hint}.",), pump=True)
+
+    def _continues(self) -> bool:
+        """Let cells start again; return False if the ranks were restarted or ended meanwhile, and will run none."""
+        if self.state != "rejoining":
+            return False
         self._left, self._was_not_recreated = [], False
         self._enter("open")
-        return Todo((text,), pump=True)
+        return True
 
     def _who_left(self, living: Sequence[Member]) -> tuple[str, ...]:
         left = [member.rank for member in living if member.process_group == "none"]

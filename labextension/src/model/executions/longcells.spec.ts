@@ -21,6 +21,7 @@ function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
   cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) =>
     said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`)
   );
+  cells.freed.connect((_, { state }) => said.push(`${state} freed`));
   Object.assign(followed, { changed });
   followedSignal.emit('x');
   for (const state of states) {
@@ -54,6 +55,7 @@ it('notices a cell that cannot end, once each time', () => {
   const said = follow([{ state: 'running' }, hangs, hangs, { state: 'running' }, hangs]);
   expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual([
     'running rank 0 waits',
+    'running freed',
     'running rank 0 waits'
   ]);
 });
@@ -70,4 +72,13 @@ it('does not compare the times of the server with the clock of the browser', () 
     'running rank 0 waits 70'
   ]);
   expect(follow([{ state: 'ok', started_at: NOW + 500, ended_at: NOW + 600 }])).toEqual([]);
+});
+
+it('notices the end of a cell that could not end, however short it was', () => {
+  const said = follow([
+    { state: 'running', verdict: CANNOT },
+    { state: 'interrupted', ended_at: NOW + 2 },
+    { state: 'interrupted', ended_at: NOW + 2 }
+  ]);
+  expect(said.slice(1)).toEqual(['interrupted freed']);
 });

@@ -28,6 +28,11 @@ export class LongCells implements IDisposable {
     return this._noticed;
   }
 
+  /** Emitted when a cell that could not end has ended, or waits no longer. */
+  get freed(): ISignal<this, IExecution> {
+    return this._freed;
+  }
+
   get isDisposed(): boolean {
     return this._isDisposed;
   }
@@ -41,12 +46,19 @@ export class LongCells implements IDisposable {
     const followed = this._executions.find(id);
     let isSaid = false;
     let wasOpen = false;
+    const free = (execution: IExecution): void => {
+      if (isSaid) {
+        isSaid = false;
+        this._freed.emit(execution);
+      }
+    };
     const look = ({ execution }: IFollowedExecution): void => {
       if (!execution || execution.silent) {
         return;
       }
       if (FINAL_STATES.has(execution.state)) {
         followed?.changed.disconnect(look, this);
+        free(execution);
         // What had ended before it was followed is no news.
         if (wasOpen) {
           this._ended(execution);
@@ -56,7 +68,7 @@ export class LongCells implements IDisposable {
       wasOpen = true;
       const { verdict } = execution;
       if (verdict?.kind !== 'cannot_end') {
-        isSaid = false;
+        free(execution);
       } else if (!isSaid) {
         isSaid = true;
         this._say(execution, verdict.message);
@@ -82,6 +94,7 @@ export class LongCells implements IDisposable {
     }
   }
 
+  private readonly _freed = new Signal<this, IExecution>(this);
   private _isDisposed = false;
   private readonly _noticed = new Signal<this, ILongCell>(this);
 }

@@ -4,6 +4,7 @@ import { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ILongCell } from '../../model/executions/longcells';
+import type { IExecution } from '../../services/protocol';
 import { formatSeconds } from '../../model/format/quantities';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 import { stateWord } from '../../widgets/states/statewords';
@@ -20,6 +21,13 @@ export interface INoticesOptions {
   permission(): NotificationPermission;
   /** Ask for the permission to notify in the browser. */
   allow(): void;
+}
+
+interface IShownNotice {
+  /** The notification's id. */
+  notice: string;
+  execution: string;
+  hangs: boolean;
 }
 
 export class Notices {
@@ -47,11 +55,30 @@ export class Notices {
     ];
     // Who is away finds it when they are back.
     const autoClose = isGood && !isAway ? AUTO_CLOSE_MS : false;
-    Notification.emit(text, isGood ? 'success' : cell.hangs === null ? 'error' : 'warning', { autoClose, actions });
+    const kind = isGood ? 'success' : cell.hangs === null ? 'error' : 'warning';
+    this._replace(cell, Notification.emit(text, kind, { autoClose, actions }));
     if (isAway) {
       markTitle();
       this._sayInBrowser(cell, text);
     }
+  }
+
+  /** Take back what was shown of a cell that could not end: it has ended, or waits no longer. */
+  freed({ group, id }: IExecution): void {
+    const shown = this._shown.get(group);
+    if (shown?.execution === id && shown.hangs) {
+      Notification.dismiss(shown.notice);
+      this._shown.delete(group);
+    }
+  }
+
+  /** A group has one notification, about its latest cell. */
+  private _replace({ execution, hangs }: ILongCell, notice: string): void {
+    const before = this._shown.get(execution.group);
+    if (before) {
+      Notification.dismiss(before.notice);
+    }
+    this._shown.set(execution.group, { execution: execution.id, hangs: hangs !== null, notice });
   }
 
   private _sayInBrowser(cell: ILongCell, text: string): void {
@@ -77,6 +104,9 @@ export class Notices {
       ? trans.__('%1: %2 after %3', place, stateWord(trans, state), formatSeconds(seconds))
       : trans.__('%1 cannot end: %2', place, hangs);
   }
+
+  /** The notification of each group. */
+  private readonly _shown = new Map<string, IShownNotice>();
 }
 
 /** For who looks at another tab of the browser. */

@@ -50,13 +50,15 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       const module = await loaded(import(/* webpackChunkName: "longcells" */ './longcellnotices'));
       return new module.Notices({ app, tracker, trans, permission, allow });
     };
-    new LongCells(executions, groups.clock, () => longSeconds).noticed.connect((_, cell) => {
+    const cells = new LongCells(executions, groups.clock, () => longSeconds);
+    cells.noticed.connect((_, cell) => {
       notices ??= load();
       notices.then(
         found => found.say(cell),
         () => (notices = null) // the console shows why; the next notification may succeed
       );
     });
+    cells.freed.connect((_, execution) => void notices?.then(found => found.freed(execution)));
   }
 };
 
