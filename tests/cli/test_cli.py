@@ -40,6 +40,7 @@ def test_without_a_command_they_are_named(dist):
         "variables",
         "compare",
         "curves",
+        "pace",
         "drift",
         "catch-up",
         "stop",

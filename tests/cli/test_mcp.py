@@ -14,7 +14,7 @@ from waits import PATIENCE, running
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
-READING = {"list_groups", "verdict", "stacks", "get_result", "variables", "memory", "logs", "export_script"}
+READING = {"list_groups", "verdict", "stacks", "pace", "get_result", "variables", "memory", "logs", "export_script"}
 CHANGING = {"start_group", "run_code", "interrupt", "park_group", "restart_group", "shut_down_group"}
 
 # What the SDK's dependencies warn of is not ours.
@@ -166,7 +166,7 @@ async def reads_over_http(url):
 
 async def is_told_of_mistakes(agent):
     for tool, arguments, sentence in (
-        ("no_such_tool", {}, "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, "),
+        ("no_such_tool", {}, "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, pace, "),
         ("run_code", {}, "run_code needs the argument 'code'. Arguments: code, ranks, group, wait_seconds."),
         ("run_code", {"code": "1", "cod": "2"}, "run_code has no argument 'cod'."),
         (

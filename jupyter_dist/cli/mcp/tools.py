@@ -11,6 +11,7 @@ import jsonschema  # type: ignore[import-untyped]
 
 from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
 from jupyter_dist.client.blocking.report import stacks_text, status_text
+from jupyter_dist.client.results.pacetext import pace_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import parse_ranks
@@ -148,6 +149,13 @@ async def say_verdict(client: AsyncClient, arguments: Arguments, max_chars: int)
     return bounded(text, max_chars, "logs has what each rank printed.")
 
 
+async def pace(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return why a cell is slow, and where its time goes."""
+    group = await client.attach(arguments.get("group"))
+    found = await group.pace(arguments.get("execution"))
+    return bounded(pace_text(found.model), max_chars, "verdict is shorter.")
+
+
 async def stacks(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
     """Return the Python stacks of all ranks."""
     group = await client.attach(arguments.get("group"))
@@ -272,6 +280,14 @@ TOOLS = (
         "Show the Python stack of every rank, innermost line last, equal ones once. Running cells are not disturbed.",
         {"group": _GROUP},
         stacks,
+        changes=False,
+    ),
+    Tool(
+        "pace",
+        "Say why a cell is slow: which rank the others wait for, waiting for data, memory that grows, with the line of "
+        "code; and where its time goes by rank and line. By default of the last cell, which must have run for 4 s.",
+        {"execution": _EXECUTION, "group": _GROUP},
+        pace,
         changes=False,
     ),
     Tool(

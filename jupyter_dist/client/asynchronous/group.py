@@ -15,6 +15,7 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
+    PaceInfo,
     RankInfo,
     SaveInfo,
 )
@@ -276,6 +277,17 @@ class AsyncGroup(PlainAsyncGroup):
         path = ("groups", self.id, "executions", execution_id or await self._last_begun(), "curves", "download")
         response = await self.client.api.fetch("GET", *path, timeout_seconds=CURVES_SECONDS)
         return response.body.decode()
+
+    async def pace(self, execution_id: str | None = None) -> PaceInfo:
+        """Return why a cell is slow, and where its time goes, or went: by rank, by line and by step.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+
+        Raises:
+            JupyterDistError: `not_found`, if the cell has not run for four seconds; `unknown_execution`.
+        """
+        return PaceInfo(await self._ask("GET", "executions", execution_id or await self._last_begun(), "pace"))
 
     async def _last_begun(self) -> str:
         begun = [one.id for one in await self.executions() if one.started_at is not None and not one.silent]

@@ -140,16 +140,6 @@ class PlainAsyncGroup(Caller):
         """Return the executions of the group, newest last."""
         return listed(infos.ExecutionInfo, (await self._call("executions"))["executions"])
 
-    async def pace(self, execution_id: str) -> infos.PaceInfo:
-        """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
-
-        Cells that run for less than four seconds are not watched.
-
-        Args:
-            execution_id: An execution's id.
-        """
-        return infos.PaceInfo(await self._call("pace", execution_id))
-
     async def preview_save(self) -> infos.SavePreviewInfo:
         """Return the names that a save would have now, and the names that cannot be saved."""
         return infos.SavePreviewInfo(await self._call("preview_save"))

@@ -14,6 +14,7 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
+    PaceInfo,
     RankInfo,
     SaveInfo,
 )
@@ -216,6 +217,17 @@ class BlockingGroup:
     def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
         return self._loop.run(self._group.curves_csv(execution_id))
+
+    def pace(self, execution_id: str | None = None) -> PaceInfo:
+        """Return why a cell is slow, and where its time goes, or went: by rank, by line and by step.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+
+        Raises:
+            JupyterDistError: `not_found`, if the cell has not run for four seconds; `unknown_execution`.
+        """
+        return self._loop.run(self._group.pace(execution_id))
 
     def save(
         self,
@@ -423,16 +435,6 @@ class BlockingGroup:
     def executions(self) -> ApiList[infos.ExecutionInfo]:
         """Return the executions of the group, newest last."""
         return self._loop.run(self._group.executions())
-
-    def pace(self, execution_id: str) -> infos.PaceInfo:
-        """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
-
-        Cells that run for less than four seconds are not watched.
-
-        Args:
-            execution_id: An execution's id.
-        """
-        return self._loop.run(self._group.pace(execution_id))
 
     def preview_save(self) -> infos.SavePreviewInfo:
         """Return the names that a save would have now, and the names that cannot be saved."""

@@ -51,12 +51,13 @@ class NotebookDisplay:
 
 
 class VerdictLine:
-    """Prints once that a running cell may not end, and why; and the news of the group's nodes."""
+    """Prints once that a running cell may not end or is slow, and why; and the news of the group's nodes."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._told = ""
         self._noticed: set[str] = set()
+        self._slow: set[tuple[str, str]] = set()
         self._has_warned = False
 
     def update(self, result: Result) -> None:
@@ -68,6 +69,11 @@ class VerdictLine:
             if notice not in self._noticed:
                 self._noticed.add(notice)
                 self._file.write(f"[warning] {notice}\n")
+        for cause in result.execution.get("slowness") or ():
+            if (cause["kind"], cause["ranks"]) not in self._slow:
+                self._slow.add((cause["kind"], cause["ranks"]))
+                self._file.write(f"[slow] {cause['message']} {cause['advice']}\n")
+                self._file.flush()
         verdict = result.execution.get("verdict")
         if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
             self._told = verdict["reason"]

@@ -1,0 +1,61 @@
+"""The pace of a cell as text: why it is slow, and where its time goes by rank, by line and by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jupyter_dist.client.bundles.bundle import rank_label
+from jupyter_dist.protocol.models import pace
+
+_HEAD = ("rank", "compute", "communicate", "wait", "for", "input")
+
+
+def pace_text(model: pace.Pace) -> str:
+    """Return lines about a Pace of docs/api.md."""
+    parts = [_causes(model), _ranks(model), _lines(model), _steps(model), model["unknown"]]
+    return "\n".join(line for part in parts for line in part)
+
+
+def slow_text(causes: Sequence[pace.SlowCause]) -> str:
+    """Return the sentences of causes."""
+    return " ".join(cause["message"] for cause in causes)
+
+
+def _causes(model: pace.Pace) -> Iterator[str]:
+    if not model["causes"]:
+        yield f"Nothing was found that makes it slow, in {model['seconds']:.0f} s."
+    for cause in model["causes"]:
+        yield cause["message"]
+        yield from (f"  {sentence}" for sentence in cause["evidence"])
+        yield f"  To try: {cause['advice']}"
+
+
+def _ranks(model: pace.Pace) -> Iterator[str]:
+    if not model["ranks"]:
+        return
+    rows = [_HEAD, *map(_row, model["ranks"])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(map(str.rjust, row, widths))
+
+
+def _row(rank: pace.RankPace) -> tuple[str, ...]:
+    compute, communicate, wait, loading = (f"{rank[name]:.0%}" for name in ("compute", "communicate", "wait", "input"))
+    for_whom = "" if rank["waits_for"] is None or rank["wait"] < 0.005 else f"rank {rank['waits_for']}"
+    return str(rank["rank"]), compute, communicate, wait, for_whom, loading
+
+
+def _lines(model: pace.Pace) -> Iterator[str]:
+    for share in model["lines"]:
+        line = share["line"]
+        yield f"{share['share']:4.0%}  {line['name']}:{line['line']}  {line['code']}  ({rank_label(share['ranks'])})"
+
+
+def _steps(model: pace.Pace) -> Iterator[str]:
+    steps = model["steps"]
+    if steps is None:
+        return
+    collectives = "" if steps["collectives"] is None else f", {steps['collectives']} collectives each"
+    first = steps["trend"][0]
+    before = f"; {first:.3g} s at first" if abs(first - steps["seconds"]) > 0.1 * first else ""
+    yield f"A step takes {steps['seconds']:.3g} s{collectives}{before}."
