@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -89,6 +90,7 @@ class _Snapshot:
         self.space, self.graph = _graph(self.values, shell)
         self.memories = self.space.memory.memories()
 
+    @cached_property
     def skipped(self) -> list[dict[str, Any]]:
         """Return the names that cannot be saved, with the reasons."""
         found = []
@@ -97,8 +99,17 @@ class _Snapshot:
                 name = key if kind == "name" else f"Out[{key}]"
                 cell = names.cell_of(key, self.inputs) if kind == "name" else key
                 type_name = reasons.type_name(self.values[kind, key])
-                found.append({"name": name, "type": type_name, "reason": reasons.of(error), "cell": cell})
+                part = self._failing_part(name, kind, self.values[kind, key], error)
+                reason = reasons.of(error)
+                found.append({"name": name, "part": part, "type": type_name, "reason": reason, "cell": cell})
         return found
+
+    def _failing_part(self, name: str, kind: str, value: Any, error: BaseException) -> str:
+        if kind != "name" or isinstance(error, RecursionError):
+            return name
+        from .graph import failing, pickling
+
+        return failing.path_of(name, value, pickling.make_space(self.space.namespace, self.space.main_module))
 
     def notes(self) -> list[dict[str, Any]]:
         """Return the parts of saved names that are not saved."""
@@ -113,7 +124,7 @@ class _Snapshot:
         saved = [name for one in self.graph.covariables for name in one.of("name")]
         streams = sum(one.stream.num_bytes for one in self.graph.covariables)
         total = streams + sum(self.memories[number].num_bytes for number in self.used_memories())
-        return RankSave(rank, sorted(saved), total, self.skipped(), self.notes())
+        return RankSave(rank, sorted(saved), total, self.skipped, self.notes())
 
     def used_memories(self) -> list[int]:
         """Return the numbers of the memories that the co-variables name."""
@@ -155,7 +166,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
     blobs = BlobWriter(store)
     content = _content(snapshot, shell, blobs, options)
     _wait_for_devices()
-    blobs.write(options.progress)
+    blobs.write(options.progress, options.rank / options.world_size)
     content["chunks"] = sorted(blobs.written.names)
     content["total_bytes"], content["written_bytes"] = blobs.num_bytes, blobs.written.num_bytes
     result = snapshot.result(options.rank)
@@ -209,6 +220,6 @@ def _content(snapshot: _Snapshot, shell: Any, blobs: BlobWriter, options: SaveOp
         "process_groups": groups.plans(),
         "inputs": snapshot.inputs,
         "execution_count": int(shell.execution_count),
-        "skipped": snapshot.skipped(),
+        "skipped": snapshot.skipped,
         "notes": snapshot.notes(),
     }

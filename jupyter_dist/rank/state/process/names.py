@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ _OF_MODULE = frozenset(
 _OF_IPYTHON = frozenset(("In", "Out", "_ih", "_oh", "_dh", "_", "__", "___", "_i", "_ii", "_iii", "_exit_code"))
 _NUMBERED = re.compile(r"_i?\d+")
 
-_MISSING = object()
+_ASSIGNED = re.compile(r"^\s*(\w+)\s*=(?!=)", re.MULTILINE)
 
 
 def variables(namespace: dict[Any, Any], hidden: dict[str, Any]) -> dict[str, Any]:
@@ -46,9 +47,33 @@ def inputs(namespace: dict[Any, Any]) -> list[str]:
 
 
 def cell_of(name: str, inputs_of_cells: list[str]) -> int | None:
-    """Return the number of the last cell whose code sets a name; None if no code is known that does."""
-    pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b")
+    """Return the number of the last cell whose code gives a name its value; None if no such cell is known."""
     for number in range(len(inputs_of_cells) - 1, 0, -1):
-        if pattern.search(inputs_of_cells[number]):
+        code = inputs_of_cells[number]
+        if name in code and name in _names_set_by(code):
             return number
     return None
+
+
+def _names_set_by(code: str) -> set[str]:
+    """Return the names that a cell gives values to, at its top level or in a function with `global`."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # it has magics
+        return set(_ASSIGNED.findall(code))
+    found: set[str] = set()
+    todo: list[ast.AST] = [tree]
+    while todo:
+        for node in ast.iter_child_nodes(todo.pop()):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.alias):
+                found.add((node.asname or node.name).split(".")[0])
+            elif isinstance(node, ast.Global):
+                found.update(node.names)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(node.name)
+                found.update(name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names)
+                continue
+            todo.append(node)
+    return found

@@ -51,9 +51,16 @@ class BlobWriter:
             return self._add_small(bytes(read(0, num_bytes))) if num_bytes else []
         return [self._add_large(partial(read, at, size), size) for at, size in cut(num_bytes)]
 
-    def write(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Write all chunks that the store lacks."""
+    def write(self, progress: Callable[[int, int], None] | None = None, first: float = 0.0) -> None:
+        """Write all chunks that the store lacks.
+
+        Args:
+            progress: called with the bytes that are written, and all that are to be.
+            first: where to begin, as a part of all: ranks with equal contents begin at different places, so that each
+                writes a part of them.
+        """
         total, done = self.num_bytes, [0]
+        place = int(first * len(self._jobs))
 
         def write_one(job: _Job) -> None:
             name = self._store.put(job.data(), self.written)
@@ -63,7 +70,7 @@ class BlobWriter:
             if progress is not None:
                 progress(min(done[0], total), total)
 
-        in_threads(self._jobs, write_one)
+        in_threads([*self._jobs[place:], *self._jobs[:place]], write_one)
 
     def _add_part(self, part: bytes) -> list[Piece]:
         view = memoryview(part)

@@ -7,6 +7,7 @@ with the name of a chunk is whole.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -113,7 +114,7 @@ class ChunkStore:
 
     def _write(self, path: str, data: memoryview) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        aside = f"{path}.{os.getpid()}-{threading.get_ident()}.partial"
+        aside = f"{path}.{secrets.token_hex(8)}.partial"
         try:
             write_file(aside, data)
             os.rename(aside, path)
