@@ -56,6 +56,8 @@ class Requests:
             "extend": self._extend,
             "transfer": self._transfer,
             "preview_save": self._preview_save,
+            "undo": self._undo,
+            "undoable": self._undoable,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
             "comms": self._comms,
@@ -162,6 +164,16 @@ class Requests:
     async def _preview_of(self, number: int) -> dict[str, Any]:
         reply = await self._begun_rank(number).request("preview_save", PREVIEW_SECONDS)
         return {name: value for name, value in reply.items() if name not in ("t", "id", "ok")}
+
+    async def _undo(self, header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        group.check_takes_cells()
+        undo = group.dispatcher.begin_undo(header["execution_id"], header.get("count"), header.get("executions"))
+        return answer(execution=undo.model())
+
+    async def _undoable(self, _header: Header, _: bytes) -> Answer:
+        """Return the cells that can be undone."""
+        return answer(cells=self._agent.need_group().dispatcher.undoable())
 
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher

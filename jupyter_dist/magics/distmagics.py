@@ -6,7 +6,14 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client.blocking.report import debug_text, devices_line, resized_text, sample_if_any, status_text
+from jupyter_dist.client.blocking.report import (
+    debug_text,
+    devices_line,
+    resized_text,
+    sample_if_any,
+    status_text,
+    undoable_text,
+)
 from jupyter_dist.client.displays.live import show_table
 from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.magics.automode import AutoMode
@@ -92,6 +99,14 @@ def variables_parser() -> MagicParser:
     """Return the parser of `%dist_variables`."""
     parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
     parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    return parser
+
+
+def undo_parser() -> MagicParser:
+    """Return the parser of `%dist_undo`."""
+    parser = MagicParser("%dist_undo", description="Undo the last cells that kept undo, on all ranks that ran them.")
+    parser.add_argument("count", nargs="?", type=int, default=1, help="how many cells (1)")
+    parser.add_argument("-l", "--list", action="store_true", help="only list the cells that can be undone")
     return parser
 
 
@@ -314,6 +329,31 @@ class DistMagics(RankMagics):
         group = self.group_if_any()
         if group is not None:
             show_table(group.compare(options.name, options.ranks))
+
+    @line_magic
+    @sentences
+    def dist_keep_undo(self, line: str) -> None:
+        """on: cells keep the state before them, so that %dist_undo can undo them; off: they do not; else print it."""
+        word = line.strip()
+        if word not in ("on", "off", ""):
+            raise DistError(f"'{word}' is neither on nor off. Write %dist_keep_undo on.")
+        if word:
+            self.session.keep_undo = word == "on"
+        print("Cells keep undo: %dist_undo undoes the last one." if self.session.keep_undo else "Cells keep no undo.")
+
+    @line_magic
+    @sentences
+    @takes(undo_parser)
+    def dist_undo(self, line: str) -> None:
+        """Undo the last cells that kept undo, on all ranks that ran them. Files and prints are not undone."""
+        options = undo_parser().parse(line)
+        group = self.group_if_any()
+        if group is None:
+            return
+        if options.list:
+            print(undoable_text(group.undoable()))
+            return
+        print(group.undo(options.count).text)
 
     @line_magic
     @sentences

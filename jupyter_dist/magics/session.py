@@ -118,6 +118,7 @@ class Session:
         self._client: Client | None = None
         self._group: Group | None = None
         self.app: App | None = None  # the app on the ranks
+        self.keep_undo = False  # whether cells keep the state before them
         self.changing = Changing()
 
     @property
@@ -189,6 +190,8 @@ class Session:
         Raises:
             RankError: if a rank failed. KeyboardInterrupt: if Ctrl-C has stopped the ranks.
         """
+        if self.keep_undo and not fields.get("silent"):
+            fields.setdefault("keep_undo", True)
         # One request in the usual case: the answer reports problems of the group.
         group = self._group or self.group()
         try:

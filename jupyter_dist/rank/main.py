@@ -41,6 +41,7 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import FrameSender
 from jupyter_dist.rank.pace.meter import PaceMeter
+from jupyter_dist.rank.undo.rankundo import RankUndo
 from jupyter_dist.transport.frames import Header
 
 from .control import Control
@@ -123,8 +124,16 @@ class Rank:
         self._transfers = RankTransfers(
             TransferSetting(spec, self._shell, self._outbox, self._interrupter.check, self._interrupter.mark)
         )
-        self._calls = Calls(spec.rank, namespace, self._transfers, spec.store_socket)
-        self._runner = Runner(
+        self._undo = RankUndo(self._shell, spec.rank)
+        self._calls = Calls(spec.rank, namespace, self._transfers, self._undo.carry_out, spec.store_socket)
+        self._runner = self._new_runner()
+        comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
+        self._pace = PaceMeter(namespace, self._memory, self._interrupter.running)
+        self._control = self._new_control(comms)
+        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control)
+
+    def _new_runner(self) -> Runner:
+        return Runner(
             RunnerParts(
                 loop=self._loop,
                 outbox=self._outbox,
@@ -137,13 +146,10 @@ class Rank:
                 surroundings=self._surroundings,
                 stdin=self._stdin,
                 debuggers=self._debuggers,
+                undo=self._undo,
                 context=self._context,
             )
         )
-        comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
-        self._pace = PaceMeter(namespace, self._memory, self._interrupter.running)
-        self._control = self._new_control(comms)
-        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control)
 
     def _new_control(self, comms: WidgetComms) -> Control:
         return Control(
@@ -221,6 +227,8 @@ class Rank:
         self._transfers.take_place(spec)
         self._control.take_rank(spec.rank)
         self._calls.rank = spec.rank
+        if spec.shape != before.shape:
+            self._undo.take_rank(spec.rank)
         ImportHook.in_place().context.world_size = spec.world_size
         rename(self._shell.user_ns, before, spec)
         self._shell.rank_names.update(names_of(spec))

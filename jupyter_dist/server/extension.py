@@ -69,6 +69,17 @@ class DistApp(ExtensionApp):
         help="The limit for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
         " in memory.",
     ).tag(config=True)
+    undo_cells = Int(
+        Settings.undo_cells,
+        min=1,
+        help="How many cells a rank can undo, of those that were run with keep_undo; the oldest goes first.",
+    ).tag(config=True)
+    undo_bytes = Int(
+        Settings.undo_bytes,
+        min=0,
+        help="How much host memory each rank may take to undo cells, in bytes. A cell whose state takes more runs"
+        " without, and says so.",
+    ).tag(config=True)
     spawner = Unicode(
         Settings.spawner,
         help="What starts the agents of groups: 'local', or a spawner of another package (entry points"

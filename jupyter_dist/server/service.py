@@ -88,6 +88,8 @@ class Settings:
     on_server_stop: str = "keep"
     journal_bytes: int = 0
     user_journal_bytes: int = 0
+    undo_cells: int = 20
+    undo_bytes: int = 2 << 30
     spawner: str = "local"
     preload_modules: tuple[str, ...] = ()
     max_pages_per_user: int = 100
@@ -134,6 +136,8 @@ class Service:
                 preload=list(settings.preload_modules),
                 journal_bytes=settings.journal_bytes,
                 user_journal_bytes=settings.user_journal_bytes,
+                undo_cells=settings.undo_cells,
+                undo_bytes=settings.undo_bytes,
             ),
             Saves(root_dir, settings.saves_folder, settings.saves_bytes, settings.saves_days),
             keep_warm=settings.warm_environment,

@@ -246,3 +246,12 @@ def test_the_status_of_compare_is_one_of_three(dist, group):
     assert "all equal" in dist("compare", "x").stdout
     assert "2 of 2 elements differ" in dist("compare", "y", status=1).stdout
     assert "not compared on ranks 0-1: it is on the meta device" in dist("compare", "m", status=3).stdout
+
+
+def test_undo_of_the_last_cell(dist, group):
+    group.run("numbers = [1]", keep_undo=True)
+    group.run("numbers.append(2)", keep_undo=True)
+    assert "numbers.append(2)" in dist("undoable", "from-shell").stdout
+    assert "Undone: cell" in dist("undo", "-g", "from-shell").stdout
+    assert group.gather("numbers") == {0: [1], 1: [1]}
+    assert "can be undone, not 9" in dist("undo", "9", "-g", "from-shell", status=1).stderr

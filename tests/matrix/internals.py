@@ -41,6 +41,14 @@ LIBRARY = "libtorch_cpu.so"
 REVIVAL = f"tests/recovery/test_matrix.py: {CPU}; {UNSEEN}"
 
 NAMES = [
+    Name("torch.Tensor", "_base", "the tensor that a tensor is a view of", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch.Tensor", "_is_view", "whether autograd takes a tensor for a view", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch.Tensor", "_version", "the number of changes in place that autograd has counted", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch.Tensor", "_backward_hooks", "the hooks of a tensor's gradient, by number", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch.Tensor", "_post_accumulate_grad_hooks", "the hooks after a leaf's gradient was added, by number", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch.UntypedStorage", "_cdata", "the address of a storage in C++, which its tensors have in common", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch._C", "_autograd", "the module of autograd in C++", f"tests/undo: {CPU}; {UNSEEN}"),
+    Name("torch._C._autograd", "_unsafe_set_version_counter", "sets the number of changes in place; before 2.6 of one tensor", f"tests/undo: {CPU}; {UNSEEN}"),
     Name(BINDINGS, "_dump_nccl_trace_json", "the flight recorder of NCCL, in builds for CUDA; up to torch 2.7 the only one", f"8 collectives over NCCL are in it, and none over gloo: {H200}"),
     Name(BINDINGS, "_dump_fr_trace_json", "the flight recorder of gloo; from 2.15 of each backend by its name", f"3 collectives over gloo are in it, and none over NCCL: {H200}"),
     Name(BINDINGS, "_dump_nccl_trace", "the same as `_dump_nccl_trace_json`, as pickle", f"in builds for CUDA: {UNSEEN}"),

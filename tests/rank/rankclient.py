@@ -130,10 +130,18 @@ class RankClient:
     def run(self, code: str, timeout: float = PATIENCE, **options: Any) -> Result:
         return self.result(self.start(code, **options), timeout)
 
-    def start(self, code: str, silent: bool = False, empty_cache: bool = False, allow_stdin: bool = False) -> str:
+    def start(
+        self,
+        code: str,
+        silent: bool = False,
+        empty_cache: bool = False,
+        allow_stdin: bool = False,
+        keep_undo: dict[str, int] | None = None,
+    ) -> str:
         count = next(self._counts)
         execution_id = f"e{count}"
-        options = {"silent": silent, "empty_cache": empty_cache, "allow_stdin": allow_stdin}
+        options: dict[str, Any] = {"silent": silent, "empty_cache": empty_cache, "allow_stdin": allow_stdin}
+        options["keep_undo"] = keep_undo
         header = {"t": "execute", "execution_id": execution_id, "execution_count": count, **options}
         self.send(header, code.encode("utf-8", "surrogatepass"))
         return execution_id

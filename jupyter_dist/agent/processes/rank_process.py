@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -31,6 +31,13 @@ LOST_CHANNEL = "it had lost its channel to the agent"
 MAX_ABSENCES = 20
 
 log = logging.getLogger(__name__)
+
+
+class RankKept(NamedTuple):
+    """What a rank keeps to undo cells, as of its last reply."""
+
+    cost: models.UndoCost | None = None  # of its last cell
+    executions: frozenset[str] = frozenset()  # that it can undo
 
 
 class RankChannel(Protocol):
@@ -95,6 +102,8 @@ class RankProcess:
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
+        self.cell_undo: models.UndoCost | None = None  # the cost of undo of its last cell
+        self.kept_cells: frozenset[str] = frozenset()  # the executions that it can undo
         self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
         self.python_version = ""  # as it reported when it was ready
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
@@ -203,12 +212,13 @@ class RankProcess:
         self._forget_interrupt()
         self._enter("busy")
 
-    def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None) -> None:
+    def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None, undo: RankKept) -> None:
         """Handle the rank's reply, which is valid (for records.handle, which notifies the listener)."""
         self.execution_id = None
         self._forget_interrupt()
         self.collective_seq = reply.get("collective_seq")
         self.kinds, self.cell_memory = kinds, memory
+        self.cell_undo, self.kept_cells = undo
         self.process_group = reply.get("process_group", "ok")
         self._enter("idle")
 
@@ -290,6 +300,7 @@ class RankProcess:
 
     def take_place(self, spec: RankSpec) -> None:
         """Have the place of this spec in the group: another number, or a group of another size."""
+        self.kept_cells = frozenset()  # the rank drops them
         if spec.rank != self.rank:
             for number in (self.rank, spec.rank):  # in the logs of both
                 text = f"Rank {self.rank} became rank {spec.rank}: the group was resized."

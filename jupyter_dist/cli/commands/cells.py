@@ -86,6 +86,24 @@ class ExecCommand(CellCommand):
         return self.run_cell(self.client.attach(self.options.group), code)
 
 
+class UndoCommand(Command):
+    """Undo the last cells that kept undo, on all ranks that ran them. Files, prints and the network are not undone."""
+
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the group, and which cells."""
+        add_group_argument(parser, positional=False)
+        parser.add_argument("count", nargs="?", type=int, default=1, help="how many cells (1)")
+        parser.add_argument("--execution", action="append", help="an execution to undo instead; may be repeated")
+
+    def act(self) -> int:
+        """Undo the cells."""
+        result = self.client.attach(self.options.group).undo(self.options.count, self.options.execution)
+        self.tell({"execution": result.execution}, result.text)
+        return 0
+
+
 class RunCommand(CellCommand):
     """Run a script on a new group, like torchrun, or on a running one."""
 

@@ -374,6 +374,8 @@ class ExecutionInfo(ApiObject):
         verdict: Why it does not end, while ranks wait for each other.
         slowness: Why it is slow, while it runs; the costliest first, at most 3.
         pace: Where its time went, of an ended cell that was watched. Not in lists.
+        undo: If it was run with `keep_undo`.
+        undone_at: When it was undone: it does not count any more.
         asking: The questions of its ranks, while they wait for an answer.
     """
 
@@ -403,6 +405,8 @@ class ExecutionInfo(ApiObject):
     verdict: VerdictInfo | None
     slowness: list[SlowCauseInfo] | None
     pace: PaceInfo | None
+    undo: UndoCostInfo | None
+    undone_at: float | None
     asking: list[InputPromptInfo] | None
 
 
@@ -1245,7 +1249,7 @@ class StepTimesInfo(ApiObject):
 
     Attributes:
         seconds: How long a step takes now.
-        collectives: In a step; null if the steps are those of `track(step=...)`.
+        collectives: In a step; null if `track(step=...)` names the steps.
         trend: The seconds of a step in the course of the cell, oldest first; at most 60.
     """
 
@@ -1298,6 +1302,40 @@ class TransferInfo(ApiObject):
     folder: str
     done_bytes: int
     total_bytes: int
+
+
+class UndoCostInfo(ApiObject):
+    """What was kept before a cell, so that it can be undone.
+
+    Attributes:
+        bytes: Copied before the cell, on all of its ranks together.
+        milliseconds: How long the slowest rank took for it, before the cell.
+        not_kept: What undo leaves as it is, a sentence for each object.
+        reason: Why the cell cannot be undone, if its state was not kept.
+    """
+
+    bytes: int
+    milliseconds: float
+    not_kept: list[str]
+    reason: str | None
+
+
+class UndoableCellInfo(ApiObject):
+    """A cell that can be undone now."""
+
+    execution_id: str
+    execution_count: int | None
+    ranks: str
+    cell_id: str | None
+    notebook: str | None
+    line: str
+    cost: UndoCostInfo
+
+
+class UndoableCellsInfo(ApiObject):
+    """The cells that can be undone now, newest first; a cell is undone with the cells before it in this list."""
+
+    cells: list[UndoableCellInfo]
 
 
 class VariableInfo(ApiObject):

@@ -144,6 +144,14 @@ class AsyncExecution:
         path = ("groups", self.group.id, "executions", self.id, "extend")
         self.model = await self.group.client.api.ask("POST", *path, body={"ranks": ranks})
 
+    async def undo(self) -> Result:
+        """Undo the cell, on all ranks that ran it; returns when it is undone. See AsyncGroup.undo.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, also if cells ran after it that are to be undone first.
+        """
+        return await self.group.undo(executions=[self.id])
+
     async def cancel(self) -> None:
         """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""
         await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)

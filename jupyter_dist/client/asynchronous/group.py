@@ -63,6 +63,7 @@ class AsyncGroup(PlainAsyncGroup):
         self.client = client
         self.model = model
         self.notices: list[str] = []  # about the group's nodes, as last received
+        self.keep_undo = False  # whether cells keep the state before them, so that they can be undone
         self.trust_nodes = False  # whether values that pull, gather and launch return from other machines may run code
 
     @property
@@ -132,6 +133,8 @@ class AsyncGroup(PlainAsyncGroup):
     async def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> AsyncExecution:
         """Queue a cell, with the options of RunOptions (docs/reference/python.md)."""
         check_names(options, RunOptions, "code", "ranks")
+        if self.keep_undo and not options.get("silent") and "call" not in options:
+            options.setdefault("keep_undo", True)
         cell, key = {"code": code, "ranks": ranks, **options}, new_key()
         if (feed := await self.client.channel.submit(self.id, key, cell)) is not None:
             return AsyncExecution(self, feed.execution, feed)
@@ -401,6 +404,26 @@ class AsyncGroup(PlainAsyncGroup):
         """Return the path of a folder that a user names: a private server may run in another folder."""
         is_relative = folder is not None and self.client.is_private
         return str(Path(folder).expanduser().absolute()) if folder is not None and is_relative else folder
+
+    async def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
+
+        Variables get the values of before the cells, in the same objects. Files, prints, the network and other
+        processes are not undone. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the last kept ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        body = {"executions": list(executions)} if executions else {"count": count}
+        result = await AsyncExecution(self, await self._call("undo", body=body)).result()
+        if result.state == "aborted" and (error := result.execution["error"]):
+            raise JupyterDistError.from_dict(error)
+        result.raise_for_error()
+        return result
 
     async def restart(self, *, wait: bool = True) -> AsyncGroup:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""

@@ -97,6 +97,10 @@ class PlainAsyncGroup(Caller):
         """
         return VariableComparison(await self._call("compare", body={"name": name, "ranks": ranks}))
 
+    async def undoable(self) -> ApiList[infos.UndoableCellInfo]:
+        """Return the cells that can be undone now, newest first, with their cost."""
+        return listed(infos.UndoableCellInfo, (await self._call("undoable"))["cells"])
+
     async def drift(self) -> CellDrift:
         """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
         return CellDrift(await self._call("drift"))

@@ -158,6 +158,15 @@ class Group(BlockingGroup):
     def trust_nodes(self, trusted: bool) -> None:
         self._group.trust_nodes = trusted
 
+    @property
+    def keep_undo(self) -> bool:
+        """Whether cells keep the state before them for `undo`, unless `run` is called with `keep_undo`; False."""
+        return self._group.keep_undo
+
+    @keep_undo.setter
+    def keep_undo(self, keep: bool) -> None:
+        self._group.keep_undo = keep
+
     def run(
         self,
         code: str,

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo
+from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo, UndoableCellInfo
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.models import machine, models
@@ -15,6 +15,7 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_ST
 from .group import Client, Group
 
 GIB = 1 << 30
+MIB = 1 << 20
 STACK_WORDS = {"waits": "waits", "runs": "runs", "idle": "idle", "dead": "dead", "unknown": "does not answer"}
 
 
@@ -77,6 +78,17 @@ def _stack_lines(stack: RankStackInfo) -> Iterator[str]:
         yield f"  {frame.file if frame.is_library else frame.name}:{frame.line} in {frame.function}"
         if frame.code:
             yield f"    {frame.code}"
+
+
+def undoable_text(cells: Iterable[UndoableCellInfo]) -> str:
+    """Return a line for each cell that can be undone, newest first, with what was kept for it."""
+    lines = []
+    for cell in cells:
+        cost = cell.cost
+        kept = f"{cost.bytes / MIB:.1f} MiB in {cost.milliseconds:.0f} ms"
+        lines.append(f"[{cell.execution_count}] on {rank_label(cell.ranks)}, {kept}: {cell.line}")
+        lines += [f"    not undone: {sentence}" for sentence in cost.not_kept]
+    return "\n".join(lines) or "No cell can be undone: run cells with keep_undo."
 
 
 def ending_text(group: models.GroupModel, *, is_private: bool) -> str:

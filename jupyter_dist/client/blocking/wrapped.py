@@ -280,6 +280,21 @@ class BlockingGroup:
             )
         )
 
+    def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
+
+        Variables get the values of before the cells, in the same objects. Files, prints, the network and other
+        processes are not undone. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the last kept ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        return self._loop.run(self._group.undo(count, executions))
+
     def restart(self, *, wait: bool = True) -> Self:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
         self._loop.run(self._group.restart(wait=wait))
@@ -398,6 +413,10 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.compare(name, ranks))
 
+    def undoable(self) -> ApiList[infos.UndoableCellInfo]:
+        """Return the cells that can be undone now, newest first, with their cost."""
+        return self._loop.run(self._group.undoable())
+
     def drift(self) -> CellDrift:
         """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
         return self._loop.run(self._group.drift())
@@ -503,6 +522,14 @@ class BlockingExecution:
         Ranks that already have the cell are skipped. `verdict["could_join"]` of a cell that cannot end names ranks.
         """
         self._loop.run(self._execution.extend(ranks))
+
+    def undo(self) -> Result:
+        """Undo the cell, on all ranks that ran it; returns when it is undone. See AsyncGroup.undo.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, also if cells ran after it that are to be undone first.
+        """
+        return self._loop.run(self._execution.undo())
 
     def cancel(self) -> None:
         """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""

@@ -31,6 +31,7 @@ _NEEDED = {
     "profile": ("rank", "execution_id"),
     "rank_end": ("rank", "status"),
     "end": ("execution_id",),
+    "undone": ("execution_id", "ranks"),
     "note": (),
 }
 

@@ -79,7 +79,7 @@ class StepTimes(TypedDict):
     """The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`."""
 
     seconds: Annotated[float, Field("How long a step takes now.")]
-    collectives: Annotated[int | None, Field("In a step; null if the steps are those of `track(step=...)`.")]
+    collectives: Annotated[int | None, Field("In a step; null if `track(step=...)` names the steps.")]
     trend: Annotated[list[float], Field("The seconds of a step in the course of the cell, oldest first; at most 60.")]
 
 

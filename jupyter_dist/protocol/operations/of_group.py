@@ -206,6 +206,31 @@ GROUP_OPERATIONS = (
         answer_seconds=COMPARE_SECONDS,
     ),
     Operation(
+        name="undoable",
+        command="undoable",
+        verb="get",
+        path="groups/{group}/undoable",
+        right="read",  # from what the agent knows; asks no rank
+        sentence="Return the cells that can be undone now, newest first, with their cost.",
+        answer=Answer("The cells that can be undone, newest first", models.UndoableCells, field="cells"),
+        errors=(*ASKING, "incompatible"),
+    ),
+    Operation(
+        name="undo",
+        verb="post",
+        path="groups/{group}/undo",
+        right="execute",
+        sentence="Undo cells that kept undo, on all ranks that ran them; return the execution that does it.",
+        details=(
+            "It waits its turn as a cell does. Variables get the values of before the cells, in the same objects. "
+            "Files, prints, the network and other processes are not undone."
+        ),
+        body=requests.UndoRequest,
+        is_keyed=True,
+        answer=Answer("The execution that undoes them, queued or running", models.ExecutionModel, 202),
+        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead", "node_unreachable", "incompatible"),
+    ),
+    Operation(
         name="drift",
         verb="get",
         path="groups/{group}/drift",

@@ -70,6 +70,8 @@ class GroupSpec(Spec):
     launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
     num_nodes: int = 1
     park_after_seconds: float = 0.0  # of no use; 0: it is parked on request alone
+    undo_cells: int = 20  # how many cells can be undone, of those that keep undo
+    undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
     node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
     @property
@@ -141,6 +143,7 @@ class ExecutionSpec(Spec):
     allow_stdin: bool = False  # its client answers when ranks ask for input
     ask_first: bool = False  # refuse it if it calls what all ranks must call, and is for some
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
+    keep_undo: bool = False  # ranks keep the state before it, so that it can be undone
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it
     transfer: dict[str, Any] | None = None  # see TransferSpec: the call saves or restores the ranks
     expression: str | None = None  # what its user wrote for `ranks`: read again if the group is resized meanwhile

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
-from typing import Any
+from typing import Any, Protocol
 
 from IPython.core.interactiveshell import ExecutionResult
 
@@ -37,6 +37,17 @@ from .stdin import Stdin
 
 Answer = Callable[..., None]
 
+
+class KeepsUndo(Protocol):
+    """Keeps the state before cells (state/undo)."""
+
+    def before(self, execution: CurrentExecution, code: str | None) -> None:
+        """Keep the state before a cell, if it is to be kept; the code is None if it is not known."""
+
+    def after(self) -> dict[str, Any] | None:
+        """Return the fields for the reply to the cell; None if there are none."""
+
+
 REPLY_TRIES = 20
 
 
@@ -55,6 +66,7 @@ class RunnerParts:
     surroundings: Surroundings
     stdin: Stdin
     debuggers: Debuggers
+    undo: KeepsUndo
     context: Context  # the context variables of cells, callbacks and completions
 
 
@@ -74,6 +86,7 @@ class Runner:
         self._stdin = parts.stdin
         self._debuggers = parts.debuggers
         self._context = parts.context
+        self._undo = parts.undo
         self._mark: Mark | None = None  # memory when the cell began
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
@@ -168,6 +181,7 @@ class Runner:
     def _prepare(self, execution: CurrentExecution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
         """Return the cell as a coroutine, and whether it awaits."""
         if execution.call is not None:
+            self._undo.before(execution, None)
             return self._carry_out(execution.call), False
         code, failure, awaits = execution.code, None, False
         try:
@@ -176,6 +190,7 @@ class Runner:
             awaits = ("await" in code or "async" in code) and self.shell.should_run_async(code, transformed_cell=code)
         except Exception as err:  # IPython shows it as an error of the cell
             failure = (type(err), err, err.__traceback__)
+        self._undo.before(execution, code)
         coroutine = self.shell.run_cell_async(
             execution.code,
             store_history=not execution.silent,
@@ -287,6 +302,7 @@ class Runner:
         error = result.error_before_exec or result.error_in_exec
         shown = self.shell.last_error
         changed = self._memory.since(self._mark) if self._mark is not None else None
+        undo = self._undo.after()
         status = "ok"
         if error is not None or shown is not None:
             status = "interrupted" if _was_interrupted(execution, error, shown) else "error"
@@ -301,6 +317,7 @@ class Runner:
             "collective_seq": self._membership.collective_seq(),
             "kinds": kinds_of(self.shell.user_ns),
             **({} if changed is None else {"memory": changed}),
+            **({} if undo is None else {"undo": undo}),
         }
 
     def _least_reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:

@@ -520,3 +520,36 @@ def without_functions() -> AbstractContextManager[Any]:
     """Return a context in which no `__torch_function__` of users runs: of a class, or a mode that is on."""
     disable = getattr(torch._C, "DisableTorchFunction", None)
     return nullcontext() if disable is None else disable()
+
+
+def storage_id(storage: torch.UntypedStorage) -> int:
+    """Return the identity of a storage, which all tensors that share it have in common."""
+    return int(storage._cdata)
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    """Return whether autograd takes a tensor for a view of another one."""
+    return bool(tensor._is_view())
+
+
+def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the tensor that a tensor is a view of; None if it is none."""
+    return tensor._base
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """Return the number of changes in place that autograd has counted; None of an inference tensor."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return None
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Set the number of changes in place, where this torch can: graphs compare it with the number that they saved."""
+    write = getattr(torch._C._autograd, "_unsafe_set_version_counter", None)
+    for arguments in (((tensor,), (version,)), (tensor, version)):  # the latter before torch 2.6
+        with suppress(TypeError, RuntimeError):
+            if write is not None:
+                write(*arguments)
+                return

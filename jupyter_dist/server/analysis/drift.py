@@ -42,7 +42,7 @@ async def find_drift(group: GroupMirror) -> DriftModel:
 def _of_generation(
     group: GroupMirror, model: models.GroupModel, known: Sequence[models.ExecutionModel]
 ) -> list[models.ExecutionModel]:
-    """Return the executions that began since the last restart or resize, oldest first.
+    """Return the executions that began since the last restart or resize and were not undone, oldest first.
 
     The numbers of ranks mean other processes before a resize, and new ranks have copies of what the others had.
     """
@@ -50,7 +50,7 @@ def _of_generation(
     since = max(model["started_at"] or 0.0, resized["at"] if resized and resized["error"] is None else 0.0)
     begun = [run for run in known if run["started_at"] is not None and not run["silent"]]
     begun.sort(key=lambda run: group.executions.begin_seq(run["id"]) or 0)
-    return [run for run in begun if (run["started_at"] or 0.0) >= since]
+    return [run for run in begun if (run["started_at"] or 0.0) >= since and "undone_at" not in run]
 
 
 async def _codes(group: GroupMirror, executions: Sequence[str]) -> dict[str, str]:

@@ -174,6 +174,25 @@ class GroupOperations:
         """Compare a variable between ranks."""
         return await compare(self._ask_variables, name, self._chosen(ranks))
 
+    async def undoable(self) -> models.UndoableCells:
+        """Return the cells that can be undone now, newest first."""
+        answer, _ = await self._mirror.ask("undoable")
+        return {"cells": list(answer["cells"])}
+
+    async def undo(
+        self, count: int | None = None, executions: list[str] | None = None, key: str | None = None
+    ) -> models.ExecutionModel:
+        """Queue the undo of the last cells that kept undo, or of the named ones; return its execution.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, if their state was not kept, or is not kept any more.
+        """
+        mirror, execution_id = self._mirror, _execution_id(key)
+        mirror.status.check_takes_cells()
+        fields: dict[str, Any] = {"execution_id": execution_id, "count": count, "executions": executions}
+        await mirror.ask("undo", take=mirror.on_submitted, **fields)
+        return mirror.executions.get(execution_id)
+
     async def drift(self) -> differences.DriftModel:
         """Return the cells since the last restart, and the ranks that have missed them."""
         return await find_drift(self._mirror)

@@ -50,6 +50,8 @@ class GroupDefaults:
     journal_bytes: int = 0
     user_journal_bytes: int = 0
     node_lease_seconds: float = 60.0
+    undo_cells: int = 20
+    undo_bytes: int = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def resolve_spec(
         "lease_seconds": defaults.lease_seconds,
         "journal_bytes": defaults.journal_bytes,
         "user_journal_bytes": defaults.user_journal_bytes,
+        "undo_cells": defaults.undo_cells,
+        "undo_bytes": defaults.undo_bytes,
         "owner": request.owner and checked_owner(request.owner),
     }
 

@@ -35,6 +35,7 @@ STATUS_OF_CODE = {
     "name_taken": 409,
     "key_reused": 409,
     "not_asking": 409,
+    "cannot_undo": 409,
     "needs_all_ranks": 409,
     "incompatible": 409,
     "start_failed": 409,

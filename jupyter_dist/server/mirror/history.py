@@ -82,12 +82,13 @@ class History:
         return await self._read(partial(self._records, span, max_bytes))
 
     async def runs(self) -> tuple[list[RecordedRun], dict[str, str]]:
-        """Return all known runs of cells, oldest first, and the code of the runs that a script may need.
+        """Return the runs of cells that were not undone, oldest first, and the code of the runs that a script may need.
 
         Raises:
             JupyterDistError: `too_large`.
         """
-        runs, found = await self._known_runs()
+        known, found = await self._known_runs()
+        runs = [run for run in known if not run.is_undone]
         codes = Codes()
         missing: list[Span] = []
         for run in needed_runs(runs):

@@ -45,7 +45,7 @@ class Codes:
 def run_of(model: models.ExecutionModel) -> RecordedRun:
     """Return the run of an execution that began."""
     count, notebook, cell_id = model["execution_count"], model["notebook"], model["cell_id"]
-    return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id)
+    return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id, "undone_at" in model)
 
 
 def needed_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
@@ -76,6 +76,8 @@ class _RunReader:
         header = record.header
         if header["kind"] == "end" and (run := self.runs.get(header["execution_id"])) is not None:
             self.runs[run.execution_id] = replace(run, state=str(header.get("state")))
+        if header["kind"] == "undone" and (run := self.runs.get(header["execution_id"])) is not None:
+            self.runs[run.execution_id] = replace(run, is_undone=True)
         if header["kind"] == "begin" and header.get("extends"):
             self._extend(header)
             return

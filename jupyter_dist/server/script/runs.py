@@ -41,6 +41,7 @@ class RecordedRun:
     count: int | None
     notebook: str | None
     cell_id: str | None
+    is_undone: bool = False
 
     @property
     def is_ok(self) -> bool:

@@ -330,6 +330,34 @@ export interface ICommTaken {
   waits: boolean;
 }
 
+/** What was kept before a cell, so that it can be undone. */
+export interface IUndoCost {
+  /** Copied before the cell, on all of its ranks together. */
+  bytes: number;
+  /** How long the slowest rank took for it, before the cell. */
+  milliseconds: number;
+  /** What undo leaves as it is, a sentence for each object. */
+  not_kept: string[];
+  /** Why the cell cannot be undone, if its state was not kept. */
+  reason?: string | null;
+}
+
+/** A cell that can be undone now. */
+export interface IUndoableCell {
+  execution_id: string;
+  execution_count: number | null;
+  ranks: RankSet;
+  cell_id: string | null;
+  notebook: string | null;
+  line: string;
+  cost: IUndoCost;
+}
+
+/** The cells that can be undone now, newest first; a cell is undone with the cells before it in this list. */
+export interface IUndoableCells {
+  cells: IUndoableCell[];
+}
+
 /** One cell that is queued, running or done on a set of ranks. */
 export interface IExecution {
   id: string;
@@ -370,6 +398,10 @@ export interface IExecution {
   slowness?: ISlowCause[];
   /** Where its time went, of an ended cell that was watched. Not in lists. */
   pace?: IPace;
+  /** If it was run with `keep_undo`. */
+  undo?: IUndoCost;
+  /** When it was undone: it does not count any more. */
+  undone_at?: number;
   /** The questions of its ranks, while they wait for an answer. */
   asking?: IInputPrompt[];
 }
@@ -1202,7 +1234,7 @@ export interface ILineShare {
 export interface IStepTimes {
   /** How long a step takes now. */
   seconds: number;
-  /** In a step; null if the steps are those of `track(step=...)`. */
+  /** In a step; null if `track(step=...)` names the steps. */
   collectives: number | null;
   /** The seconds of a step in the course of the cell, oldest first; at most 60. */
   trend: number[];
@@ -1355,6 +1387,8 @@ export interface IRunOptions {
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
+  /** Whether ranks keep the state before the cell, so that it can be undone (`undo` of the execution). */
+  keep_undo?: boolean;
 }
 
 /** The body of POST .../executions. */
@@ -1377,6 +1411,8 @@ export interface IRunRequest {
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
+  /** Whether ranks keep the state before the cell, so that it can be undone (`undo` of the execution). */
+  keep_undo?: boolean;
   /** The code to run: a string of at most 16 MiB. */
   code: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
@@ -1470,6 +1506,14 @@ export interface ICompareRequest {
   name: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;
+}
+
+/** The body of POST .../undo. */
+export interface IUndoRequest {
+  /** How many of the last kept cells; default: 1. */
+  count?: number;
+  /** Instead: these executions, which must be the last kept ones on their ranks. */
+  executions?: string[];
 }
 
 /** A body without fields. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.cellcode.definitions import Definitions
 from jupyter_dist.agent.group.cellcode.needs import WORDS, find_need
@@ -22,6 +22,10 @@ from jupyter_dist.transport.frames import Header, encode_frame
 from .asking import not_asking
 from .execution import AgentExecution
 from .order import ExecutionQueue
+from .undoing import CellUndo
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +37,8 @@ class Dispatcher:
         self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[AgentExecution], None]
     ) -> None:
         self.queue = ExecutionQueue()
+        self.undo = CellUndo(self.queue, self.submit)
+        self.undo_limits: dict[str, int] = {}  # of what a rank keeps to undo cells
         self._definitions = Definitions()
         self._process_group = process_group
         self._ranks: dict[int, RankProcess] = {}
@@ -187,6 +193,9 @@ class Dispatcher:
         for rank in ranks:
             if rank.cell_memory is not None:
                 execution.rank_memory(rank.rank, rank.cell_memory)
+            if rank.cell_undo is not None:
+                execution.rank_undo(rank.cell_undo)
+        self.undo.replied(execution, reply["status"], reply.get("evalue"))
         self._ranks_ended(execution, [rank.rank for rank in ranks], reply["status"], seconds)
 
     def rank_died(self, rank: RankProcess) -> None:
@@ -251,6 +260,14 @@ class Dispatcher:
             self.pump()
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
+
+    def begin_undo(self, execution_id: str, count: int | None, executions: Sequence[str] | None) -> AgentExecution:
+        """Queue the undo of cells; see CellUndo.begin."""
+        return self.undo.begin(self._ranks, execution_id, count, executions)
+
+    def undoable(self) -> list[models.UndoableCell]:
+        """Return the cells that can be undone now, newest first."""
+        return self.undo.models(self._ranks)
 
     def extend(self, execution: AgentExecution, ranks: list[int], code: bytes) -> None:
         """Extend a running cell to more ranks, which it waits for. Ranks that have the cell already are skipped.
@@ -350,7 +367,12 @@ class Dispatcher:
 
     def _send(self, execution: AgentExecution, ranks: RankSet, code: bytes) -> None:
         spec = execution.spec
-        options = {"silent": spec.silent, "empty_cache": spec.empty_cache, "allow_stdin": spec.allow_stdin}
+        options: dict[str, Any] = {
+            "silent": spec.silent,
+            "empty_cache": spec.empty_cache,
+            "allow_stdin": spec.allow_stdin,
+        }
+        options["keep_undo"] = self.undo_limits if spec.keep_undo else None
         count = execution.execution_count
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
         if spec.call is not None:
@@ -372,13 +394,16 @@ class Dispatcher:
         """End a cell and, unless it ended well, those queued behind it; the caller pumps."""
         self._finish(execution, state, error)
         for stopped, before in self.queue.stopped_by(execution):
-            self.abort([stopped], "aborted", _not_run_error(before))
+            self.abort([stopped], "aborted", self.undo.why_not(before) or _not_run_error(before))
 
     def _finish(self, execution: AgentExecution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)
         self._held.pop(execution.id, None)
         ranks = str(execution.spec.ranks)
         execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
+        for undone in self.undo.ended(execution):
+            self._journal.append("undone", execution_id=undone.id, ranks=str(undone.spec.ranks))
+            self._on_change(undone)
         self._on_change(execution)
 
     def _dead_ranks(self, execution: AgentExecution) -> list[RankProcess]:

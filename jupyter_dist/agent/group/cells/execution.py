@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
+MAX_SENTENCES = 20  # of what undo leaves as it is
 
 Status = tuple[RankStatus, "float | None"]  # and the seconds
 
@@ -58,6 +59,8 @@ class AgentExecution:
         "started_at",
         "state",
         "transfer",
+        "undo_cost",
+        "undone_at",
         "verdict",
         "waits_for",
         "warning",
@@ -78,6 +81,8 @@ class AgentExecution:
         self._ended_statuses: tuple[RankStatus, ...] = ()
         self._seconds: array[float] = array("d")  # not a number: unknown
         self._memory: dict[int, CellMemory] | None = None  # of ranks on which it changed much
+        self.undo_cost: models.UndoCost | None = None  # if its ranks kept the state before it
+        self.undone_at: float | None = None
         self.execution_count: int | None = None
         self.queued_at = time.time()
         self.started_at: float | None = None
@@ -170,6 +175,20 @@ class AgentExecution:
             self._memory = {}
         self._memory[rank] = changed
 
+    def rank_undo(self, cost: models.UndoCost) -> None:
+        """Add the cost of a rank that has kept the state before the execution."""
+        total = self.undo_cost or {"bytes": 0, "milliseconds": 0.0, "not_kept": []}
+        sentences = dict.fromkeys([*total["not_kept"], *cost["not_kept"]])
+        reason = total.get("reason") or cost.get("reason")
+        combined: models.UndoCost = {
+            "bytes": total["bytes"] + cost["bytes"],
+            "milliseconds": max(total["milliseconds"], cost["milliseconds"]),
+            "not_kept": list(sentences)[:MAX_SENTENCES],
+        }
+        if reason:
+            combined["reason"] = reason
+        self.undo_cost = combined
+
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
         """End the execution with the outcome of its ranks, or with `state` if it was aborted before it ran."""
         statuses = list(self.statuses.values())
@@ -217,6 +236,8 @@ class AgentExecution:
             **({"transfer": self.transfer} if self.transfer else {}),
             **({"slowness": self.slowness} if self.slowness else {}),
             **({"pace": self.pace} if self.pace else {}),
+            **({"undo": self.undo_cost} if self.undo_cost and self.spec.keep_undo else {}),
+            **({"undone_at": self.undone_at} if self.undone_at is not None else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,

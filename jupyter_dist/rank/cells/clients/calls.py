@@ -6,6 +6,7 @@ and scripts are the user's code, which can be interrupted (see interrupt.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.objects import files
@@ -24,17 +25,25 @@ Call = dict[str, Any]  # requests.RankCall
 class Calls:
     """The calls of one rank, a method each."""
 
-    def __init__(self, rank: int, namespace: dict[str, Any], transfers: RankTransfers, store_socket: str = "") -> None:
+    def __init__(
+        self,
+        rank: int,
+        namespace: dict[str, Any],
+        transfers: RankTransfers,
+        undo: Callable[[Call], None],
+        store_socket: str = "",
+    ) -> None:
         self.rank = rank
         self._far = FarFiles(store_socket) if store_socket else None
         self._namespace = namespace
-        self._ways = {
+        self._ways: dict[str, Callable[[Call], None]] = {
             "set": self._set,
             "get": self._get,
             "call": self._call,
             "script": self._script,
             "save": transfers.save,
             "restore": transfers.restore,
+            "undo": undo,
         }
 
     def carry_out(self, call: Call) -> None:

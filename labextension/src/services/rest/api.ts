@@ -53,6 +53,8 @@ import type {
   IStacks,
   IStartRequest,
   IStatusQuery,
+  IUndoRequest,
+  IUndoableCells,
   IVariables,
   IVersions,
   IView,
@@ -213,6 +215,16 @@ export abstract class Api {
   /** Return where, on which ranks and by how much a variable differs, and what was not compared. Checksums are compared, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all. */
   compare(group: string, body: ICompareRequest): Promise<IComparison> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'compare'], body });
+  }
+
+  /** Return the cells that can be undone now, newest first, with their cost. */
+  undoable(group: string): Promise<IUndoableCells> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'undoable'] });
+  }
+
+  /** Undo cells that kept undo, on all ranks that ran them; return the execution that does it. It waits its turn as a cell does. Variables get the values of before the cells, in the same objects. Files, prints, the network and other processes are not undone. */
+  undo(group: string, body: IUndoRequest = {}, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'undo'], body, isKeyed: true }, retries);
   }
 
   /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */

@@ -1,0 +1,141 @@
+"""Undo of cells on all ranks that ran them: which cells, and the two executions that check and do it.
+
+The first execution asks each rank whether it can; the second one, queued behind it, undoes the cells. It does not run
+if a rank refuses, and no cell can run between the two, so that no group is undone by half.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.specs import ExecutionSpec
+
+from .execution import AgentExecution
+from .order import ExecutionQueue
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models
+
+_HINT = "Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards."
+
+
+class CellUndo:
+    """Chooses the cells to undo, and notes which have been undone."""
+
+    def __init__(self, queue: ExecutionQueue, submit: Callable[[AgentExecution], AgentExecution]) -> None:
+        self._queue = queue
+        self._submit = submit
+        self._undoing: dict[str, list[AgentExecution]] = {}  # the cells of each undo, by its execution
+        self._refusals: dict[str, str] = {}  # what a rank has answered, by the execution that checks
+
+    def undoable(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
+        """Return the cells that can be undone, newest first: all of their ranks keep the state before them."""
+        found = [
+            execution
+            for execution in self._queue
+            if execution.spec.keep_undo and execution.is_final and execution.undone_at is None
+            if execution.begin_seq is not None and _keep(ranks, execution)
+        ]
+        return sorted(found, key=lambda execution: execution.begin_seq or 0, reverse=True)
+
+    def models(self, ranks: Mapping[int, RankProcess]) -> list[models.UndoableCell]:
+        """Return the models of `undoable`."""
+        return [_model(execution) for execution in self.undoable(ranks)]
+
+    def begin(
+        self, ranks: Mapping[int, RankProcess], execution_id: str, count: int | None, executions: Sequence[str] | None
+    ) -> AgentExecution:
+        """Queue the undo of the last cells, or of the named ones; return its execution.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, `unknown_execution`, and as Dispatcher.submit.
+        """
+        if (known := self._queue.find(execution_id)) is not None:
+            return known  # a retry: the first answer was lost
+        cells = self._named(executions) if executions else self._last(ranks, count or 1)
+        chosen = RankSet(rank for cell in cells for rank in cell.spec.ranks)
+        call: dict[str, Any] = {
+            "do": "undo",
+            "executions": {cell.id: str(cell.spec.ranks) for cell in cells},
+            "sentence": f"Undone: {_names(cells)}.",
+            "only_check": True,
+        }
+        note = f"# undo {_names(cells)}".encode()
+        check = ExecutionSpec(f"{execution_id}-check", chosen, silent=True, call=call)
+        undo = ExecutionSpec(
+            execution_id, chosen, silent=True, after=check.execution_id, call={**call, "only_check": False}
+        )
+        self._undoing[execution_id] = cells
+        try:
+            self._submit(AgentExecution(check, note))
+            return self._submit(AgentExecution(undo, note))
+        except BaseException:
+            self._undoing.pop(execution_id, None)
+            raise
+
+    def _last(self, ranks: Mapping[int, RankProcess], count: int) -> list[AgentExecution]:
+        found = self.undoable(ranks)
+        if len(found) < count:
+            some = f"{len(found)} cell{'s' if len(found) > 1 else ''}" if found else "No cell"
+            message = f"{some} can be undone{f', not {count}' if found else ''}: others kept no state, or no longer."
+            raise JupyterDistError("cannot_undo", message, _HINT)
+        return found[:count]
+
+    def _named(self, executions: Sequence[str]) -> list[AgentExecution]:
+        cells = [self._queue.get(execution_id) for execution_id in dict.fromkeys(executions)]
+        for cell in cells:
+            if cell.undone_at is not None:
+                raise JupyterDistError("cannot_undo", f"{_names([cell])} has been undone.".capitalize())
+            if not cell.is_final:
+                message = f"{_names([cell])} is {cell.state}.".capitalize()
+                raise JupyterDistError("cannot_undo", message, "Wait until it ends, or interrupt it.")
+            if not cell.spec.keep_undo or cell.begin_seq is None:
+                raise JupyterDistError("cannot_undo", f"{_names([cell])} did not keep undo.".capitalize(), _HINT)
+        return sorted(cells, key=lambda cell: cell.begin_seq or 0, reverse=True)
+
+    def replied(self, execution: AgentExecution, status: str, words: Any) -> None:
+        """Note why a rank cannot undo a cell."""
+        if status != "ok" and (execution.spec.call or {}).get("do") == "undo":
+            self._refusals.setdefault(execution.id, str(words or "A rank could not check it."))
+
+    def why_not(self, check: AgentExecution) -> JupyterDistError | None:
+        """Return the reason for what was not undone after a check; None if the execution was no such check."""
+        refusal = self._refusals.pop(check.id, None)
+        return None if refusal is None else JupyterDistError("cannot_undo", refusal)
+
+    def ended(self, execution: AgentExecution) -> list[AgentExecution]:
+        """Handle the end of an execution; return the cells that it has undone."""
+        cells = self._undoing.pop(execution.id, [])
+        if execution.state == "ok":
+            for cell in cells:
+                cell.undone_at = time.time()
+            return cells
+        return []
+
+
+def _keep(ranks: Mapping[int, RankProcess], execution: AgentExecution) -> bool:
+    processes = (ranks.get(rank) for rank in execution.spec.ranks)
+    return all(process is not None and execution.id in process.kept_cells for process in processes)
+
+
+def _names(cells: Sequence[AgentExecution]) -> str:
+    """Return how users call these cells."""
+    numbers = [f"[{cell.execution_count}]" if cell.execution_count else "without a number" for cell in cells]
+    return f"cell{'s' if len(cells) > 1 else ''} {', '.join(numbers)}"
+
+
+def _model(execution: AgentExecution) -> models.UndoableCell:
+    return {
+        "execution_id": execution.id,
+        "execution_count": execution.execution_count,
+        "ranks": str(execution.spec.ranks),
+        "cell_id": execution.spec.cell_id,
+        "notebook": execution.spec.notebook,
+        "line": execution.line,
+        "cost": execution.undo_cost or {"bytes": 0, "milliseconds": 0.0, "not_kept": []},
+    }

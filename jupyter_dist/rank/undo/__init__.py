@@ -1,0 +1,1 @@
+"""Undo of cells in place: what objects contained before a cell, and how it is written back."""

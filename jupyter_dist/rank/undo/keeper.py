@@ -1,0 +1,256 @@
+"""The cells of a rank that can be undone, newest last: what is kept for each, within limits, and undo in place."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.guard.own import time
+
+from .reach import may_change_anything
+from .states.mementos import DictState, Memento, NamesState
+from .states.process import ProcessState
+from .states.tensors import TensorLayout
+from .walk import Key, ObjectWalk, TooManyObjectsError, know_arrays
+
+_MIB = 1 << 20
+_WITH_HOOKS = ("torch.nn.modules.module", "torch.optim.optimizer")
+
+
+@dataclass
+class KeptCell:
+    """What is kept for one cell: the state before it."""
+
+    execution_id: str
+    is_silent: bool  # a request between cells: undone together with the cell before it
+    mementos: list[tuple[Key, Memento]] = field(default_factory=list)
+    not_kept: list[str] = field(default_factory=list)
+    added_bytes: int = 0
+    milliseconds: float = 0.0
+
+
+class UndoKeeper:
+    """Keeps the state before cells, and writes it back. Main thread only."""
+
+    def __init__(self, shell: Any, own_threads: Container[Any]) -> None:
+        self._shell = shell
+        self._own_threads = own_threads
+        self._namespace: dict[str, Any] = shell.user_ns
+        self._cells: list[KeptCell] = []
+        self._latest: dict[Key, Memento] = {}
+        self._num_bytes = 0
+        self._reasons: dict[str, str] = {}  # why cells cannot be undone any more, by execution
+        self._report: dict[str, Any] | None = None
+        self._limits: Mapping[str, int] = {}
+
+    # -- before and after a cell ----------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin with a cell: nothing has been kept for it."""
+        self._report = None
+
+    def before(self, execution_id: str, code: str | None, limits: Mapping[str, int] | None, *, is_silent: bool) -> None:
+        """Keep the state before a cell. A cell that is not kept ends what is kept, for it may change anything.
+
+        Args:
+            execution_id: of the cell.
+            code: of the cell, as Python; None: it may reach every name.
+            limits: `cells` and `bytes`; None: the cell is not to be kept.
+            is_silent: whether it is a request between cells, which is kept if cells before it are.
+        """
+        if limits is None and not self._cells:
+            return
+        if limits is None and not is_silent:
+            self._drop_all("A cell ran after it that did not keep undo.")
+            return
+        self._limits = limits = limits or self._limits
+        began, cell = time.monotonic(), KeptCell(execution_id, is_silent)
+        reason = None
+        try:
+            self._take(cell, code, limits)
+        except (TooManyObjectsError, JupyterDistError) as err:
+            reason = str(err) or "The variables are more objects than can be kept."
+        except MemoryError:
+            reason = "There is not enough memory to keep the state before the cell."
+        except Exception as err:  # an object that no rule foresees must not keep the cell from running
+            reason = f"The state before the cell could not be kept: {type(err).__name__}: {err}"[:300]
+        cell.milliseconds = round((time.monotonic() - began) * 1000, 3)
+        if reason is not None:
+            self._drop_all("A cell ran after it whose state could not be kept.")
+            self._reasons[execution_id] = reason
+        self._report = {
+            "bytes": cell.added_bytes,
+            "milliseconds": cell.milliseconds,
+            "not_kept": cell.not_kept,
+            **({"reason": reason} if reason else {}),
+        }
+
+    def after(self) -> dict[str, Any]:
+        """Return the fields for the reply to the cell."""
+        kept = [cell.execution_id for cell in self._cells if not cell.is_silent]
+        return {"kept": kept} if self._report is None else {"kept": kept, "cell": self._report}
+
+    def forget(self, reason: str) -> None:
+        """Drop all cells, with the reason for those who want to undo them."""
+        self._drop_all(reason)
+
+    def _take(self, cell: KeptCell, code: str | None, limits: Mapping[str, int]) -> None:
+        know_arrays()
+        walk = ObjectWalk(self._namespace, self._latest)
+        walk.from_code(None if may_change_anything(self._own_threads) else code)
+        for root in (self._namespace.get("_oh"), *_global_hooks()):
+            if type(root) is dict or isinstance(root, dict):
+                walk.keep(root, DictState)
+        walk.keep(self._namespace, NamesState)
+        num_bytes = sum(copy.size for copy in walk.copies)
+        self._make_room(num_bytes, limits)
+        for copy in walk.copies:
+            copy.take()
+        found = list(walk.mementos.items())
+        found.append((("process", ProcessState), ProcessState()))
+        found.append((("display", DisplayState), DisplayState(self._shell.displayhook)))
+        cell.mementos, cell.not_kept = found, walk.not_kept
+        before = self._num_bytes
+        for key, memento in found:
+            self._hold(key, memento)
+        cell.added_bytes = self._num_bytes - before
+        self._cells.append(cell)
+        self._shrink(limits)
+
+    def _make_room(self, num_bytes: int, limits: Mapping[str, int]) -> None:
+        """Drop the oldest cells until there is room; raises JupyterDistError if there never is."""
+        if num_bytes > limits["bytes"]:
+            needed, limit = num_bytes / _MIB, limits["bytes"] / _MIB
+            message = f"The state before the cell takes {needed:.0f} MiB on a rank; the limit is {limit:.0f} MiB."
+            raise JupyterDistError("too_large", message, "The setting DistApp.undo_bytes is the limit.")
+        while self._cells and self._num_bytes + num_bytes > limits["bytes"]:
+            self._drop_oldest("The limit on memory (DistApp.undo_bytes) left no room for it.")
+
+    def _shrink(self, limits: Mapping[str, int]) -> None:
+        """Drop the oldest cells beyond the limits."""
+        while sum(not cell.is_silent for cell in self._cells) > limits["cells"]:
+            self._drop_oldest("More cells ran after it than are kept (DistApp.undo_cells).")
+        while len(self._cells) > 1 and self._num_bytes > limits["bytes"]:
+            self._drop_oldest("The limit on memory (DistApp.undo_bytes) left no room for it.")
+
+    def _hold(self, key: Key, memento: Memento) -> None:
+        if memento.num_holders == 0:
+            self._num_bytes += memento.num_bytes
+        memento.num_holders += 1
+        self._latest[key] = memento
+
+    def _release(self, cell: KeptCell) -> None:
+        for key, memento in cell.mementos:
+            memento.num_holders -= 1
+            if memento.num_holders == 0:
+                self._num_bytes -= memento.num_bytes
+                if self._latest.get(key) is memento:
+                    del self._latest[key]
+
+    def _drop_oldest(self, reason: str) -> None:
+        oldest = self._cells.pop(0)
+        self._release(oldest)
+        self._reasons[oldest.execution_id] = reason
+        while self._cells and self._cells[0].is_silent:
+            self._release(self._cells.pop(0))
+
+    def _drop_all(self, reason: str) -> None:
+        while self._cells:
+            self._drop_oldest(reason)
+
+    # -- undo -----------------------------------------------------------------------------------------
+
+    def check(self, executions: Sequence[str]) -> list[str]:
+        """Return sentences about objects that undoing these cells leaves unchanged.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, if other cells ran after them, or an object cannot get
+                its state back. Nothing has been changed.
+        """
+        cells = self._chosen(executions)
+        for cell in cells:
+            for _, memento in cell.mementos:
+                if (obstacle := memento.obstacle()) is not None:
+                    message = f"The cell cannot be undone: {obstacle}."
+                    raise JupyterDistError("cannot_undo", message, "Run the cells again, or restart the ranks.")
+        return list(dict.fromkeys(sentence for cell in cells for sentence in cell.not_kept))
+
+    def undo(self, executions: Sequence[str]) -> list[str]:
+        """Write the state before these cells back; return what is left as it is.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, as `check`.
+        """
+        left = self.check(executions)
+        failed: list[str] = []
+        for cell in self._chosen(executions):
+            failed += _write_back([memento for _, memento in cell.mementos])
+            self._cells.remove(cell)
+            self._release(cell)
+            self._reasons[cell.execution_id] = "It was undone."
+        if failed:
+            message = f"Not all could be undone: {'; '.join(failed[:5])}."
+            raise JupyterDistError("cannot_undo", message, "The rest was. Run the cells again, or restart the ranks.")
+        return left
+
+    def _chosen(self, executions: Sequence[str]) -> list[KeptCell]:
+        """Return the cells to undo, newest first, with requests after them."""
+        wanted = set(executions)
+        for execution_id in executions:
+            if all(cell.execution_id != execution_id for cell in self._cells):
+                unknown = "This process did not run it: the rank was replaced or restarted since."
+                reason = self._reasons.get(execution_id, unknown)
+                raise JupyterDistError("cannot_undo", f"The cell cannot be undone. {reason}", "Run the cells again.")
+        first = min(n for n, cell in enumerate(self._cells) if cell.execution_id in wanted)
+        chosen = self._cells[first:]
+        if any(not cell.is_silent and cell.execution_id not in wanted for cell in chosen):
+            raise JupyterDistError("cannot_undo", "Cells ran after it.", "Undo these first, or with it.")
+        return chosen[::-1]
+
+
+class DisplayState(Memento):
+    """The last results, of which IPython keeps a second reference to see whether the user has changed `_`."""
+
+    __slots__ = ("saved",)
+    names = ("_", "__", "___")
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.saved = [getattr(value, name, None) for name in self.names]
+
+    def differs(self) -> bool:
+        """Whether there is another last result now."""
+        return any(
+            getattr(self.value, name, None) is not item for name, item in zip(self.names, self.saved, strict=True)
+        )
+
+    def restore(self) -> None:
+        """Set the last results."""
+        for name, item in zip(self.names, self.saved, strict=True):
+            setattr(self.value, name, item)
+
+
+def _write_back(mementos: list[Memento]) -> list[str]:
+    """Write states back, phase by phase; return what failed. One failure does not keep the other objects changed."""
+    changed = [memento for memento in mementos if memento.differs()]
+    failed = []
+    for memento in sorted(changed, key=lambda one: one.phase):
+        try:
+            memento.restore()
+        except Exception as err:  # whatever an object's type raises
+            failed.append(f"{type(memento).__name__}: {type(err).__name__}: {err}"[:200])
+    for memento in changed:
+        if isinstance(memento, TensorLayout):
+            with contextlib.suppress(RuntimeError, TypeError):
+                memento.restore_version()
+    return failed
+
+
+def _global_hooks() -> list[Any]:
+    """Return torch's dictionaries of hooks for all modules and optimizers."""
+    places = (vars(sys.modules[name]) for name in _WITH_HOOKS if name in sys.modules)
+    return [item for place in places for name, item in list(place.items()) if name.startswith("_global_")]

@@ -1,0 +1,69 @@
+"""The undo of a rank, for its runner and its agent. What keeps states is imported when a cell first asks for it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.rank.cells.interrupt import CurrentExecution
+from jupyter_dist.rank.guard.own import threading
+
+if TYPE_CHECKING:
+    from .keeper import UndoKeeper
+
+
+class RankUndo:
+    """Keeps the state before cells that ask for it, and undoes them."""
+
+    def __init__(self, shell: Any, rank: int) -> None:
+        self._shell = shell
+        self._rank = rank
+        self._own_threads = threading.enumerate()  # as long as no cell has run
+        self._keeper: UndoKeeper | None = None
+
+    def before(self, execution: CurrentExecution, code: str | None) -> None:
+        """Keep the state before a cell. Reading a variable for a client, and undo itself, change nothing."""
+        if self._keeper is not None:
+            self._keeper.begin()
+        elif execution.keep_undo is None:
+            return
+        do = (execution.call or {}).get("do")
+        if do in ("undo", "get", "save") or (not execution.code.strip() and not execution.call):
+            return
+        # A restore exchanges all objects: what is kept of before it is of no use.
+        is_between = do != "restore" and (execution.silent or (do is not None and execution.keep_undo is None))
+        self._need().before(execution.execution_id, code, execution.keep_undo, is_silent=is_between)
+
+    def take_rank(self, rank: int) -> None:
+        """Take another number after a resize: what is kept names process groups and ranks of before."""
+        self._rank = rank
+        if self._keeper is not None:
+            self._keeper.forget("The group was resized after it.")
+
+    def after(self) -> dict[str, Any] | None:
+        """Return the fields for the reply to a cell."""
+        return None if self._keeper is None else self._keeper.after()
+
+    def carry_out(self, call: dict[str, Any]) -> None:
+        """Undo the executions of a call, or check that they can be undone; print what is left as it is.
+
+        Raises:
+            JupyterDistError: `cannot_undo`.
+        """
+        executions = [
+            execution_id for execution_id, ranks in call["executions"].items() if self._rank in RankSet.from_text(ranks)
+        ]
+        if call["only_check"]:
+            self._need().check(executions)
+            return
+        left = self._need().undo(executions)
+        sys.stdout.write(f"{call['sentence']}\n")
+        sys.stderr.writelines(f"Not undone: {sentence}.\n" for sentence in left)
+
+    def _need(self) -> UndoKeeper:
+        if self._keeper is None:
+            from .keeper import UndoKeeper
+
+            self._keeper = UndoKeeper(self._shell, self._own_threads)
+        return self._keeper

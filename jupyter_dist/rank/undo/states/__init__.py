@@ -1,0 +1,1 @@
+"""The states of objects, and how each is written back."""

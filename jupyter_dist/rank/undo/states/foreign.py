@@ -1,0 +1,63 @@
+"""Objects of pandas, whose fields are in C: tables are changed in place by exchanging the blocks of their manager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_dist.rank.cells.variables.opening import module_of, mro_of, name_of
+
+from .mementos import Memento
+
+_FIELDS = ("blocks", "axes", "_known_consolidated", "_is_consolidated", "_blknos", "_blklocs", "values", "_ndarray")
+_NAMES = frozenset({"BlockManager", "Block", "NumpyBlock", "NDArrayBacked"})
+_MISSING: Any = object()
+
+
+class PartsState(Memento):
+    """The fields of a block manager, a block or an array of pandas."""
+
+    __slots__ = ("saved",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.saved = self._now()
+        axes = self.saved.get("axes")
+        self._keep_axes(axes)
+
+    def _keep_axes(self, axes: Any) -> None:
+        if isinstance(axes, list):
+            self.saved["axes"] = list(axes)
+
+    def _now(self) -> dict[str, Any]:
+        found = {name: getattr(self.value, name, _MISSING) for name in _FIELDS}
+        return {name: item for name, item in found.items() if item is not _MISSING}
+
+    def differs(self) -> bool:
+        """Whether a field is another object now."""
+        now = self._now()
+        return any(not _is_same(now.get(name, _MISSING), item) for name, item in self.saved.items())
+
+    def restore(self) -> None:
+        """Write the fields."""
+        now = self._now()
+        for name, item in self.saved.items():
+            if not _is_same(now.get(name, _MISSING), item):
+                setattr(self.value, name, list(item) if isinstance(item, list) else item)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return one is other or (isinstance(one, bool) and one == other)
+
+
+def pandas_parts(value: Any) -> list[Any] | None:
+    """Return the contents of an object of pandas that has fields in C; None for anything else."""
+    kinds = [kind for kind in mro_of(value) if module_of(kind).startswith("pandas._libs.")]
+    if not any(name_of(kind) in _NAMES for kind in kinds):
+        return None
+    parts: list[Any] = []
+    for name in _FIELDS:
+        item = getattr(value, name, None)
+        parts.extend(item if isinstance(item, list | tuple) else [item])
+    return parts

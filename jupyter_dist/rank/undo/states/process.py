@@ -1,0 +1,146 @@
+"""What a cell can change of its process besides objects: random states, modes of torch, environment, folder, paths."""
+
+from __future__ import annotations
+
+import _random
+import random
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from jupyter_dist.protocol.accelerators import DEVICE_TYPES
+from jupyter_dist.rank.cells.variables.opening import is_kind_of
+from jupyter_dist.rank.guard.own import os
+
+from .mementos import Memento
+
+Part = tuple[str, Callable[[], Any], Callable[[Any], None]]
+
+
+class ProcessState(Memento):
+    """The parts of the process that are written back with a cell."""
+
+    __slots__ = ("_parts", "saved")
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self._parts = _parts()
+        self.saved = [read() for _, read, _ in self._parts]
+        self.num_bytes = 10_000
+
+    def differs(self) -> bool:
+        """Return True: its parts are compared when they are written."""
+        return True
+
+    def obstacle(self) -> str | None:
+        """Return why the working folder cannot be entered again."""
+        for (name, read, _), before in zip(self._parts, self.saved, strict=True):
+            if name == "folder" and before != read() and not os.path.isdir(before):
+                return f"the working folder {before} is gone"
+        return None
+
+    def restore(self) -> None:
+        """Write the parts that have changed."""
+        for (_, read, write), before in zip(self._parts, self.saved, strict=True):
+            if not _is_equal(read(), before):
+                write(before)
+
+
+def _is_equal(now: Any, before: Any) -> bool:
+    if isinstance(before, torch.Tensor):
+        return torch.equal(now, before)
+    if isinstance(before, dict) and before.keys() == now.keys():  # of numpy: in parts
+        return all(_is_equal(now[name], part) for name, part in before.items())
+    return bytes(now) == bytes(before) if hasattr(before, "tobytes") else bool(now == before)
+
+
+def _parts() -> list[Part]:
+    parts: list[Part] = [
+        ("random", random.getstate, random.setstate),
+        ("torch", torch.default_generator.get_state, torch.default_generator.set_state),
+        ("gradients", torch.is_grad_enabled, _set_gradients),
+        ("type", torch.get_default_dtype, torch.set_default_dtype),
+        ("environment", lambda: dict(os.environ), _set_environment),
+        ("folder", _folder, os.chdir),
+        ("paths", lambda: list(sys.path), _set_paths),
+    ]
+    if (numpy := sys.modules.get("numpy.random")) is not None:
+        parts.append(("numpy", partial(numpy.get_state, legacy=False), numpy.set_state))
+    for kind in DEVICE_TYPES:
+        module = getattr(torch, kind, None)
+        if module is not None and hasattr(module, "default_generators") and module.is_initialized():
+            for generator in module.default_generators:
+                parts.append((kind, generator.get_state, generator.set_state))
+    return parts
+
+
+def _set_gradients(enabled: bool) -> None:
+    torch.set_grad_enabled(enabled)
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
+
+
+def _set_environment(before: dict[str, str]) -> None:
+    for name in [name for name in os.environ if name not in before]:
+        del os.environ[name]
+    for name, value in before.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
+def _set_paths(before: list[str]) -> None:
+    sys.path[:] = before
+
+
+class GeneratorState(Memento):
+    """The state of a random generator of Python, numpy or torch."""
+
+    __slots__ = ("_read", "_write", "saved")
+
+    def __init__(self, value: Any, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+        super().__init__(value)
+        self._read, self._write = read, write
+        self.saved = read()
+        self.num_bytes = 6000
+
+    def differs(self) -> bool:
+        """Whether the generator has given a number since."""
+        return (
+            repr(self._read()) != repr(self.saved)
+            if isinstance(self.saved, dict)
+            else not _is_equal(self._read(), self.saved)
+        )
+
+    def restore(self) -> None:
+        """Set the state."""
+        self._write(self.saved)
+
+
+def generator_state(value: Any) -> GeneratorState | None:
+    """Return the state of a random generator; None if the value is none, or has no state."""
+    if is_kind_of(value, torch.Generator):
+        return GeneratorState(value, value.get_state, value.set_state)
+    if is_kind_of(value, _random.Random):
+        return GeneratorState(value, partial(_get_state, value), partial(_set_state, value))
+    numpy = sys.modules.get("numpy.random")
+    if numpy is None:
+        return None
+    if is_kind_of(value, numpy.RandomState):
+        return GeneratorState(value, partial(value.get_state, legacy=False), value.set_state)
+    if is_kind_of(value, numpy.Generator):
+        value = value.bit_generator
+    if is_kind_of(value, numpy.BitGenerator):
+        return GeneratorState(value, lambda: value.state, lambda state: setattr(value, "state", state))
+    return None
+
+
+# Of Python's generator without its subclasses, which keep the rest in attributes.
+_get_state, _set_state = _random.Random.getstate, _random.Random.setstate

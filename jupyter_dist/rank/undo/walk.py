@@ -1,0 +1,484 @@
+"""Walks from names to the mutable objects that can be reached through them, and keeps the state of each.
+
+By the rules of variables/opening.py: no code of users runs. What has a state that cannot be kept is named.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any, TypeVar
+
+import torch
+
+from jupyter_dist.rank.cells.variables.opening import (
+    attributes_of,
+    ids,
+    is_kind_of,
+    is_opened,
+    is_weak,
+    module_of,
+    mro_of,
+    name_of,
+)
+from jupyter_dist.rank.collectives.torch_compat import base_of, storage_id, without_functions
+
+from . import reach
+from .states.foreign import PartsState, pandas_parts
+from .states.mementos import (
+    BytesState,
+    CellState,
+    ClassState,
+    DequeState,
+    DictState,
+    FunctionState,
+    InstanceState,
+    ListState,
+    Memento,
+    NamesState,
+    SetState,
+)
+from .states.memory import ArrayBytes, ArrayLayout, StorageBytes
+from .states.process import generator_state
+from .states.tensors import TensorAttributes, TensorCopy, TensorLayout
+
+_get_dict = type.__dict__["__dict__"].__get__
+_get_module = type.__dict__["__module__"].__get__
+_get_flags = type.__dict__["__flags__"].__get__
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
+_PLAIN = ids(
+    (
+        *(int, float, bool, complex, str, bytes, type(None), range, slice, type(...), type(NotImplemented)),
+        *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, CodeType),
+        *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType),
+    )
+)
+_NO_DISPATCH = torch.Tensor.__dict__.get("__torch_dispatch__")
+# Libraries whose types in C hold nothing that a cell changes and that could be undone, or are covered otherwise.
+_QUIET = frozenset(
+    {
+        *("torch", "numpy", "pandas", "pyarrow", "scipy", "datetime", "decimal", "zoneinfo", "uuid", "re", "builtins"),
+        *("_thread", "functools", "operator", "types", "typing", "weakref", "_weakref", "collections", "_abc"),
+        *("contextvars", "_contextvars"),
+    }
+)
+MAX_OBJECTS = 3_000_000
+MAX_NAMED = 20
+
+
+# An object by its id, or something else by its name; and which of its states.
+Key = tuple[Any, type]
+M = TypeVar("M", bound=Memento)
+
+
+class TooManyObjectsError(Exception):
+    """The walk has seen more objects than can be kept."""
+
+
+class ObjectWalk:
+    """One walk before a cell. `latest` has the last known state of each object, to be shared if it is still right."""
+
+    def __init__(self, namespace: dict[str, Any], latest: dict[Key, Memento]) -> None:
+        self.mementos: dict[Key, Memento] = {}
+        self.copies: list[StorageBytes | ArrayBytes] = []  # to be taken, as they have changed since the last cell
+        self.not_kept: list[str] = []
+        self._namespace = namespace
+        self._latest = latest
+        self._seen: set[int] = {id(namespace)}
+        self._todo: list[Any] = []
+        self._names: set[str] | None = set()  # None: all
+        self._origin = ""
+        self._held: list[Any] = []  # temporary objects, so that no id is used twice
+
+    def from_code(self, code: str | None) -> None:
+        """ObjectWalk from the names that a cell can reach; None: from all."""
+        try:
+            if code is None:
+                raise reach.ReachesAllError
+            for name in reach.names_of_cell(code):
+                self._walk_name(name)
+        except reach.ReachesAllError:
+            self._begin_again()
+            for name in list(self._namespace):
+                self._walk_name(name)
+
+    def _begin_again(self) -> None:
+        """Forget a walk that has found too little, and walk from all names."""
+        self.mementos.clear()
+        self.copies.clear()
+        self.not_kept.clear()
+        self._todo.clear()
+        self._names, self._seen = None, {id(self._namespace)}
+
+    def _walk_name(self, name: str) -> None:
+        if self._names is not None:
+            if name in self._names:
+                return
+            self._names.add(name)
+        if name in ("In", "_ih", "_dh") or name not in self._namespace:
+            return
+        self._origin = name
+        self._todo.append(self._namespace[name])
+        while self._todo:
+            self._visit(self._todo.pop())
+
+    def _visit(self, value: Any) -> None:
+        if id(type(value)) in _PLAIN or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if len(self._seen) > MAX_OBJECTS:
+            raise TooManyObjectsError
+        for kind in mro_of(value):
+            if (visit := _VISITS.get(id(kind))) is not None:
+                visit(self, value)
+                return
+        self._instance(value)
+
+    def keep(self, value: Any, kind: type[M]) -> M:
+        """Keep the state of an object: the last known one if the object has not changed since."""
+        key = (id(value), kind)
+        known = self._latest.get(key)
+        if known is None or known.value is not value or known.differs():
+            known = kind(value)
+        self.mementos[key] = known
+        return known  # type: ignore[return-value]
+
+    def add(self, values: Iterable[Any]) -> None:
+        """Visit these objects later."""
+        self._todo.extend(value for value in values if id(type(value)) not in _PLAIN)
+
+    def name(self, what: str) -> None:
+        """Name something that cannot be kept."""
+        sentence = f"`{self._origin}`: {what}"
+        if sentence not in self.not_kept and len(self.not_kept) < MAX_NAMED:
+            self.not_kept.append(sentence)
+
+    # -- kinds of objects -------------------------------------------------------------------------------
+
+    def _dict(self, value: Any) -> None:
+        state = self.keep(value, DictState)
+        self.add(state.saved)
+        self.add(state.saved.values())
+        self._more(value, dict)  # an OrderedDict has attributes, such as `_metadata` of a `state_dict`
+
+    def _list(self, value: Any) -> None:
+        state = self.keep(value, ListState)
+        self.add(state.saved)
+        self._more(value, list)
+
+    def _tuple(self, value: Any) -> None:
+        self.add(tuple.__iter__(value))
+        self._more(value, tuple)
+
+    def _set(self, value: Any) -> None:
+        state = self.keep(value, SetState)
+        self.add(state.saved)
+        self._more(value, set)
+
+    def _frozenset(self, value: Any) -> None:
+        self.add(frozenset.__iter__(value))
+        self._more(value, frozenset)
+
+    def _deque(self, value: Any) -> None:
+        state = self.keep(value, DequeState)
+        self.add(state.saved)
+        self._more(value, deque)
+
+    def _bytes(self, value: Any) -> None:
+        self.keep(value, BytesState)
+        self._more(value, bytearray, array)
+
+    def _more(self, value: Any, *plain: type) -> None:
+        """Keep the attributes that an instance of a subclass has besides its items."""
+        if not any(type(value) is kind for kind in plain):
+            self._attributes(value)
+
+    def _attributes(self, value: Any) -> None:
+        state = self.keep(value, InstanceState)
+        if state.attributes is not None:
+            self.add([state.attributes])
+        self.add(item for _, item in state.saved)
+        self._kind(type(value))
+
+    def _kind(self, kind: type) -> None:
+        """Keep the classes of an instance that users wrote."""
+        for base in mro_of_class(kind):
+            if id(base) in self._seen:
+                continue
+            self._seen.add(id(base))
+            module = module_of(base)
+            if module != "__main__" and not reach.is_users(module):
+                self._library(module)
+            elif not any(base is plain for plain in (object, type)):
+                self.add(self.keep(base, ClassState).saved.values())
+
+    def _library(self, module: str | None) -> None:
+        if self._names is not None and type(module) is str and module:
+            reach.check_module(module)
+
+    def _class(self, value: type) -> None:
+        self._seen.discard(id(value))
+        self._kind(value)
+
+    def _function(self, value: Any) -> None:
+        state = self.keep(value, FunctionState)
+        code, defaults, keywords, attributes, _ = state.saved
+        self.add((defaults, keywords, attributes))
+        self.add(value.__closure__ or ())
+        space = value.__globals__
+        if space is self._namespace:
+            self._reaches(code)
+        else:
+            self._globals(space)
+
+    def _reaches(self, code: CodeType) -> None:
+        """ObjectWalk from the names that a function of the namespace has, later."""
+        if self._names is not None:
+            names = reach.names_of_code(code)
+            new = [name for name in names if name not in self._names]
+            self._names.update(new)
+            self.add(self._namespace[name] for name in new if name in self._namespace)
+
+    def _globals(self, space: dict[str, Any]) -> None:
+        name = dict.get(space, "__name__")
+        module = sys.modules.get(name) if type(name) is str else None
+        if module is None and type(name) is str:
+            module = sys.modules.get(name.partition(".")[0])  # a part of a library that is not listed
+        if module is None or reach.is_users_module(module):
+            self._names_of(space)
+        else:
+            self._library(name)
+
+    def _names_of(self, space: dict[str, Any]) -> None:
+        """Keep the names of a module that the user wrote."""
+        if id(space) in self._seen:
+            return
+        self._seen.add(id(space))
+        state = self.keep(space, NamesState)
+        self.add(item for name, item in state.saved.items() if name != "__builtins__")
+
+    def _module(self, value: Any) -> None:
+        attributes = attributes_of(value)
+        if attributes is not None:
+            self._globals(attributes) if attributes is not self._namespace else self._all()
+
+    def _all(self) -> None:
+        if self._names is not None:
+            raise reach.ReachesAllError
+
+    def _cell(self, value: Any) -> None:
+        state = self.keep(value, CellState)
+        self.add([state.saved])
+
+    def _method(self, value: Any) -> None:
+        self.add((value.__self__, value.__func__))
+
+    def _builtin(self, value: Any) -> None:
+        owner = value.__self__
+        if owner is not None and type(owner) is not ModuleType:
+            self.add([owner])
+        self._library(value.__module__)
+
+    def _partial(self, value: Any) -> None:
+        partial = functools.partial.__dict__
+        self.add(partial[name].__get__(value) for name in ("func", "args", "keywords"))
+        self._attributes(value)
+
+    def _property(self, value: Any) -> None:
+        self.add(property.__dict__[name].__get__(value) for name in ("fget", "fset", "fdel"))
+
+    def _wrapped(self, value: Any) -> None:
+        self.add([value.__func__])
+
+    def _exception(self, value: Any) -> None:
+        self.add([BaseException.__dict__["args"].__get__(value)])
+        self._attributes(value)
+
+    def _generator(self, value: Any) -> None:
+        self.name(f"a {name_of(type(value)).replace('_', ' ')} keeps its place")
+
+    def _nothing(self, value: Any) -> None:
+        return
+
+    def _instance(self, value: Any) -> None:
+        if is_weak(value):
+            self.add([value()] if is_kind_of(value, weakref.ReferenceType) else [])
+            return
+        self._attributes(value)
+        if (generator := generator_state(value)) is not None:
+            self.mementos[(id(value), type(generator))] = generator
+            return
+        if is_opened(value):
+            return
+        if (parts := pandas_parts(value)) is not None:
+            self.keep(value, PartsState)
+            self._held.append(parts)
+            self.add(parts)
+            return
+        base = next((kind for kind in mro_of(value) if not _is_python(kind)), object)
+        if base is not object and (_is_iterator(base) or _module_name(base).partition(".")[0] not in _QUIET):
+            self.name(_sentence(base))
+
+    # -- tensors and arrays -------------------------------------------------------------------------------
+
+    def _tensor(self, value: Any) -> None:
+        dispatch = next(
+            found for base in mro_of(value) if (found := _get_dict(base).get("__torch_dispatch__")) is not None
+        )
+        with without_functions():
+            is_plain = dispatch is _NO_DISPATCH and not value.is_quantized and not value.is_nested
+            has_storage = is_plain and value.layout is torch.strided and value.device.type != "meta"
+            layout = TensorLayout(value, has_storage)
+        self.mementos[(id(value), TensorLayout)] = layout
+        attributes = self.keep(value, TensorAttributes)
+        self.add(attributes.saved)
+        if layout.function is not None:
+            self._all()  # a backward pass reaches leaves and hooks that no name leads to
+            self.name("a backward pass frees the graph of a tensor; its values are kept")
+        if has_storage:
+            self._storage(value)
+        elif dispatch is _NO_DISPATCH and value.device.type != "meta":
+            self._special(value)
+        if (base := base_of(value)) is not None:
+            self.add([base])
+        self._attributes(value)
+
+    def _storage(self, value: Any) -> None:
+        try:
+            with without_functions():
+                storage = value.untyped_storage()
+                key = storage_id(storage)
+                size = storage.nbytes()
+        except (RuntimeError, NotImplementedError):
+            self.name("a tensor without a storage of its own")
+            return
+        self._bytes_of(key, storage, size, StorageBytes)
+
+    def _bytes_of(self, key: int, value: Any, size: int, kind: type[StorageBytes] | type[ArrayBytes]) -> None:
+        if (key, kind) in self.mementos:
+            return
+        known = self._latest.get((key, kind))
+        if known is not None and _is_same_memory(known.value, value) and not known.differs():
+            self.mementos[(key, kind)] = known
+            return
+        state = kind(value)
+        self.mementos[(key, kind)] = state
+        self.copies.append(state)
+
+    def _special(self, value: Any) -> None:
+        try:
+            self.mementos[(id(value), TensorCopy)] = TensorCopy(value)
+        except (RuntimeError, NotImplementedError):
+            self.name("a tensor without a storage of its own")
+
+    def _array(self, value: Any) -> None:
+        self.keep(value, ArrayLayout)
+        if value.flags.owndata:
+            self._bytes_of(id(value), value, value.nbytes, ArrayBytes)
+        elif value.base is not None:
+            self.add([value.base])
+            if not _is_followed(value.base) and value.flags.writeable:
+                self._bytes_of(id(value), value, value.nbytes, ArrayBytes)
+        if value.dtype.hasobject:
+            self.add(item for item in value.ravel().tolist())
+        self._more(value, type(value) if module_of(type(value)) == "numpy" else object)
+
+
+def mro_of_class(kind: type) -> tuple[type, ...]:
+    """Return a class and its bases, without calling its metaclass."""
+    mro: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
+    return mro
+
+
+def _is_same_memory(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.UntypedStorage):
+        return isinstance(other, torch.UntypedStorage) and storage_id(one) == storage_id(other)
+    return one is other
+
+
+def _is_followed(base: Any) -> bool:
+    """Whether the memory below an array belongs to an object whose bytes are kept with it."""
+    kinds = (torch.Tensor, bytearray, array, bytes)
+    numpy = sys.modules.get("numpy")
+    return any(is_kind_of(base, kind) for kind in (*kinds, *([numpy.ndarray] if numpy is not None else [])))
+
+
+def _is_python(kind: type) -> bool:
+    """Whether a class was made by a class statement, or may have been: types in C cannot be changed."""
+    flags = _get_flags(kind)
+    return bool(flags & _HEAP) and not flags & _IMMUTABLE
+
+
+def _is_iterator(kind: type) -> bool:
+    return "__next__" in _get_dict(kind)
+
+
+def _module_name(kind: type) -> str:
+    """Return the name of the module of a class, of a class in C, too."""
+    found = _get_module(kind)
+    return found if type(found) is str else ""
+
+
+def _sentence(kind: type) -> str:
+    name, module = name_of(kind), _module_name(kind)
+    if module in ("_io", "io"):
+        return "an open file keeps its position and its contents"
+    if module in ("socket", "_socket", "ssl"):
+        return "a socket keeps its connection"
+    if name.endswith("iterator"):
+        return f"a {name.replace('_', ' ')} keeps its place"
+    return f"a {module}.{name}, whose contents cannot be read".replace("builtins.", "")
+
+
+_VISITS: dict[int, Callable[[ObjectWalk, Any], None]] = {
+    id(dict): ObjectWalk._dict,
+    id(list): ObjectWalk._list,
+    id(tuple): ObjectWalk._tuple,
+    id(set): ObjectWalk._set,
+    id(frozenset): ObjectWalk._frozenset,
+    id(deque): ObjectWalk._deque,
+    id(bytearray): ObjectWalk._bytes,
+    id(array): ObjectWalk._bytes,
+    id(torch.Tensor): ObjectWalk._tensor,
+    id(type): ObjectWalk._class,
+    id(FunctionType): ObjectWalk._function,
+    id(MethodType): ObjectWalk._method,
+    id(BuiltinFunctionType): ObjectWalk._builtin,
+    id(functools.partial): ObjectWalk._partial,
+    id(ModuleType): ObjectWalk._module,
+    id(CellType): ObjectWalk._cell,
+    id(property): ObjectWalk._property,
+    id(staticmethod): ObjectWalk._wrapped,
+    id(classmethod): ObjectWalk._wrapped,
+    id(BaseException): ObjectWalk._exception,
+    **dict.fromkeys(ids((GeneratorType, CoroutineType, AsyncGeneratorType)), ObjectWalk._generator),
+    **dict.fromkeys(ids((bytes, str, int, float, complex)), ObjectWalk._nothing),
+}
+
+
+def know_arrays() -> None:
+    """Add numpy's arrays to the kinds of objects, once numpy is imported."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        _VISITS[id(numpy.ndarray)] = ObjectWalk._array
+        _VISITS[id(numpy.generic)] = ObjectWalk._nothing

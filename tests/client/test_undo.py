@@ -1,0 +1,166 @@
+"""Undo of cells on real ranks: by the client, by magics and on the command line; models of DDP and FSDP2."""
+
+from __future__ import annotations
+
+import concurrent.futures
+
+import pytest
+
+from jupyter_dist.client import Group, JupyterDistError
+
+TRAINING = """
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+torch.manual_seed(1)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+model = {}
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+torch.manual_seed(rank)
+losses, ids = [], [id(p) for p in model.parameters()]
+def train(steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(torch.randn(4, 4)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+def state():
+    local = [getattr(p, '_local_tensor', p).tolist() for p in model.parameters()]
+    return local, losses, [id(p) for p in model.parameters()] == ids
+"""
+MODELS = {
+    "ddp": "DistributedDataParallel(net)",
+    "fsdp": "fully_shard(net, mesh=init_device_mesh('cpu', (world_size,)))",
+}
+
+
+@pytest.fixture
+def undoable(group: Group):
+    """The group, whose cells keep undo."""
+    group.keep_undo = True
+    yield group
+    group.keep_undo = False
+    group.run("pass")
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_training_is_undone_and_repeated_with_the_same_losses(undoable: Group, kind: str) -> None:
+    group = undoable
+    group.run(TRAINING.format(MODELS[kind]), check=True)
+    group.run("train(1)", check=True)  # what is made at the first step (buckets, the optimizer's state) stays
+    before = group.gather("repr(state())")
+    seen = []
+    for _ in range(3):
+        for _ in range(2):
+            assert group.run("train(2)", check=True).execution["undo"]["not_kept"] == []
+        seen.append(group.gather("repr(state())"))
+        group.undo(2)
+        assert group.gather("repr(state())") == before
+    assert seen[0] == seen[1] == seen[2] != before
+    group.undo()  # the first step, too
+    assert group.gather("losses") == {0: [], 1: []}
+    group.run("train(1)", check=True)
+    assert group.gather("repr(state())") == before
+
+
+def test_a_failed_and_an_interrupted_cell_are_undone(undoable: Group) -> None:
+    group = undoable
+    group.run("import time; a = [1]; t = torch.zeros(2)")
+    assert group.run("a.append(2); t += 1; b = 1; 1 / 0").state == "error"
+    assert "Undone: cell [" in group.undo().text
+    assert group.gather("[a, t.tolist(), 'b' in globals()]") == {rank: [[1], [0.0, 0.0], False] for rank in (0, 1)}
+    cell = group.submit("a.append(2)\nprint('here', flush=True)\ntime.sleep(1000)")
+    for result in cell.stream():
+        if "here" in result.text:
+            group.interrupt()
+            break
+    assert cell.result().state == "interrupted"
+    cell.undo()
+    assert group.gather("a") == {0: [1], 1: [1]}
+
+
+def test_cells_of_some_ranks_are_undone_in_order(undoable: Group) -> None:
+    group = undoable
+    group.run("a = []")
+    first = group.submit("a.append(1)", "0")
+    second = group.submit("a.append(2)", "1")
+    third = group.submit("a.append(3)")
+    third.result()
+    assert [cell.ranks for cell in group.undoable()][:3] == ["0-1", "1", "0"]
+    with pytest.raises(JupyterDistError, match="Cells ran after it") as refused:
+        first.undo()
+    assert refused.value.code == "cannot_undo"
+    assert group.gather("a") == {0: [1, 3], 1: [2, 3]}  # of no rank, not even of one that could
+    third.undo()
+    second.undo()
+    assert group.gather("a") == {0: [1], 1: []}
+    with pytest.raises(JupyterDistError, match="has been undone"):
+        second.undo()
+
+
+def test_undone_cells_do_not_count(undoable: Group) -> None:
+    group = undoable
+    group.restart()
+    group.run("kept = 1", notebook="lesson.ipynb", cell_id="c1")
+    gone = group.run("gone = 1", notebook="lesson.ipynb", cell_id="c2")
+    group.undo()
+    executions = {execution.id: execution for execution in group.executions()}
+    assert executions[gone.id].undone_at is not None
+    drift = group.client.ask("GET", "groups", group.id, "drift")
+    assert [cell["cell_id"] for cell in drift["cells"]] == ["c1"]
+    script = str(group.client.ask("POST", "groups", group.id, "script", body={"notebook": "lesson.ipynb"}))
+    assert "kept = 1" in script
+    assert "gone = 1" not in script
+
+
+def test_a_replaced_rank_and_a_cell_without_undo_are_refused(undoable: Group) -> None:
+    group = undoable
+    cell = group.submit("a = 1")
+    cell.result()
+    group.run("a = 2", keep_undo=False)
+    with pytest.raises(JupyterDistError, match="A cell ran after it that did not keep undo"):
+        cell.undo()
+    assert group.undoable() == []
+    with pytest.raises(JupyterDistError, match="No cell can be undone"):
+        group.undo()
+    cell = group.submit("a = 3")
+    cell.result()
+    group.kill(1)
+    with pytest.raises(JupyterDistError, match="Rank 1"):
+        cell.undo()
+    group.replace()
+    with pytest.raises(JupyterDistError, match="the rank was replaced or restarted"):
+        cell.undo()
+    assert group.pull("a", 0) == 3
+
+
+def test_undo_waits_for_the_running_cell_and_is_refused_if_that_keeps_none(undoable: Group) -> None:
+    group = undoable
+    group.run("import threading; a = [1]; go = threading.Event()")
+    cell = group.submit("a.append(2)")
+    cell.result()
+    running = group.submit("while not go.wait(0.01): pass", keep_undo=False)
+    with pytest.raises(JupyterDistError, match="did not keep undo"):
+        undo_while_running(group, cell, running)
+
+
+def undo_while_running(group: Group, cell, running) -> None:
+    """Undo a cell while another one runs, which ends meanwhile."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        undone = pool.submit(cell.undo)
+        running.cancel()
+        undone.result()
+
+
+def test_by_magics(notebook) -> None:
+    assert notebook.run("%dist_keep_undo on").text == "Cells keep undo: %dist_undo undoes the last one.\n"
+    notebook.run("%%distributed\nnumbers = [1]")
+    notebook.run("%%distributed\nnumbers.append(2)")
+    listed = notebook.run("%dist_undo --list").text
+    assert "numbers.append(2)" in listed
+    assert "Undone: cell" in notebook.run("%dist_undo").text
+    assert notebook.run("%%distributed\nnumbers").said == [("0-1", "[1]")]
+    assert notebook.run("%dist_keep_undo off").text == "Cells keep no undo.\n"

@@ -1,0 +1,43 @@
+"""A namespace with undo, in this process: what a rank does around its cells, without a rank."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import types
+from typing import Any
+
+from jupyter_dist.rank.undo.keeper import UndoKeeper
+
+LIMITS = {"cells": 50, "bytes": 1 << 30}
+
+
+class Undoable:
+    """Runs cells that keep undo; `undo` undoes the last ones."""
+
+    def __init__(self, limits: dict[str, int] = LIMITS, **names: Any) -> None:
+        shell = types.SimpleNamespace(displayhook=types.SimpleNamespace(_=None, __=None, ___=None))
+        shell.user_ns = self.names = {"__name__": "__main__", "_oh": {}, **names}
+        self.keeper = UndoKeeper(shell, threading.enumerate())
+        self.limits = limits
+        self.count = 0
+        self.last: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self.names[name]
+
+    def run(self, code: str, *, keep: bool = True, silent: bool = False) -> str:
+        """Run a cell; an exception ends it, as on a rank. Return its execution."""
+        self.count += 1
+        execution_id = f"e{self.count}"
+        self.keeper.begin()
+        self.keeper.before(execution_id, code, self.limits if keep else None, is_silent=silent)
+        with contextlib.suppress(Exception):
+            exec(compile(code, "<cell>", "exec"), self.names)
+        self.last = self.keeper.after()
+        return execution_id
+
+    def undo(self, number: int = 1) -> list[str]:
+        """Undo the last cells."""
+        kept = self.keeper.after()["kept"]
+        return self.keeper.undo(kept[::-1][:number])
