@@ -37,6 +37,9 @@ def text_of(cell):
                 "has ended",
             ],
         ),
+        ("accelerate", ["process 1 of 2", "epoch 4: loss 0.", "% of 297 images", "'bf16'", "has ended"]),
+        ("fastai", ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"]),
+        # Last: nodes import by themselves, and what has imported for the others is gone when it has waited for a minute.
         (
             "two_nodes",
             [
@@ -47,8 +50,6 @@ def text_of(cell):
                 "has ended",
             ],
         ),
-        ("accelerate", ["process 1 of 2", "epoch 4: loss 0.", "% of 297 images", "'bf16'", "has ended"]),
-        ("fastai", ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"]),
     ],
 )
 def test_an_example_runs(client, tmp_path, name, lines):
