@@ -20,6 +20,7 @@ FIGURES = {
     "asking": "asking",
     "widgets": "widgets",
     "objects": "objects",
+    "saves": "saves",
     "import": "imports",
     "flood": "flood",
     "stall": "stall",
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=Options.ranks)
     parser.add_argument("--rounds", type=int, default=Options.rounds)
     parser.add_argument("--rival-rounds", type=int, default=Options.rival_rounds)
+    parser.add_argument("--megabytes", type=int, default=Options.megabytes, help="on each rank, of what is saved")
     parser.add_argument("--no-rivals", action="store_true", help="us and the floor only")
     parser.add_argument("--only-rivals", action="store_true", help="the floor and the rivals only")
     parser.add_argument("--dry", action="store_true", help="print, and keep nothing")
@@ -55,6 +57,7 @@ def main() -> None:
         arguments.ranks,
         arguments.rounds,
         arguments.rival_rounds,
+        arguments.megabytes,
         rivals=not arguments.no_rivals,
         ours=not arguments.only_rivals,
         keeps=not arguments.dry,

@@ -21,6 +21,7 @@ def variables(runtime_folder, libraries=LIGHT):
     path = dict.fromkeys([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
     return {
         "JUPYTER_RUNTIME_DIR": str(runtime_folder),
+        "JUPYTER_DATA_DIR": str(Path(runtime_folder) / "data"),  # no save goes to the user's
         "PYTHONPATH": os.pathsep.join(path),
         "JUPYTER_DIST_PREPARE": "0",  # most servers of tests start no group
         **preloading(libraries),

@@ -15,7 +15,7 @@ from jupyter_dist.client.blocking.report import (
     undoable_text,
 )
 from jupyter_dist.client.displays.live import show_table
-from jupyter_dist.client.results.saves import save_text, saves_text
+from jupyter_dist.client.results.saves import preview_text, save_text, saves_text
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined
 from jupyter_dist.magics.completion import RankNames
@@ -266,7 +266,7 @@ class DistMagics(RankMagics):
         options = save_parser().parse(line)
         group = self.session.group()
         if options.preview:
-            show_table(group.preview_save())
+            print(preview_text(group.preview_save()))
             return
         print(save_text(group.save(options.name, folder=options.folder, overwrite=options.overwrite)))
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 
 from .layout import SavesFolder
 
+BUSY_SECONDS = 2.0  # a save that has just ended gives its lock back within that time
+POLL_SECONDS = 0.05
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -42,14 +45,19 @@ def lock_shared(folder: SavesFolder) -> FolderLock:
 def lock_alone(folder: SavesFolder) -> FolderLock | None:
     """Return the right to remove chunks; None while a save or a restore runs anywhere. Raises OSError."""
     lock = FolderLock(fd := _open(folder))
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as err:
-        lock.close()
-        if err.errno not in (*_NO_LOCKS, errno.EWOULDBLOCK):
-            raise
-        return None
-    return lock
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as err:
+            if err.errno == errno.EWOULDBLOCK and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)
+                continue
+            lock.close()
+            if err.errno not in (*_NO_LOCKS, errno.EWOULDBLOCK):
+                raise
+            return None
+        return lock
 
 
 def _open(folder: SavesFolder) -> int:

@@ -255,3 +255,17 @@ def test_undo_of_the_last_cell(dist, group):
     assert "Undone: cell" in dist("undo", "-g", "from-shell").stdout
     assert group.gather("numbers") == {0: [1], 1: [1]}
     assert "can be undone, not 9" in dist("undo", "9", "-g", "from-shell", status=1).stderr
+
+
+def test_a_group_is_saved_listed_restored_and_the_save_deleted(dist, group, tmp_path):
+    group.run("kept = 3", check=True)
+    place = ("--folder", str(tmp_path / "saves"))
+    assert dist("save", "half", "-g", group.name, *place).stdout.startswith("Saved 'half': ")
+    assert json.loads(dist("saves", *place, "--json").stdout)["saves"][0]["world_size"] == 2
+    group.run("kept = 0", check=True)
+    assert dist("restore", "half", "-g", group.name, *place).stdout.startswith("Restored 'half': ")
+    assert group.gather("kept") == {0: 3, 1: 3}
+    assert "freed bytes: " in dist("delete-save", "half", *place).stdout
+    assert dist("saves", *place).stdout == "There are no saves.\n"
+    refused = dist("restore", "half", "-g", group.name, *place, status=1)
+    assert refused.stderr.startswith("jupyter dist restore: There is no save 'half'")

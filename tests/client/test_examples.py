@@ -62,3 +62,23 @@ def test_an_example_runs(client, tmp_path, name, lines):
         assert line in text
     for line in ("epoch 4", "fit() outside"):  # both ranks said it, and it stands there once
         assert text.count(line) <= 1
+
+
+def cells_of(name):
+    notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_an_example_that_is_saved_in_the_middle_ends_alike_in_new_ranks(client, tmp_path):
+    *before, training, testing = cells_of("ddp_digits")
+    first, second = (training.replace("range(12)", part) for part in ("range(6)", "range(6, 12)"))
+    assert first != training, "the notebook trains for 12 epochs"
+    group = client.start("digits", num_ranks=2, accelerator="cpu")
+    for cell in [*before, first]:
+        group.run(cell, check=True)
+    group.save("half", folder=str(tmp_path / "saves"))
+    end = [group.run(cell, check=True).text for cell in (second, testing)]
+    group.restart()
+    group.restore("half", folder=str(tmp_path / "saves"))
+    assert [group.run(cell, check=True).text for cell in (second, testing)] == end
+    assert "epoch 11: mean loss 0." in end[0]

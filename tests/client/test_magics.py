@@ -390,3 +390,17 @@ def test_a_group_of_a_kernel_shares_the_import_of_torch_with_those_of_programs(n
     kernels = json.loads(notebook.run("import json, os; print(json.dumps(dict(os.environ)))").text)
     assert kernels["PAGER"] == "cat"  # kernels do set variables
     assert telling_apart(kernels) == telling_apart(os.environ)
+
+
+def test_a_group_is_saved_and_restored(notebook, tmp_path):
+    notebook.run("%%distributed\nkept = rank + 5\nnumbers = (n for n in range(3))")
+    place = f"--folder {tmp_path}"
+    assert "numbers" in notebook.run(f"%dist_save --preview {place}").text
+    saved = notebook.run(f"%dist_save half {place}")
+    assert saved.text.startswith("Saved 'half': ")
+    assert "Not saved: numbers (cell [" in saved.text
+    notebook.run("%%distributed\nkept = 0")
+    assert notebook.run(f"%dist_restore {place}").text.startswith("half: group '")
+    assert "Restored 'half'" in notebook.run(f"%dist_restore half --rerun {place}").text
+    assert notebook.run("%%rank [1]\nassert (kept, next(numbers)) == (6, 0)").status == "ok"
+    assert notebook.run(f"%dist_restore nothing {place}").error.startswith("DistError: There is no save 'nothing'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.saves import drafts, record, removal
+from jupyter_dist.saves import drafts, locking, record, removal
 from jupyter_dist.saves.fitness import cannot_restore, other_torch
 from jupyter_dist.saves.layout import SavesFolder, check_name, index_file
 from jupyter_dist.saves.locking import lock_shared
@@ -19,6 +19,13 @@ FIELDS = {
     **{"jupyter_dist": "0.2.0", "world_size": 1, "saved_at": 5.0, "seconds": 1.0, "num_names": 1, "total_bytes": 3},
     **{"written_bytes": 3, "execution_count": 2, "skipped": [], "notes": []},
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch):
+    monkeypatch.setattr(locking, "BUSY_SECONDS", 0.0)
+
+
 CALLS = ("open", "mkdir", "unlink", "rename", "replace", "rmdir", "fsync", "write")
 
 

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from libraries import OPTIMIZERS
+from libraries import OPTIMIZERS as LIBRARIES  # noqa: F401 (of the groups that the tests start)
 from waits import until
 
 from jupyter_dist.client import Client, JupyterDistError, RankError
-
-LIBRARIES = OPTIMIZERS
 
 TRAIN = """
 import torch.nn as nn
@@ -17,13 +15,14 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 torch.manual_seed(7)
 model = DDP(nn.Linear(4, 2))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+pair = dist.new_group([0, 1])
 alias = model.module.weight
 losses = []
 def step():
     x = torch.randn(3, 4) + rank
     loss = model(x).square().mean()
     optimizer.zero_grad(); loss.backward(); optimizer.step()
-    total = loss.detach().clone(); dist.all_reduce(total)
+    total = loss.detach().clone(); dist.all_reduce(total, group=pair)
     losses.append(total.item())
     return losses[-1]
 for _ in range(3): step()
@@ -61,7 +60,7 @@ def test_training_goes_on_with_equal_losses_in_the_same_group_and_in_a_new_one(g
         new.run(GO_ON, check=True)
         assert new.gather("losses") == losses
         assert new.gather("alias.tolist()") == weights
-    assert new.gather("(rank, world_size, dist.get_rank())") == {0: (0, 2, 0), 1: (1, 2, 1)}
+    assert new.gather("(rank, world_size, dist.get_rank(pair))") == {0: (0, 2, 0), 1: (1, 2, 1)}
     again = new.save("middle-again", folder=folder)
     assert first.total_bytes <= again.total_bytes
 
@@ -224,3 +223,44 @@ def test_saves_are_listed_and_deleted(group, client, folder):
         client.delete_save("a", folder)
     with pytest.raises(JupyterDistError, match=r"There is no save 'a'.*There are no saves in this folder"):
         group.restore("a", folder=folder)
+
+
+def test_ranks_have_missed_no_cell_that_was_before_a_restore(group, folder):
+    group.run("x = 1")
+    group.save("before", folder=folder)
+    group.kill(1)
+    until(lambda: group.status().state == "degraded")
+    group.replace()
+    assert [step.ranks for step in group.drift().offered] == ["1"]
+    group.restore("before", folder=folder)
+    assert group.drift().offered == []
+    assert group.gather("x") == {0: 1, 1: 1}
+    group.run("y = 2", "0")
+    assert [step.code for step in group.drift().missed] == ["y = 2"]
+
+
+SHARDED = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+torch.manual_seed(3)
+mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("data",))
+net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+fully_shard(net, mesh=mesh)
+adam = torch.optim.AdamW(net.parameters(), lr=0.05)
+def step():
+    adam.zero_grad(); loss = net(torch.randn(4, 8) * (rank + 1)).square().mean(); loss.backward(); adam.step()
+    return loss.item()
+first = [step() for _ in range(3)]
+"""
+
+
+def test_a_sharded_model_goes_on_in_new_ranks_as_in_the_old_ones_again_and_again(group, folder):
+    group.run(SHARDED, check=True)
+    group.save("sharded", folder=folder)
+    more = "[step() for _ in range(3)]"
+    expected = group.gather(more)
+    for renew in (group.restart, group.restart, group.reform):
+        renew()
+        group.restore("sharded", folder=folder)
+        assert group.gather(more) == expected
+        assert group.gather("next(net.parameters()).device_mesh is mesh") == {0: True, 1: True}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from jupyter_dist.client.answers.infos import SaveInfo, SkippedInfo
+from jupyter_dist.client.answers.infos import SaveInfo, SavePreviewInfo, SkippedInfo
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 from .result import Result
@@ -74,6 +74,13 @@ def save_text(save: SaveInfo) -> str:
         f"Saved '{save.name}': {save.num_names} names on {save.world_size} ranks, {written}, in {save.seconds:.1f} s."
     )
     return "\n".join([first, *skipped_lines(save.skipped)])
+
+
+def preview_text(preview: SavePreviewInfo) -> str:
+    """Return the preview of a save as text."""
+    notes = [f"{one.name}, rank {one.ranks}: {one.reason}" for one in preview.notes]
+    first = f"A save would have {len(preview.names)} names, {_size(preview.total_bytes)} of all ranks."
+    return "\n".join([first, *skipped_lines(preview.skipped), *notes])
 
 
 def saves_text(saves: Sequence[SaveInfo]) -> str:

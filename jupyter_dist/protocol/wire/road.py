@@ -39,7 +39,7 @@ class InputAnswer(TypedDict):
 class TransferNews(TypedDict, total=False):
     """`transfer` from a rank that saves or restores: how far it is, or that it is prepared and waits for the decision.
 
-    In bytes: `total` is the size of what it has, `done` how much of that it has handled, `written` what was new.
+    In bytes: `total` is the size of its variables, `done` the part that it has handled, `written` the new part.
     """
 
     state: Required[str]  # progress or prepared

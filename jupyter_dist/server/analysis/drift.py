@@ -42,15 +42,23 @@ async def find_drift(group: GroupMirror) -> DriftModel:
 def _of_generation(
     group: GroupMirror, model: models.GroupModel, known: Sequence[models.ExecutionModel]
 ) -> list[models.ExecutionModel]:
-    """Return the executions that began since the last restart or resize and were not undone, oldest first.
+    """Return the executions that began since the last restart, resize or restore and were not undone, oldest first.
 
-    The numbers of ranks mean other processes before a resize, and new ranks have copies of what the others had.
+    The numbers of ranks mean other processes before a resize, and new ranks have copies of what the others had. A
+    restore replaces the variables of all ranks.
     """
     resized = model.get("resized")
-    since = max(model["started_at"] or 0.0, resized["at"] if resized and resized["error"] is None else 0.0)
+    restored = max((run["ended_at"] or 0.0 for run in known if _has_restored(run)), default=0.0)
+    since = max(model["started_at"] or 0.0, restored, resized["at"] if resized and resized["error"] is None else 0.0)
     begun = [run for run in known if run["started_at"] is not None and not run["silent"]]
     begun.sort(key=lambda run: group.executions.begin_seq(run["id"]) or 0)
     return [run for run in begun if (run["started_at"] or 0.0) >= since and "undone_at" not in run]
+
+
+def _has_restored(run: models.ExecutionModel) -> bool:
+    """Whether all ranks have the variables of a save since this execution."""
+    transfer = run.get("transfer")
+    return transfer is not None and transfer["action"] == "restore" and run["state"] == "ok"
 
 
 async def _codes(group: GroupMirror, executions: Sequence[str]) -> dict[str, str]:

@@ -37,11 +37,13 @@ class Saves:
     max_days: float
 
     def folder(self, wanted: str | None) -> SavesFolder:
-        """Return the folder that a request names, or the default."""
-        if wanted is not None:
-            return SavesFolder((Path(self.root_dir) / Path(wanted).expanduser()).resolve())
+        """Return the folder that a request names, or the default. Raises JupyterDistError `bad_directory`."""
         default = self.default_folder or str(Path(jupyter_data_dir()) / "jupyter_dist" / "saves")
-        return SavesFolder(Path(default).expanduser().resolve())
+        try:
+            return SavesFolder((Path(self.root_dir) / Path(wanted or default).expanduser()).resolve())
+        except (OSError, ValueError, RuntimeError) as err:
+            message = f"{(wanted or default)[:200]!r} is no folder: {err}."
+            raise JupyterDistError("bad_directory", message, "Choose another folder.") from err
 
     async def listed(self, wanted: str | None, group: models.GroupModel | None = None) -> SavesModel:
         """Return the saves of a folder; if a group is given, with the reasons why it cannot restore them."""

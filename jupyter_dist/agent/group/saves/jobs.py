@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.leftout import merged_notes, merged_skipped
 from jupyter_dist.saves.locking import FolderLock, lock_shared
 from jupyter_dist.saves.record import SaveRecord, read_index, read_record
-from jupyter_dist.saves.removal import used_bytes
+from jupyter_dist.saves.removal import sweep, used_bytes
 from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
@@ -55,8 +56,14 @@ class SaveJob:
         commit(self.draft, SaveRecord(model, digests))
 
     def drop(self) -> None:
-        """Remove the files of the draft."""
+        """Remove the files of the draft, and its chunks."""
         discard(self.draft)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove the chunks that no save has: after a drop, or after an earlier save was replaced."""
+        with contextlib.suppress(OSError):  # the next one tries again
+            sweep(self.draft.folder)
 
     def exceeds(self, written_bytes: int) -> bool:
         """Whether the folder would become larger than it may."""
@@ -121,6 +128,10 @@ class RestoreJob:
             raise JupyterDistError("damaged", message, "Use another save.")
 
     def drop(self) -> None:
+        """Allow chunks to be removed again."""
+        self.lock.close()
+
+    def tidy(self) -> None:
         """Allow chunks to be removed again."""
         self.lock.close()
 

@@ -191,8 +191,8 @@ class Transfers:
             found.timer.cancel()
         if found.transaction.drop("It has ended."):
             self._send_decision(found, found.transaction.reports)
-        if found.transaction.phase != "kept" or isinstance(found.job, RestoreJob):
-            asyncio.get_running_loop().run_in_executor(None, found.job.drop)
+        after = found.job.tidy if found.transaction.phase == "kept" else found.job.drop
+        asyncio.get_running_loop().run_in_executor(None, after)
 
     def _show(self, found: OpenTransfer) -> None:
         spec, transaction = found.job.spec, found.transaction

@@ -1,0 +1,65 @@
+"""Saves over HTTP: what a client sees of them, and an administrator's limits."""
+
+import time
+
+import pytest
+
+from jupyter_dist.client import AsyncClient, JupyterDistError
+from jupyter_dist.client.servers import server_of
+
+
+@pytest.fixture
+def jp_server_config(jp_server_config, tmp_path):
+    limits = {"saves_folder": str(tmp_path / "kept"), "saves_bytes": 3_000_000, "saves_days": 30}
+    return {**jp_server_config, "DistApp": {**jp_server_config["DistApp"], **limits}}
+
+
+async def ended(api, execution, name="g"):
+    view = await api.ask("GET", f"groups/{name}/executions/{execution['id']}", wait=60)
+    return view["execution"]
+
+
+async def test_saves_over_http_keep_to_the_limits_of_the_administrator(api, tmp_path, nothing_left):
+    await api.start(2, name="g")
+    await api.run("g", "x = torch.rand(1 << 18)")
+    done = await ended(api, await api.ask("POST", "groups/g/saves", {"name": "one"}))
+    assert done["state"] == "ok", done
+    assert done["transfer"]["action"] == "save"
+    assert 0 < done["transfer"]["done_bytes"] == done["transfer"]["total_bytes"]
+    listed = await api.ask("GET", "saves")
+    assert (listed["folder"], [save["name"] for save in listed["saves"]]) == (str(tmp_path / "kept"), ["one"])
+
+    await api.run("g", "x = torch.rand(1 << 18)")
+    late = await ended(api, await api.ask("POST", "groups/g/saves", {"name": "two"}))
+    assert (late["state"], late["error"]["code"]) == ("error", "not_saved")
+    assert "The folder may have 0.0 GB (DistApp.saves_bytes)" in late["error"]["message"]
+    assert [save["name"] for save in (await api.ask("GET", "saves"))["saves"]] == ["one"]
+
+    path = tmp_path / "kept" / "saves" / "one" / "save.json"
+    path.write_text(path.read_text().replace('"saved_at": ', f'"saved_at": {time.time() - 31 * 86400}, "was": '))
+    assert (await ended(api, await api.ask("POST", "groups/g/saves", {"name": "two"})))["state"] == "ok"
+    assert [save["name"] for save in (await api.ask("GET", "groups/g/saves"))["saves"]] == ["two"]
+
+    status, error = await api.refused("POST", "groups/g/restore", {"name": "../two"})
+    assert (status, error["code"]) == (400, "bad_request")
+    status, error = await api.refused("POST", "groups/g/saves", {"name": "x", "folder": "\0"})
+    assert (status, error["code"]) == (400, "bad_directory")
+    await api.ask("DELETE", "groups/g")
+    await nothing_left()
+
+
+async def test_a_save_of_another_server_begins_a_group_with_its_ranks(shared_api, api, jp_serverapp, tmp_path):
+    await shared_api.run("g", "mine = torch.full((3,), float(rank))")
+    place = {"name": "start", "folder": str(tmp_path / "kept")}
+    done = await shared_api.ask("POST", "groups/g/saves", place)
+    assert (await ended(shared_api, done))["state"] == "ok"
+    client = AsyncClient(server_of(jp_serverapp.connection_url, jp_serverapp.identity_provider.token))
+    with pytest.raises(JupyterDistError, match=r"There is no save 'other'.*Saves: start"):
+        await client.start("again", accelerator="cpu", restore="other")
+    again = await client.start("again", accelerator="cpu", restore="start")
+    assert again.world_size == 2
+    assert (await again.run("mine.sum().item()")).values == {0: "0.0", 1: "3.0"}
+    with pytest.raises(JupyterDistError, match="has 2 ranks, and this group has 1"):
+        await client.start("third", accelerator="cpu", num_ranks=1, restore="start")
+    assert [group.name for group in await client.groups()] == ["again"]
+    await client.close()
