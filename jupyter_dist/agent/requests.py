@@ -253,7 +253,8 @@ class Requests:
 
     async def _resize(self, header: Header, _: bytes) -> Answer:
         devices, names = (tuple(header.get(name) or ()) for name in ("devices", "device_names"))
-        self._agent.need_starts().resize(WantedSize(int(header["num_ranks"]), devices, names))
+        others = str(header.get("others") or "refuse")
+        self._agent.need_starts().resize(WantedSize(int(header["num_ranks"]), devices, names, others))
         return answer(group=self._agent.status())
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:

@@ -84,6 +84,7 @@ def resize_parser() -> MagicParser:
     """Return the parser of `%dist_resize`."""
     parser = MagicParser("%dist_resize", description="Change the number of ranks.")
     parser.add_argument("num_ranks", type=int, help="how many ranks there are to be")
+    parser.add_argument("--others", choices=("refuse", "keep", "copy"), default="refuse", help="what ranks differ in")
     return parser
 
 
@@ -288,8 +289,8 @@ class DistMagics(RankMagics):
     @takes(resize_parser)
     def dist_resize(self, line: str) -> None:
         """Change the number of ranks of this notebook's group; ranks that stay keep their variables."""
-        num_ranks = resize_parser().parse(line).num_ranks
-        print(resized_text(self.session.group().resize(num_ranks).model))
+        options = resize_parser().parse(line)
+        print(resized_text(self.session.group().resize(options.num_ranks, others=options.others).model))
 
     @line_magic
     @sentences

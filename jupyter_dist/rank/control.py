@@ -67,6 +67,7 @@ class Control:
     # Over the store at this path; in another place after a resize. In the main thread.
     rejoin: Callable[[str, NewPlace], RevivedGroups]
     take_place: Callable[[NewPlace], None]
+    replicas: Callable[[dict[str, Any]], dict[str, Any]]  # state/replicas.py
     leave: Callable[[float], None]
     peer_lost: Callable[[], None] = lambda: None
 
@@ -91,6 +92,7 @@ class Control:
             "look_to_park": self._on_look_to_park,
             "park": self._on_park,
             "resume": self._on_resume,
+            "replicas": self._on_replicas,
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
             "stack": self._on_stack,
@@ -272,6 +274,10 @@ class Control:
             self._answer(header, **revived._asdict())
 
         self._in_main_thread(header, rejoin)
+
+    def _on_replicas(self, header: Header, payload: bytes) -> None:
+        """Compare or copy the variables of this rank, for ranks that a resize adds."""
+        self._in_main_thread(header, lambda: self._answer(header, **self.replicas(json.loads(payload))))
 
     def _on_take_place(self, header: Header, payload: bytes) -> None:
         """Take a place without joining: a resize has failed, and not all ranks of before are there."""

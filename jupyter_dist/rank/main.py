@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -33,6 +33,8 @@ from jupyter_dist.rank.collectives import captures, process_group, torch_compat,
 from jupyter_dist.rank.collectives.diagnosis import peers
 from jupyter_dist.rank.collectives.interruptible import storewaits, tcpstores, waits
 from jupyter_dist.rank.collectives.process_group import Membership, RevivedGroups
+from jupyter_dist.rank.collectives.revival import followers
+from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.leaving import leave_in_order
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
@@ -170,6 +172,7 @@ class Rank:
             namespace=self._shell.user_ns,
             rejoin=self._rejoin,
             take_place=self._take_place,
+            replicas=self._replicas,
             leave=self._leave,
             peer_lost=self._membership.peer_lost,
         )
@@ -216,12 +219,22 @@ class Rank:
             self._be_at(before)
             raise
 
+    def _replicas(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from .state import replicas  # few groups are resized
+
+        place = self._spec.rank, self._spec.world_size
+        found: dict[str, Any] = usercode.call(replicas.carry_out, self._shell, place, asked)
+        return found
+
     def _take_place(self, new: NewPlace) -> None:
         self._be_at(moved(self._spec, new))
 
     def _be_at(self, spec: RankSpec) -> None:
         before, self._spec = self._spec, spec
-        os.environ.update({name: value for name, value in spec.env.items() if before.env.get(name) != value})
+        changed = {name: value for name, value in spec.env.items() if before.env.get(name) != value}
+        os.environ.update(changed)
+        environment.follow(changed)
+        followers.follow((before.rank, before.world_size), (spec.rank, spec.world_size))
         self._membership.take_place(spec)
         self._meeting.take_place(spec)
         self._transfers.take_place(spec)

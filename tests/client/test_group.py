@@ -260,7 +260,7 @@ def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
 
 def test_a_group_changes_its_size(group):
     group.run("mine = rank\nprint('before')", check=True)
-    assert group.resize(3) is group
+    assert group.resize(3, others="keep") is group
     assert (group.world_size, group.model["resized"]["error"]) == (3, None)
     assert group.run("(rank, world_size, globals().get('mine'))").values == {
         0: "(0, 3, 0)",
@@ -269,7 +269,7 @@ def test_a_group_changes_its_size(group):
     }
     assert group.drift().offered == []  # what ran before is not missed by the new rank
     group.run("print('of three')", "2")
-    group.resize(2)
+    group.resize(2, others="keep")
     assert "of three" in "".join(record.text for record in group.logs(2) if record.kind == "stream")
     with pytest.raises(JupyterDistError, match="has 2 ranks already"):
         group.resize(2)

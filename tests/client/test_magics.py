@@ -263,9 +263,9 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
 
 def test_a_group_is_resized_by_a_magic(kernel):
     kernel.run("stays = 1")
-    assert "'train-it' has 3 ranks, not 2, after" in kernel.run("%dist_resize 3").text
-    assert kernel.run("(world_size, 'stays' in globals())").said == [("0-1", "(3, True)"), ("2", "(3, False)")]
-    assert "has 2 ranks, not 3" in kernel.run("%dist_resize 2").text
+    assert "'train-it' has 3 ranks, not 2, after" in kernel.run("%dist_resize 3 --others keep").text
+    assert kernel.run("(world_size, 'stays' in globals())").said == [("0-2", "(3, True)")]
+    assert "has 2 ranks, not 3" in kernel.run("%dist_resize 2 --others keep").text
 
 
 def test_restart_gives_fresh_ranks_and_reload_keeps_them(kernel):

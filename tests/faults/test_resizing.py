@@ -17,6 +17,7 @@ dist.all_reduce(t)
 named = [rank, world_size, __rank__, __world_size__, local_rank]
 environ = [int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")]
 print(named, environ, dist.get_rank(), dist.get_world_size(), int(t.item()), globals().get("mine"))
+del t, named, environ
 """
 
 
@@ -32,7 +33,7 @@ def size_of(client, mine):
 
 
 def resize(client, num_ranks, **fields):
-    client.request("resize", num_ranks=num_ranks, **fields)
+    client.request("resize", num_ranks=num_ranks, **{"others": "keep", **fields})
     assert client.group["state"] in ("resizing", "ready")
     client.wait_group("ready", "degraded", "dead")
     assert client.group["resized"]["error"] is None, client.group
@@ -63,7 +64,7 @@ def test_ranks_that_stay_keep_all(own):
     size_of(own, ["made on 0"])
     resize(own, 3)
     assert pids(own)[:1] == before[:1]
-    size_of(own, ["made on 0", None, None])
+    size_of(own, ["made on 0"] * 3)  # of one rank, all names are alike
     assert own.run(same, [0])["state"] == "ok"
 
 
@@ -92,7 +93,7 @@ def test_a_new_rank_fails_to_start(own):
     own.run("mine = rank")
     before = pids(own)
     for _ in range(2):
-        own.request("resize", num_ranks=4)
+        own.request("resize", num_ranks=4, others="keep")
         own.wait(lambda: pid_of_new(own) is not None)
         os.kill(pid_of_new(own), signal.SIGKILL)
         own.wait_group("ready", "degraded", "dead")
@@ -111,7 +112,7 @@ def pid_of_new(client):
 def test_a_rank_that_stays_dies_meanwhile(own):
     own.start(2)
     own.run("mine = rank")
-    own.request("resize", num_ranks=3)
+    own.request("resize", num_ranks=3, others="keep")
     own.kill_rank(1)
     own.wait_group("ready", "degraded", "dead")
     if own.group["state"] == "ready":  # it died too late to disturb the resize
@@ -143,3 +144,64 @@ def test_what_cannot_be_resized(own):
     own.ended(busy)
     with pytest.raises(JupyterDistError, match="has 2 ranks already"):
         own.request("resize", num_ranks=2)
+
+
+TRAINS = """
+torch.manual_seed(0)
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
+optimizer = torch.optim.Adam(net.parameters())
+data = torch.utils.data.TensorDataset(torch.arange(24.0).reshape(6, 4))
+sampler = torch.utils.data.distributed.DistributedSampler(data, shuffle=False)
+def step():
+    global loss
+    (batch,) = next(iter(torch.utils.data.DataLoader(data, batch_size=2, sampler=sampler)))
+    loss = net(batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+step()
+loss = None
+"""
+STATE = "[(p.sum().item(), s['exp_avg'].sum().item()) for p, s in optimizer.state.items()]"
+
+
+def test_new_ranks_get_what_all_have_alike(own):
+    """A DDP model, its optimizer with the same parameters, functions, a sampler: training goes on with more ranks."""
+    own.start(2)
+    assert own.run(TRAINS, range(2))["state"] == "ok", own.records[-1]
+    resized = resize(own, 3, others="refuse")
+    assert resized["copied"] == ["data", "loss", "net", "optimizer", "sampler", "step"]
+    assert (resized["again"], resized["differ"]) == ([], [])
+    cell = own.run(
+        f"assert {{id(p) for p in net.parameters()}} == {{id(p) for p in optimizer.state}}; print({STATE})", range(3)
+    )
+    assert cell["state"] == "ok", own.records[-1]
+    assert own.text(0, cell["id"]) == own.text(1, cell["id"]) == own.text(2, cell["id"]) != ""
+    cell = own.run(f"step(); print({STATE}, sampler.num_replicas, len(sampler))", range(3))
+    assert cell["state"] == "ok", own.records[-1]
+    assert own.text(0, cell["id"]) == own.text(2, cell["id"])
+    cell = own.run("print(sampler.rank, list(sampler))", range(3))
+    assert [own.text(rank, cell["id"]) for rank in range(3)] == ["0 [0, 3]\n", "1 [1, 4]\n", "2 [2, 5]\n"]
+    resize(own, 2, others="keep")
+    cell = own.run("loss = None; step(); print(sampler.rank, list(sampler))", range(2))
+    assert [own.text(rank, cell["id"]) for rank in range(2)] == ["0 [0, 2, 4]\n", "1 [1, 3, 5]\n"]
+
+
+def test_what_ranks_do_not_have_alike_is_asked_about(own):
+    own.start(2)
+    own.run("alike, mine = [1], rank", range(2))
+    for _ in range(2):
+        own.request("resize", num_ranks=3)
+        own.wait_group("ready")
+        error = own.group["resized"]["error"]
+        assert (error["code"], own.group["resized"]["differ"]) == ("ranks_differ", ["mine"])
+        assert "cannot be compared: mine." in error["message"]
+        assert "others='keep'" in error["hint"]
+        size_of(own, [0, 1])
+    assert resize(own, 3, others="copy")["copied"] == ["alike", "mine", "os"]
+    size_of(own, [0, 1, 0])
+    own.run(
+        "from torch.distributed.device_mesh import init_device_mesh; mesh = init_device_mesh('cpu', (3,))", range(3)
+    )
+    again = resize(own, 2)["again"]
+    assert again == ["A DeviceMesh was made for 3 ranks: make it again, with the models that are sharded over it."]

@@ -1032,7 +1032,9 @@ class ResizeInfo(ApiObject):
         after: How many ranks were asked for.
         seconds: How long it took; null while it is under way.
         error: Why the group has its earlier size again.
-        again: Sentences on what cells must make again.
+        again: Sentences on what cells must make again, and what could not be copied.
+        copied: The names that new ranks have copies of.
+        differ: The names that were not alike on all ranks, or could not be compared.
     """
 
     at: float
@@ -1041,6 +1043,8 @@ class ResizeInfo(ApiObject):
     seconds: float | None
     error: ErrorBodyInfo | None
     again: list[str]
+    copied: list[str]
+    differ: list[str]
 
 
 class SampleGapInfo(ApiObject):

@@ -443,20 +443,30 @@ class AsyncGroup(PlainAsyncGroup):
             raise JupyterDistError("start_failed", f"Not all dead ranks of group '{self.name}' were replaced.", hint)
         return self
 
-    async def resize(self, num_ranks: int, *, devices: Sequence[int] | None = None) -> AsyncGroup:
+    async def resize(
+        self,
+        num_ranks: int,
+        *,
+        others: Literal["refuse", "keep", "copy"] = "refuse",
+        devices: Sequence[int] | None = None,
+    ) -> AsyncGroup:
         """Change the number of ranks; ranks that stay keep their processes and variables.
 
-        Returns when all ranks have joined the new process group; `model["resized"]` lists what cells must make again.
+        New ranks get copies of the names that all others have alike. Returns when all ranks have joined the new process
+        group; `model["resized"]` lists what was copied, and what cells must make again.
 
         Args:
             num_ranks: How many ranks there are to be.
+            others: What happens to names that are not alike on all ranks. `refuse`: the group keeps its size.
+                `keep`: new ranks lack them, and ranks that leave lose them. `copy`: new ranks get rank 0's.
             devices: The devices of new ranks; by default the first that the group does not use.
 
         Raises:
-            JupyterDistError: the group has its earlier size and all variables, because it cannot have another one now
-                (`group_not_ready`, `bad_request`, `bad_devices`), or because new ranks could not be started.
+            JupyterDistError: the group has its earlier size and all variables: some names are not alike
+                (`ranks_differ`), it cannot have another size now (`group_not_ready`, `bad_request`, `bad_devices`),
+                or new ranks could not be started.
         """
-        body = {"num_ranks": num_ranks, **({} if devices is None else {"devices": list(devices)})}
+        body = {"num_ranks": num_ranks, "others": others, **({} if devices is None else {"devices": list(devices)})}
         self.model = await self._once("resize", body=body)
         await self._left("resizing")
         resized = self.model.get("resized")

@@ -167,7 +167,9 @@ class ResizeModel(TypedDict):
     after: Annotated[int, Field("How many ranks were asked for.")]
     seconds: Annotated[float | None, Field("How long it took; null while it is under way.")]
     error: Annotated[ErrorBody | None, Field("Why the group has its earlier size again.")]
-    again: Annotated[list[str], Field("Sentences on what cells must make again.")]
+    again: Annotated[list[str], Field("Sentences on what cells must make again, and what could not be copied.")]
+    copied: Annotated[list[str], Field("The names that new ranks have copies of.")]
+    differ: Annotated[list[str], Field("The names that were not alike on all ranks, or could not be compared.")]
 
 
 class ParkedState(TypedDict):

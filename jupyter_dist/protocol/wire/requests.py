@@ -220,6 +220,16 @@ class StartRequest(StartOptions, total=False):
 class ResizeRequest(TypedDict):
     """The body of POST .../resize."""
 
+    others: NotRequired[
+        Annotated[
+            Literal["refuse", "keep", "copy"],
+            Field(
+                "What happens to names that are not alike on all ranks: `refuse` (the default) lists them in "
+                "`resized` and keeps the size; `keep`: new ranks lack them, and ranks that leave lose them; `copy`: "
+                "new ranks get rank 0's."
+            ),
+        ]
+    ]
     num_ranks: Annotated[int, Field("How many ranks there are to be.", minimum=1, maximum=MAX_GROUP_RANKS)]
     devices: NotRequired[
         Annotated[

@@ -37,11 +37,13 @@ class SaveOptions:
         world_size: of its group.
         durable: Wait until the disk has the files.
         progress: called with the bytes that are written, and all that are to be; by any thread.
+        takes: Whether a name, a result of a cell or the random states are saved; by default all are.
     """
 
     rank: int
     world_size: int
     durable: bool = True
+    takes: Callable[[Root], bool] | None = None
     progress: Callable[[int, int], None] | None = None
 
 
@@ -76,10 +78,10 @@ class RankSave:
         }
 
 
-class _Snapshot:
+class NamespaceSnapshot:
     """What a rank holds now: the graph of its co-variables, and what is beside them."""
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: Any, takes: Callable[[Root], bool] | None = None) -> None:
         namespace = shell.user_ns
         self.inputs = names.inputs(namespace)
         self.values: dict[Root, Any] = {
@@ -87,6 +89,8 @@ class _Snapshot:
         }
         self.values.update({("result", number): value for number, value in names.results(namespace).items()})
         self.values["process", "random"] = randomness.take()
+        if takes is not None:
+            self.values = {root: value for root, value in self.values.items() if takes(root)}
         self.space, self.graph = _graph(self.values, shell)
         self.memories = self.space.memory.memories()
 
@@ -144,7 +148,7 @@ def _graph(values: dict[Root, Any], shell: Any) -> tuple[SaveSpace, CovariableGr
 
 def preview(shell: Any, rank: int = 0) -> RankSave:
     """Return the result of `save_namespace` without writing anything."""
-    return _Snapshot(shell).result(rank)
+    return NamespaceSnapshot(shell).result(rank)
 
 
 def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> RankSave:
@@ -161,7 +165,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
         JupyterDistError: `cannot_save`, if a package is missing.
     """
     start = time.monotonic()
-    snapshot = _Snapshot(shell)
+    snapshot = NamespaceSnapshot(shell, options.takes)
     store = ChunkStore(folder)
     blobs = BlobWriter(store)
     content = _content(snapshot, shell, blobs, options)
@@ -184,7 +188,7 @@ def _wait_for_devices() -> None:
         getattr(torch, device).synchronize()
 
 
-def _content(snapshot: _Snapshot, shell: Any, blobs: BlobWriter, options: SaveOptions) -> manifest.Manifest:
+def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options: SaveOptions) -> manifest.Manifest:
     """Return the manifest; the pieces of contents get their names when they are written."""
     used = snapshot.used_memories()
     blocks: dict[str, Any] = {}

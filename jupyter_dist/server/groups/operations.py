@@ -114,7 +114,7 @@ class GroupOperations:
         return await self._changed_by("reform", key=key)
 
     async def resize(
-        self, num_ranks: int, devices: list[int] | None = None, key: str | None = None
+        self, num_ranks: int, devices: list[int] | None = None, others: str = "refuse", key: str | None = None
     ) -> models.GroupModel:
         """Change the number of ranks; ranks that stay keep their processes and variables.
 
@@ -122,7 +122,7 @@ class GroupOperations:
             JupyterDistError: `group_not_ready`, `bad_request`, `bad_devices` or `bad_environment`.
         """
         wanted = await self._manager.wanted_size(self._group, num_ranks, devices)
-        return await self._changed_by("resize", key=key, **wanted)
+        return await self._changed_by("resize", key=key, others=others, **wanted)
 
     async def park(self, to: str = "host", folder: str | None = None, key: str | None = None) -> models.GroupModel:
         """Give the devices of an idle group back, which keeps all variables.

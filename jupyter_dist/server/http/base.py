@@ -37,6 +37,7 @@ STATUS_OF_CODE = {
     "not_asking": 409,
     "cannot_undo": 409,
     "needs_all_ranks": 409,
+    "ranks_differ": 409,
     "incompatible": 409,
     "start_failed": 409,
     "not_yours": 403,

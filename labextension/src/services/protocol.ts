@@ -176,8 +176,12 @@ export interface IResize {
   seconds: number | null;
   /** Why the group has its earlier size again. */
   error: IErrorBody | null;
-  /** Sentences on what cells must make again. */
+  /** Sentences on what cells must make again, and what could not be copied. */
   again: string[];
+  /** The names that new ranks have copies of. */
+  copied: string[];
+  /** The names that were not alike on all ranks, or could not be compared. */
+  differ: string[];
 }
 
 /** Where the memory of a parked group is. */
@@ -1343,6 +1347,8 @@ export interface IStartRequest {
 
 /** The body of POST .../resize. */
 export interface IResizeRequest {
+  /** What happens to names that are not alike on all ranks: `refuse` (the default) lists them in `resized` and keeps the size; `keep`: new ranks lack them, and ranks that leave lose them; `copy`: new ranks get rank 0's. */
+  others?: 'refuse' | 'keep' | 'copy';
   /** How many ranks there are to be. */
   num_ranks: number;
   /** The devices of new ranks, one each; by default the first that the group does not use. */

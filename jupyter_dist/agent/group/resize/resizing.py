@@ -22,7 +22,7 @@ from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import GroupSpec
 
-from . import shapes
+from . import copies, shapes
 from .shapes import Shape, WantedSize
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Resize:
         """
         shapes.check(group.spec, wanted)
         self._group = group
+        self._wanted = wanted
         self._starter = starter
         living = group.living()
         self._staying = living[: wanted.num_ranks]
@@ -68,8 +69,12 @@ class Resize:
             "seconds": None,
             "error": None,
             "again": [],
+            "copied": [],
+            "differ": [],
         }
         self._since = time.monotonic()
+        self._has_begun = False  # whether ranks may have taken their new places
+        self._alike: list[str] = []
         group.resized = self._report
         group.process_group.close()
         group.set_state("resizing")
@@ -87,7 +92,8 @@ class Resize:
             report["error"] = error.to_dict()
             await self._undo(error)
         else:
-            report["again"] = [_lacking(name) for name in revived.lacking] + [_left(name) for name in revived.left]
+            report["again"] = [*map(_lacking, revived.lacking), *map(_left, revived.left), *revived.again]
+            await self._copy()
             await end_ranks(self._leaving, "the group was resized", patient=True)
             size = f"from {report['before']} to {report['after']} ranks"
             group.add_note(" ".join([f"The group was resized {size}.", *report["again"]]))
@@ -98,6 +104,9 @@ class Resize:
 
     async def _change(self) -> Revived:
         group, move = self._group, shapes.move(self._places)
+        if self._fresh or self._leaving:  # else dead ranks leave, and no other loses anything
+            await self._compare()
+        self._has_begun = True
         if not self._fresh:
             return await rejoin(self._staying, group.stores.new(), move)
         await self._starter.prepare(group.preparing())
@@ -119,6 +128,25 @@ class Resize:
             raise JupyterDistError("rank_dead", "A rank died while the group was resized.")
         return revived
 
+    async def _compare(self) -> None:
+        """Find the names that all ranks have alike. Raises JupyterDistError if the user must choose about others."""
+        found = await copies.compare([*self._staying, *self._leaving])
+        self._alike, self._report["differ"] = found.alike, found.differ
+        if found.differ and self._wanted.others == "refuse":
+            raise copies.refusal(found.differ, bool(self._fresh))
+
+    async def _copy(self) -> None:
+        """Copy to new ranks what all others have alike; what could not be copied is reported."""
+        if not self._fresh:
+            return
+        wanted = {*self._alike, *(self._report["differ"] if self._wanted.others == "copy" else ())}
+        folder = self._group.journal.directory.parent / f"copies-{self._number}"
+        try:
+            self._report["again"] += await copies.copy(self._staying[0], self._fresh, folder, wanted)
+            self._report["copied"] = sorted(name for name in wanted if name.isidentifier())
+        except (JupyterDistError, OSError) as err:
+            self._report["again"].append(f"Variables could not be copied to new ranks: {err} They begin without.")
+
     async def _undo(self, error: JupyterDistError) -> None:
         """Be of the earlier size again, with all ranks of before that live."""
         group = self._group
@@ -128,7 +156,9 @@ class Resize:
         living, back = group.living(), shapes.move({after: before for before, after in self._places.items()})
         kept = "All variables are kept."
         try:
-            if len(living) == number:
+            if not self._has_begun:
+                pass
+            elif len(living) == number:
                 await rejoin(living, group.stores.new(), back)
             else:
                 kept = "The ranks that live keep their variables. Replace the dead ones."

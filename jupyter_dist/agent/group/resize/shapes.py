@@ -21,6 +21,7 @@ class WantedSize:
     num_ranks: int
     devices: tuple[int, ...] = ()
     device_names: tuple[str, ...] = ()
+    others: str = "refuse"  # what to do about names that are not alike on all ranks: refuse, keep or copy
 
 
 class Shape(NamedTuple):

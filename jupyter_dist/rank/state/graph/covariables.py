@@ -75,7 +75,7 @@ def find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
         roots = groups[key]
         needs = _needs(sets, roots, streams, space) - {key}
         missing = next((one for one in needs if one not in found), None)
-        stream = streams[roots[0]] if len(roots) == 1 else _write_together(roots, values, space)
+        stream = streams[roots[0]] if len(roots) == 1 else write_together(roots, values, space)
         error = stream.error or (None if missing is None else _cannot_be_read_without(missing, space))
         if error is not None:
             failed.update(dict.fromkeys(roots, error))
@@ -105,7 +105,8 @@ def _write_alone(values: dict[Root, Any], space: SaveSpace) -> tuple[dict[Root, 
     return streams, failed
 
 
-def _write_together(roots: list[Root], values: dict[Root, Any], space: SaveSpace) -> Stream:
+def write_together(roots: list[Root], values: dict[Root, Any], space: SaveSpace) -> Stream:
+    """Write these values, or definitions, into one stream."""
     return write(_content(roots, values, space), space, _own(roots, space))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
@@ -34,6 +35,11 @@ def remember() -> None:
     """Remember the variables that the process has before the first cell."""
     _start.clear()
     _start.update(os.environ)
+
+
+def follow(changed: Mapping[str, str]) -> None:
+    """Remember variables that a resize of the group has changed: no cell did."""
+    _start.update(changed)
 
 
 def take() -> Environment:

@@ -1,0 +1,81 @@
+"""Compares the variables of ranks, and copies the variables that all have alike to new ranks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.files.private import make_folder
+from jupyter_dist.transport.frames import Header
+
+COMPARE_SECONDS = 120.0
+COPY_SECONDS = 300.0
+MAX_NAMED = 20
+
+
+class Likeness(NamedTuple):
+    """The names of the ranks: which are alike on all of them, and which differ."""
+
+    alike: list[str]
+    differ: list[str]
+
+
+async def compare(ranks: Sequence[RankProcess]) -> Likeness:
+    """Return the names that these ranks have alike. Raises JupyterDistError if a rank cannot answer."""
+    answers = await asyncio.gather(*(_ask(rank, COMPARE_SECONDS, do="signatures") for rank in ranks))
+    return likeness(answers)
+
+
+def likeness(answers: Sequence[Header]) -> Likeness:
+    """Return the co-variables that have the same names and the same hash in all answers. Pure."""
+    hashes = [{tuple(one["keys"]): one["hash"] for one in answer["covariables"]} for answer in answers]
+    alike = {
+        key
+        for keys, value in hashes[0].items()
+        if value is not None and all(other.get(keys) == value for other in hashes)
+        for key in keys
+    }
+    names = {key for one in hashes for keys in one for key in keys}
+    names.update(one["name"] for answer in answers for one in answer["skipped"])
+    return Likeness(sorted(alike), sorted(name for name in names - alike if name.isidentifier()))
+
+
+def refusal(differ: Sequence[str], is_growing: bool) -> JupyterDistError:
+    """Return the error for a resize that has to be asked about: these names are not alike on all ranks."""
+    more = f" and {len(differ) - MAX_NAMED} more" if len(differ) > MAX_NAMED else ""
+    named = ", ".join(differ[:MAX_NAMED]) + more
+    lost = "New ranks would begin without" if is_growing else "They would be lost on the ranks that leave"
+    message = f"Ranks do not have these names alike, or they cannot be compared: {named}. {lost}."
+    or_copy = ", or with others='copy' to copy rank 0's" if is_growing else ""
+    hint = f"Resize with others='keep' if that is right{or_copy}."
+    return JupyterDistError("ranks_differ", message, hint)
+
+
+async def copy(source: RankProcess, to: Sequence[RankProcess], folder: Path, keys: Collection[str]) -> list[str]:
+    """Copy these names from a rank to new ones; return sentences on what could not be copied.
+
+    Raises:
+        JupyterDistError: nothing was copied, or not to all.
+        OSError: the folder cannot be made.
+    """
+    make_folder(folder)
+    try:
+        out = await _ask(source, COPY_SECONDS, do="out", folder=str(folder), keys=sorted(keys))
+        taking = (_ask(rank, COPY_SECONDS, do="in", folder=str(folder), file=out["file"]) for rank in to)
+        taken = await asyncio.gather(*taking)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    parts = [out["skipped"], *(answer["failed"] for answer in taken)]
+    failed = {one["name"]: one["reason"] for part in parts for one in part}
+    notes = [f"{one['name']}: {one['reason']}" for one in out["notes"]]
+    return [*(f"{name} was not copied to new ranks: {reason}." for name, reason in failed.items()), *notes]
+
+
+async def _ask(rank: RankProcess, seconds: float, **asked: Any) -> Header:
+    return await rank.request("replicas", seconds, json.dumps(asked).encode())
