@@ -264,3 +264,20 @@ def test_a_sharded_model_goes_on_in_new_ranks_as_in_the_old_ones_again_and_again
         group.restore("sharded", folder=folder)
         assert group.gather(more) == expected
         assert group.gather("next(net.parameters()).device_mesh is mesh") == {0: True, 1: True}
+
+
+def test_a_group_that_was_resized_is_saved_with_the_ranks_that_it_has(group, folder):
+    group.run("def everywhere():\n    return dist.all_reduce(torch.ones(1))\nmine = 0", check=True)
+    group.resize(4)
+    group.run("mine = rank + 10\nhalf = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]", check=True)
+    assert group.save("four", folder=folder).world_size == 4
+    group.restart()
+    group.restore("four", folder=folder)
+    assert group.gather("mine") == {rank: rank + 10 for rank in range(4)}
+    summed = "(total := torch.tensor([mine]), dist.all_reduce(total, group=half), total.item())[2]"
+    assert group.gather(summed) == {0: 21, 1: 21, 2: 25, 3: 25}
+    with pytest.raises(JupyterDistError, match="all_reduce needs all 4 ranks"):
+        group.run("everywhere()", "0", ask_first=True)
+    group.resize(2)
+    with pytest.raises(JupyterDistError, match="has 4 ranks, and this group has 2"):
+        group.restore("four", folder=folder)

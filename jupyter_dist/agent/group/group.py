@@ -63,7 +63,7 @@ class AgentGroup:
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, self._execution_changed)
         self.dispatcher.undo_limits = {"cells": spec.undo_cells, "bytes": spec.undo_bytes}
-        self.transfers = Transfers(spec, self.dispatcher, lambda: self.ranks, on_execution)
+        self.transfers = Transfers(self, self.dispatcher, on_execution)
         self.comms = Comms()
         self._traces = Traces(directory / TRACES)
         self.ranks: list[RankProcess] = []

@@ -54,9 +54,12 @@ class Dispatcher:
         """Return the number of the last cell that began."""
         return self._execution_count
 
-    def continue_count(self, execution_count: int) -> None:
-        """Count on from a number at least as large: ranks have the history of that many cells."""
+    def restored(self, execution_count: int, cells: Sequence[str]) -> None:
+        """Count on from a save, of which all ranks have the history and the definitions now."""
         self._execution_count = max(self._execution_count, execution_count)
+        self._definitions.clear()
+        for code in cells:
+            self._definitions.note(code, self._ranks)
 
     def take_ranks(self, ranks: list[RankProcess], num_nodes: int = 1) -> None:
         """Dispatch to these ranks from now on; a new generation counts its cells from 1."""

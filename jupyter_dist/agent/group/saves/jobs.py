@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from jupyter_dist.saves.fitness import cannot_restore
 from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.leftout import merged_notes, merged_skipped
 from jupyter_dist.saves.locking import FolderLock, lock_shared
-from jupyter_dist.saves.record import SaveRecord, read_index, read_record
+from jupyter_dist.saves.record import SaveRecord, read_index, read_record, read_small
 from jupyter_dist.saves.removal import sweep, used_bytes
 from jupyter_dist.version import __version__
 
@@ -100,7 +101,7 @@ class RestoreJob:
     spec: TransferSpec
     record: SaveRecord
     lock: FolderLock
-    used_bytes: int = 0
+    cells: list[str]  # the code of the cells before the save
 
     @property
     def call(self) -> dict[str, Any]:
@@ -116,6 +117,10 @@ class RestoreJob:
             "digests": self.record.digests,
             "versions": versions,
         }
+
+    def misfit(self, group: GroupSpec) -> JupyterDistError | None:
+        """Return why the group, which may have been resized meanwhile, cannot take the save."""
+        return cannot_restore(self.record.model, group.world_size, None)
 
     def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
         """Compare the names that ranks failed to read. Raises JupyterDistError `damaged` if they differ."""
@@ -174,4 +179,13 @@ def begin_restore(spec: TransferSpec, group: GroupSpec, python_version: str) -> 
     except BaseException:
         lock.close()
         raise
-    return RestoreJob(spec, record, lock)
+    return RestoreJob(spec, record, lock, _cells(folder, record))
+
+
+def _cells(folder: SavesFolder, record: SaveRecord) -> list[str]:
+    """Return the code of the cells before the save, as rank 0 has it; nothing if that cannot be read."""
+    with contextlib.suppress(JupyterDistError, OSError, ValueError, KeyError, TypeError):
+        name = Path(read_index(folder, record, 0)["file"]).name
+        found = json.loads(read_small(folder.content(record.model["name"], record.model["id"]) / name))["inputs"]
+        return [code for code in found if isinstance(code, str)]
+    return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jupyter_dist.agent.group.cells.dispatch import Dispatcher, dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
@@ -25,6 +25,13 @@ _FAILED = {"save": "Nothing was saved", "restore": "Nothing was restored"}
 _CODES = {"save": "not_saved", "restore": "not_restored"}
 
 
+class GroupShape(Protocol):
+    """The facts about a group that a resize changes."""
+
+    spec: GroupSpec
+    ranks: list[RankProcess]
+
+
 @dataclass
 class OpenTransfer:
     """A save or a restore that has not ended."""
@@ -39,16 +46,9 @@ class OpenTransfer:
 class Transfers:
     """Each is an execution on all ranks, so that it waits in the queue, and keeps cells waiting, as a cell does."""
 
-    def __init__(
-        self,
-        spec: GroupSpec,
-        dispatcher: Dispatcher,
-        ranks: Callable[[], Sequence[RankProcess]],
-        push: Callable[[AgentExecution], None],
-    ) -> None:
-        self._spec = spec
+    def __init__(self, group: GroupShape, dispatcher: Dispatcher, push: Callable[[AgentExecution], None]) -> None:
+        self._group = group
         self._dispatcher = dispatcher
-        self._ranks = ranks
         self._push = push
         self._open: dict[str, OpenTransfer] = {}
 
@@ -61,7 +61,7 @@ class Transfers:
         """
         if (known := self._dispatcher.queue.find(spec.execution_id)) is not None:
             return known  # a retry: the first answer was lost
-        if dead := [rank for rank in self._ranks() if rank.state == "dead"]:
+        if dead := [rank for rank in self._group.ranks if rank.state == "dead"]:
             raise dead_error(dead)
         transfer = TransferSpec.from_dict(spec.transfer or {})
         job = await asyncio.to_thread(self._begin, transfer, spec.execution_id)
@@ -78,9 +78,9 @@ class Transfers:
 
     def _begin(self, transfer: TransferSpec, execution_id: str) -> Job:
         if transfer.action == "save":
-            return begin_save(transfer, self._spec, execution_id)
-        versions = {rank.python_version for rank in self._ranks() if rank.python_version}
-        return begin_restore(transfer, self._spec, min(versions, default=""))
+            return begin_save(transfer, self._group.spec, execution_id)
+        versions = {rank.python_version for rank in self._group.ranks if rank.python_version}
+        return begin_restore(transfer, self._group.spec, min(versions, default=""))
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution, or of a rank's part of it."""
@@ -130,11 +130,15 @@ class Transfers:
 
     def _begun(self, found: OpenTransfer) -> None:
         spec = found.job.spec
+        if found.transaction.ranks != found.execution.spec.ranks:  # the group was resized while it waited
+            found.transaction = Transaction(found.execution.spec.ranks)
         if isinstance(found.job, SaveJob):
-            found.job.execution_count = self._dispatcher.execution_count
+            found.job.group, found.job.execution_count = self._group.spec, self._dispatcher.execution_count
         late = f"It took longer than {spec.timeout_seconds:g} s. Give it more time (`timeout_seconds`)."
         found.timer = asyncio.get_running_loop().call_later(spec.timeout_seconds, self._too_late, found, late)
         self._show(found)
+        if isinstance(found.job, RestoreJob) and (problem := found.job.misfit(self._group.spec)) is not None:
+            self._drop(found, str(problem))
 
     def _too_late(self, found: OpenTransfer, sentence: str) -> None:
         if found.transaction.phase == "deciding":
@@ -155,7 +159,7 @@ class Transfers:
         else:
             if transaction.keep():
                 if isinstance(found.job, RestoreJob):
-                    self._dispatcher.continue_count(found.job.record.model["execution_count"])
+                    self._dispatcher.restored(found.job.record.model["execution_count"], found.job.cells)
                 self._send_decision(found, transaction.ranks)
 
     def _drop(self, found: OpenTransfer, reason: str, *, interrupted: bool = False) -> None:
@@ -165,7 +169,7 @@ class Transfers:
         found.execution.error = JupyterDistError(_CODES[action], f"{_FAILED[action]}: {reason}")
         self._send_decision(found, found.transaction.reports)
         for number in found.transaction.unprepared:
-            rank = self._ranks()[number]
+            rank = self._group.ranks[number]
             if rank.execution_id == found.execution.id:
                 rank.interrupt()
 
@@ -177,10 +181,10 @@ class Transfers:
         payload = road.TO_RANK["transfer"].encode(decision)
         for number in ranks:
             header = {"t": "to_rank", "kind": "transfer", "number": 0, "execution_id": found.execution.id}
-            self._ranks()[number].send(header, payload)
+            self._group.ranks[number].send(header, payload)
 
     def _why_ended(self, found: OpenTransfer, number: int) -> str:
-        rank = self._ranks()[number]
+        rank = self._group.ranks[number]
         if rank.state == "dead" and rank.exit is not None:
             return f"Rank {number} {rank.exit['reason']}."
         return f"Rank {number}: {rank.cell_error or 'it ended early'}."
