@@ -115,6 +115,8 @@ def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(shell: Shell) -> No
     assert set(reasons) == {"stream", "holder", "held"}
     names = restored(shell).names
     assert names["model"] == [1.0]
+    (note,) = (one["reason"] for one in preview.notes if one["name"] == "model")
+    assert note.startswith("shared objects with 'holder'")
     assert "holder" not in names
 
 
@@ -298,6 +300,18 @@ def test_hostile_objects_harm_nothing_but_themselves(shell: Shell) -> None:
     shell.names["file"].close()
     for one in (shell, after):
         one.run("del Loud.__del__")
+
+
+def test_values_that_need_other_names_when_they_are_read(shell: Shell) -> None:
+    shell.run("""
+def again(text): return Text(text + suffix)
+class Text:
+    def __init__(self, text): self.text = text
+    def __reduce__(self): return again, (self.text,)
+text = Text("a")
+suffix = "b"
+""")
+    assert restored(shell).names["text"].text == "ab"
 
 
 def test_two_thousand_names(shell: Shell) -> None:

@@ -483,6 +483,14 @@ def initialised_devices() -> list[str]:
     return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]
 
 
+def has_device(device: torch.device) -> bool:
+    """Whether this process can use a device; torch has all devices that it does not count, such as the CPU."""
+    module = getattr(torch, device.type, None)
+    if device.type not in DEVICE_TYPES or module is None:
+        return device.type not in DEVICE_TYPES
+    return bool(module.is_available()) and (device.index or 0) < module.device_count()
+
+
 def devices_in_use() -> list[str]:
     """Return the device types that this process has initialized."""
     modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}

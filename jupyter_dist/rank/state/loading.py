@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from jupyter_dist.rank.collectives.torch_compat import devices_in_use
+from jupyter_dist.rank.collectives.torch_compat import devices_in_use, has_device
 
 from .graph import marks
 from .graph.memory import bytes_at
 from .process import groups
-from .store.blobs import BlobReader
+from .store.blobs import BlobReader, check_on_device
 from .store.chunks import in_threads
 from .store.manifest import Manifest
 
@@ -31,11 +31,10 @@ _OTHER_PYTHON = "functions and classes of Python {} cannot be read by Python {}:
 class Loader:
     """Reads the save of one rank. Its methods take the places of the functions in marks.py."""
 
-    def __init__(
-        self, namespace: dict[str, Any], main_module: types.ModuleType, saved: Manifest, blobs: BlobReader
-    ) -> None:
-        self._namespace = namespace
-        self._module = main_module
+    def __init__(self, shell: Any, device: str, saved: Manifest, blobs: BlobReader) -> None:
+        self._namespace: dict[str, Any] = shell.user_ns
+        self._module: types.ModuleType = shell.user_module
+        self._here = device
         self._saved = saved
         self._blobs = blobs
         self._arrays: dict[int, Any] = {}  # the bytes, by number of the memory
@@ -62,30 +61,41 @@ class Loader:
         in_threads(memories, read)
 
     def covariables(self) -> Iterator[tuple[dict[str, Any], Any]]:
-        """Yield each co-variable of the manifest with its content, by kind and key; or with the error."""
-        failed: set[int] = set()
-        for number, one in enumerate(self._saved["covariables"]):
-            if not failed.isdisjoint(one["needs"]):
-                failed.add(number)
-                yield one, ImportError("it needs a function or class that could not be restored")
-                continue
-            if one["definitions"] and not self._reads_code:
-                failed.add(number)
-                yield (
-                    one,
-                    ImportError(_OTHER_PYTHON.format(self._saved["versions"]["python"], platform.python_version())),
-                )
-                continue
-            try:
-                content = self._read_stream(one["pieces"])
-            except KeyboardInterrupt:
-                raise
-            except BaseException as err:  # from the user's methods, which may raise anything
-                failed.add(number)
-                yield one, err
-                continue
-            self._definitions.update(content["definition"])
-            yield one, content
+        """Yield each co-variable of the manifest with its content, by kind and key; or with the error.
+
+        A value may need names when it is read, whose co-variables come later: so failed ones are tried again.
+        """
+        waiting = dict(enumerate(self._saved["covariables"]))
+        errors: dict[int, BaseException] = {}
+        while waiting:
+            before = len(waiting)
+            errors.clear()
+            for number, one in list(waiting.items()):
+                content = self._try(one, errors)
+                if isinstance(content, BaseException):
+                    errors[number] = content
+                    continue
+                del waiting[number]
+                yield one, content
+            if len(waiting) == before:
+                break
+        yield from ((one, errors[number]) for number, one in waiting.items())
+
+    def _try(self, one: dict[str, Any], errors: dict[int, BaseException]) -> Any:
+        """Return the content of a co-variable, or the error, also of a definition which it needs."""
+        missing = next((errors[number] for number in one["needs"] if number in errors), None)
+        if missing is not None:
+            return missing
+        if one["definitions"] and not self._reads_code:
+            return ImportError(_OTHER_PYTHON.format(self._saved["versions"]["python"], platform.python_version()))
+        try:
+            content = self._read_stream(one["pieces"])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as err:  # from the user's methods, which may raise anything
+            return err
+        self._definitions.update(content["definition"])
+        return content
 
     def _read_stream(self, pieces: list[Any]) -> Any:
         data = bytearray(sum(piece[2] for piece in pieces))
@@ -103,15 +113,26 @@ class Loader:
             self._arrays[number] = _bytes_of(array)
             self._blobs.read(memory["pieces"], memoryview(self._arrays[number]))
             return
+        device = self._map(memory["device"])
+        is_on_device = device != "cpu"
         host = torch.empty(size, dtype=torch.uint8)
-        self._blobs.read(memory["pieces"], bytes_at(host.data_ptr(), size))
-        if memory["device"] != "cpu":
-            host = host.to(memory["device"])
+        target = bytes_at(host.data_ptr(), size)
+        self._blobs.read(memory["pieces"], target, checks_device_hashes=not is_on_device)
+        if is_on_device:
+            host = host.to(device)
+            if device != "meta":
+                check_on_device(host, memory["pieces"])
         elif memory["is_pinned"] and devices_in_use():
             host = host.pin_memory()
         elif memory["is_shared"]:
             host.share_memory_()
         self._storages[number] = host.untyped_storage()
+
+    def _map(self, device: str) -> str:
+        """Return the device for tensors of a device of the save: this rank's for its own and for missing ones."""
+        if device == self._saved["device"] != "cpu":
+            return self._here
+        return device if has_device(torch.device(device)) else self._here
 
     # -- marks --------------------------------------------------------------------------------------
 
@@ -140,6 +161,9 @@ class Loader:
 
     def _array_view(self, base: Any, *place: Any) -> Any:
         return _view(_bytes_of(base), place)
+
+    def _device(self, name: str) -> torch.device:
+        return torch.device(self._map(name))
 
     def _definition(self, number: int) -> Any:
         return self._definitions[number]
@@ -177,7 +201,7 @@ class Loader:
         return groups.named(name)
 
     def _generator(self, device: str, state: torch.Tensor) -> torch.Generator:
-        generator = torch.Generator(device)
+        generator = torch.Generator(self._map(device))
         generator.set_state(state)
         return generator
 

@@ -41,6 +41,8 @@ def of(error: BaseException) -> str:
     said = safe_message(error)
     found = _CANNOT.search(said)
     kind = found[1] if found else ""
+    if isinstance(error, NotImplementedError) and "DataLoaderIter" in said:
+        return "it holds an iterator of a DataLoader, whose position in the data cannot be saved"
     if isinstance(error, pickle.PicklingError) and said.startswith("it holds "):
         return said[:MAX_CHARS]
     if kind in _KINDS:

@@ -105,7 +105,7 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     _check_versions(saved)
     environment.add_paths(saved["environment"]["path"])
     _create_groups(file, saved)
-    loader = Loader(shell.user_ns, shell.user_module, saved, BlobReader(ChunkStore(folder)))
+    loader = Loader(shell, names.device_of(shell), saved, BlobReader(ChunkStore(folder)))
     loader.read_memories(options.progress)
     content: Content = {"name": {}, "result": {}, "process": {}}
     failed = []

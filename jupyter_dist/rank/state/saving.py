@@ -176,7 +176,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
     result = snapshot.result(options.rank)
     result.total_bytes, result.written_bytes = blobs.num_bytes, blobs.written.num_bytes
     if options.durable:
-        store.make_durable(blobs.written.new)
+        store.make_durable()
     result.file = f"rank-{options.rank}.json"
     result.file_hash = manifest.write(os.path.join(into, result.file), content, options.durable)
     result.seconds = time.monotonic() - start
@@ -195,7 +195,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
     memories = []
     for place, number in enumerate(used):
         memory = snapshot.memories[number]
-        pieces = blobs.add(memory.num_bytes, memory.read)
+        pieces = blobs.add(memory.num_bytes, memory.read, None if memory.device == "cpu" else memory.name)
         memories.append({**memory.to_dict(), "pieces": pieces})
         for block in memory.blocks:
             found = snapshot.space.memory.blocks[block]
@@ -217,6 +217,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
         "world_size": options.world_size,
         "versions": manifest.versions(),
         "byteorder": sys.byteorder,
+        "device": names.device_of(shell),
         "blocks": blocks,
         "memories": memories,
         "covariables": streams,

@@ -32,6 +32,9 @@ class Covariable:
         return [key for one, key in self.roots if one == kind]
 
 
+_SHARES = "shared objects with '{}', which is not saved, and has none of them after a restore"
+
+
 class _Sets:
     """Sets of keys that are joined one by one."""
 
@@ -64,7 +67,7 @@ class CovariableGraph:
 
 def find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
     """Write all values, and return the co-variables that they form."""
-    streams, failed = _write_alone(values, space)
+    streams, failed, lost = _write_alone(values, space)
     sets = _join(streams, space)
     groups: dict[Hashable, list[Root]] = {}
     for root in streams:
@@ -80,14 +83,22 @@ def find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
         if error is not None:
             failed.update(dict.fromkeys(roots, error))
             continue
+        stream.notes |= {_SHARES.format(lost[one]) for one in stream.shared.keys() & lost.keys()}
         found[key] = Covariable(roots, stream, [found[one] for one in needs])
     return CovariableGraph(list(found.values()), failed)
 
 
-def _write_alone(values: dict[Root, Any], space: SaveSpace) -> tuple[dict[Root, Stream], dict[Root, BaseException]]:
-    """Write each value, and each definition that they need, by itself."""
+def _write_alone(
+    values: dict[Root, Any], space: SaveSpace
+) -> tuple[dict[Root, Stream], dict[Root, BaseException], dict[int, str]]:
+    """Write each value, and each definition that they need, by itself.
+
+    Returns:
+        The streams; the errors of values that cannot be written; and the names of these values by ids of their objects.
+    """
     streams: dict[Root, Stream] = {}
     failed: dict[Root, BaseException] = {}
+    lost: dict[int, str] = {}
     for root, value in values.items():
         streams[root] = write(_content([root], values, space), space)
         if is_shared(value, is_named=True) and value is not space.namespace:
@@ -102,7 +113,9 @@ def _write_alone(values: dict[Root, Any], space: SaveSpace) -> tuple[dict[Root, 
         if stream.error is not None:
             failed[root] = stream.error
             del streams[root]
-    return streams, failed
+            if root[0] == "name":
+                lost.update({one: str(root[1]) for one in stream.shared})
+    return streams, failed, lost
 
 
 def write_together(roots: list[Root], values: dict[Root, Any], space: SaveSpace) -> Stream:

@@ -15,6 +15,7 @@ __all__ = [
     "array",
     "array_view",
     "definition",
+    "device",
     "function",
     "generator",
     "main_module",
@@ -43,6 +44,11 @@ def array(*_: Any) -> Any:
 
 def array_view(*_: Any) -> Any:
     """Return a view of another array."""
+    _refuse()
+
+
+def device(*_: Any) -> Any:
+    """Return the device here that takes the place of a device."""
     _refuse()
 
 

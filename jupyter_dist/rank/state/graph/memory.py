@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use
+from jupyter_dist.rank.state.store import devicehash
+from jupyter_dist.rank.state.store.hashing import DEVICE
 
 _PLAIN_KINDS = "biufcmMSU"  # of dtypes whose short name is all of them
 
@@ -53,9 +55,15 @@ class Memory:
         """Return a part of the bytes: the memory itself, or a copy of what a device has."""
         if self.device == "cpu":
             return bytes_at(self.start + position, num_bytes)
-        whole = torch.empty(0, dtype=torch.uint8, device=self.device).set_(self.owner)
-        part = whole[position : position + num_bytes].cpu()
+        part = self._whole()[position : position + num_bytes].cpu()
         return memoryview(part.numpy()).cast("B")
+
+    def name(self, position: int, num_bytes: int) -> str:
+        """Return the name of a chunk with a part of the bytes, computed by their device."""
+        return DEVICE + devicehash.digest(self._whole()[position : position + num_bytes])
+
+    def _whole(self) -> torch.Tensor:
+        return torch.empty(0, dtype=torch.uint8, device=self.device).set_(self.owner)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of a manifest."""

@@ -35,6 +35,7 @@ class TensorReducer:
             torch.UntypedStorage: self._reduce_storage,
             torch.storage.TypedStorage: self._reduce_typed_storage,
             torch.Generator: _reduce_generator,
+            torch.device: _reduce_device,
         }
         numpy = sys.modules.get("numpy")
         if numpy is not None and hasattr(numpy, "ndarray"):
@@ -124,6 +125,10 @@ def _with_typed_storage(reduced: Reduced) -> Reduced:
         return reduced
     storage = torch.storage.TypedStorage(wrap_storage=reduced[1][0], dtype=torch.uint8, _internal=True)
     return (reduced[0], (storage, *reduced[1][1:]), *reduced[2:])
+
+
+def _reduce_device(device: torch.device) -> Reduced:
+    return marks.device, (str(device),)
 
 
 def _reduce_generator(generator: torch.Generator) -> Reduced:

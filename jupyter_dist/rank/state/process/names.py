@@ -32,6 +32,11 @@ def variables(namespace: dict[Any, Any], hidden: dict[str, Any]) -> dict[str, An
     return found
 
 
+def device_of(shell: Any) -> str:
+    """Return the device of this rank."""
+    return str(shell.user_ns_hidden.get("device", "cpu"))
+
+
 def results(namespace: dict[Any, Any]) -> dict[int, Any]:
     """Return the results of cells (`Out`), by the number of the cell."""
     kept = namespace.get("_oh")

@@ -7,9 +7,10 @@ with the name of a chunk is whole.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -29,12 +30,10 @@ class WrittenChunks:
 
     Attributes:
         names: all chunks that were put.
-        new: chunks that the store lacked before.
-        num_bytes: of the new chunks.
+        num_bytes: of the chunks that the store lacked before.
     """
 
     names: set[str] = field(default_factory=set)
-    new: set[str] = field(default_factory=set)
     num_bytes: int = 0
 
 
@@ -64,13 +63,22 @@ class ChunkStore:
                 return self.put(memoryview(bytes(data)), written)
             with self._lock:
                 written.num_bytes += data.nbytes
-                written.new.add(name)
         with self._lock:
             written.names.add(name)
         return name
 
-    def read_into(self, name: str, target: memoryview) -> None:
-        """Read a whole chunk, and check it.
+    def put_named(self, name: str, num_bytes: int, read: Callable[[], memoryview], written: WrittenChunks) -> None:
+        """Store a chunk whose name is known, unless it is there: then its contents are not read."""
+        path = self.path_of(name)
+        is_there = _is_there(path, num_bytes)
+        if not is_there:
+            self._write(path, read())
+        with self._lock:
+            written.names.add(name)
+            written.num_bytes += 0 if is_there else num_bytes
+
+    def read_into(self, name: str, target: memoryview, *, is_checked: bool = True) -> None:
+        """Read a whole chunk, and check it, unless the caller does.
 
         Raises:
             JupyterDistError: `cannot_restore`; it is missing or damaged.
@@ -80,6 +88,7 @@ class ChunkStore:
         except OSError as err:
             raise _damaged(name, f"cannot be read ({err.strerror})") from err
         try:
+            check_owner(fd, name)
             done = 0
             while done < target.nbytes and (number := os.readv(fd, [target[done:]])):
                 done += number
@@ -88,8 +97,8 @@ class ChunkStore:
             os.close(fd)
         if done < target.nbytes or is_longer:
             raise _damaged(name, "has another size")
-        if not self._hasher.is_named(name, target):
-            raise _damaged(name, "was changed after it was saved")
+        if is_checked and not self._hasher.is_named(name, target):
+            raise changed(name)
 
     def size_of(self, name: str) -> int:
         """Return the size of a chunk.
@@ -102,15 +111,17 @@ class ChunkStore:
         except OSError as err:
             raise _damaged(name, f"cannot be read ({err.strerror})") from err
 
-    def make_durable(self, names: set[str]) -> None:
-        """Wait until these chunks are on the disk, not only in the memory of the machine."""
-        folders = {os.path.dirname(self.path_of(name)) for name in names}
-        for path in [*(self.path_of(name) for name in names), *folders, self._folder]:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+    def make_durable(self) -> None:
+        """Wait until the disk has all files of its file system, other programs' files too.
+
+        This takes a fraction of the time of an fsync() for each of many chunks.
+        """
+        fd = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), self._folder)
+        finally:
+            os.close(fd)
 
     def _write(self, path: str, data: memoryview) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -122,6 +133,18 @@ class ChunkStore:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
             raise
+
+
+def check_owner(fd: int, name: str) -> None:
+    """Refuse a file of another user: what is in a save may run code.
+
+    Raises:
+        JupyterDistError: `cannot_restore`.
+    """
+    owner = os.fstat(fd).st_uid
+    if owner not in (os.geteuid(), 0):
+        message = f"The file {name} of the save belongs to another user (uid {owner}), whose code a restore could run."
+        raise JupyterDistError("cannot_restore", message, "Restore your own saves. If you trust this one, copy it.")
 
 
 def write_file(path: str, data: memoryview, durable: bool = False) -> None:
@@ -170,6 +193,11 @@ def _is_there(path: str, num_bytes: int) -> bool:
         return bool(os.stat(path).st_size == num_bytes)
     except OSError:
         return False
+
+
+def changed(name: str) -> JupyterDistError:
+    """Return the error for a chunk whose contents do not have its hash."""
+    return _damaged(name, "was changed after it was saved")
 
 
 def _damaged(name: str, how: str) -> JupyterDistError:

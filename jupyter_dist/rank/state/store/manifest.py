@@ -11,7 +11,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.guard.own import json, os
 from jupyter_dist.version import __version__
 
-from .chunks import write_file
+from .chunks import check_owner, write_file
 
 FORMAT = 1
 
@@ -45,6 +45,7 @@ def read(path: str) -> Manifest:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            check_owner(fd, name)
             data = b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
         finally:
             os.close(fd)

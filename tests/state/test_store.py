@@ -1,0 +1,124 @@
+"""Chunks and manifests: their hashes, their owners, and versions that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from shells import Shell
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.state.store import devicehash, hashing
+from jupyter_dist.rank.state.store.chunks import ChunkStore, WrittenChunks
+from jupyter_dist.rank.state.store.hashing import Hasher
+
+WORDS = torch.arange(1000, dtype=torch.int64).view(torch.uint8)
+
+
+def test_the_hash_of_devices_is_the_same_in_all_versions() -> None:
+    """Computed with Python's integers; saves of all versions are named by it."""
+    assert devicehash.digest(WORDS) == "fc251dc4eb131a0b78f84c4b433b2f2f"
+    assert devicehash.digest(WORDS[:-3]) == "fb5c85d31e2f70cd7e52c548f2947a27"
+    assert devicehash.digest(WORDS[3:]) == "c0350e7b0a982b53ce9dc838b35ef16f"
+
+
+def test_the_hash_of_devices_finds_changes() -> None:
+    seen = {devicehash.digest(WORDS[:0])}
+    numbers = random.Random(1)
+    for _ in range(200):
+        data = WORDS.clone()
+        place = numbers.randrange(8000)
+        data[place] ^= 1 << numbers.randrange(8)
+        seen.add(devicehash.digest(data))
+    for size in range(1, 40):
+        seen.add(devicehash.digest(torch.zeros(size, dtype=torch.uint8)))
+    swapped = WORDS.view(torch.int64).flip(0).view(torch.uint8)
+    assert devicehash.digest(swapped) not in seen
+    assert len(seen) > 230
+
+
+def test_a_chunk_that_a_device_has_named_is_not_read_again(tmp_path: Path) -> None:
+    store, written = ChunkStore(str(tmp_path)), WrittenChunks()
+    name = hashing.DEVICE + devicehash.digest(WORDS)
+    reads = []
+
+    def read() -> memoryview:
+        reads.append(1)
+        return memoryview(WORDS.numpy()).cast("B")
+
+    for _ in range(2):
+        store.put_named(name, 8000, read, written)
+    assert (len(reads), written.num_bytes, written.names) == (1, 8000, {name})
+    target = bytearray(8000)
+    store.read_into(name, memoryview(target))
+    assert bytes(target) == bytes(WORDS.tolist())
+    Path(store.path_of(name)).write_bytes(bytes(8000))
+    with pytest.raises(JupyterDistError, match="was changed"):
+        store.read_into(name, memoryview(target))
+
+
+def test_without_xxhash_chunks_have_another_hash_and_its_own_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = memoryview(b"some bytes")
+    name = Hasher().name_of(data)
+    monkeypatch.setitem(__import__("sys").modules, "xxhash", None)
+    other = Hasher()
+    assert name.startswith("x")
+    assert other.name_of(data).startswith("b")
+    assert other.is_named(other.name_of(data), data)
+    with pytest.raises(JupyterDistError, match="xxhash"):
+        other.is_named(name, data)
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    file = folder / "rank-0.json"
+    manifest = json.loads(file.read_text())
+    change(manifest)
+    file.write_text(json.dumps(manifest))
+
+
+def test_another_format_or_python_is_named(shell: Shell) -> None:
+    shell.run("class Net:\n  pass\nnet = Net()\nnumbers = [1]")
+    shell.save()
+    edit(shell.folder, lambda manifest: manifest["versions"].update(python="3.9.1"))
+    result = shell.restore()
+    reasons = {one["name"]: one["reason"] for one in result["failed"]}
+    assert "functions and classes of Python 3.9.1 cannot be read by" in reasons["Net"]
+    assert reasons["net"] == reasons["Net"]
+    assert reasons.keys() == {"Net", "net"}
+    assert result["names"] == ["numbers"]
+    assert "It was saved with python 3.9.1" in result["notes"][0]
+    edit(shell.folder, lambda manifest: manifest.update(format=99))
+    with pytest.raises(JupyterDistError, match="has format 99"):
+        shell.load()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_files_of_other_users_are_refused(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.save()
+    os.chown(shell.folder / "rank-0.json", 12345, 12345)
+    with pytest.raises(JupyterDistError, match="belongs to another user"):
+        shell.load()
+
+
+def test_tensors_of_the_device_of_a_rank_go_to_its_new_device(shell: Shell) -> None:
+    shell.run(
+        "import torch; t = torch.ones(1 << 15); of_host = torch.ones(3); one = [torch.device('cuda:3'), t.device]"
+    )
+    shell.save()
+
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["device"] = "cuda:3"
+        max(manifest["memories"], key=lambda memory: memory["num_bytes"])["device"] = "cuda:3"
+
+    edit(shell.folder, change)
+    after = Shell(shell.folder)
+    after.shell.user_ns_hidden["device"] = torch.device("meta")  # a device that each machine has
+    after.restore()
+    assert after.names["t"].device.type == after.names["one"][0].type == "meta"
+    assert after.names["of_host"].device.type == after.names["one"][1].type == "cpu"
