@@ -18,7 +18,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, TransferSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
 from .forked import fork_agent
@@ -210,6 +210,15 @@ class AgentClient:
         header, _ = self.request("execute", code.encode(), execution=spec.to_dict())
         self.executions.setdefault(execution_id, header["execution"])
         return execution_id
+
+    def transfer(self, action: str, folder: Path, ranks=(0, 1), name: str = "x") -> dict:
+        """Save or restore all ranks."""
+        wanted = TransferSpec(action, str(folder), name, timeout_seconds=PATIENCE)
+        execution_id = f"e-{uuid.uuid4().hex[:8]}"
+        spec = ExecutionSpec(execution_id, list(ranks), silent=True, transfer=wanted.to_dict())
+        header, _ = self.request("transfer", b"# transfer", execution=spec.to_dict())
+        self.executions.setdefault(execution_id, header["execution"])
+        return self.ended(execution_id)
 
     def ended(self, execution_id: str, timeout: float = PATIENCE) -> dict:
         """Wait for its end, which may overtake records, and for all that was said before it."""

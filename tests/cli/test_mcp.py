@@ -15,7 +15,8 @@ from waits import PATIENCE, running
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
 READING = {"list_groups", "verdict", "stacks", "pace", "get_result", "variables", "memory", "logs", "export_script"}
-CHANGING = {"start_group", "run_code", "interrupt", "park_group", "restart_group", "shut_down_group"}
+CHANGING = {"start_group", "run_code", "interrupt", "save_group", "restore_group", "park_group", "restart_group"}
+CHANGING.add("shut_down_group")
 
 # What the SDK's dependencies warn of is not ours.
 pytestmark = [
@@ -85,6 +86,7 @@ def test_an_agent_starts_runs_looks_interrupts_and_ends(client):
             await reads_over_http(url)
             await is_told_of_mistakes(agent)
             await interrupts(agent)
+            await saves_and_restores(agent)
             await ends(agent)
 
     with http_server("--read-only") as url:
@@ -194,6 +196,16 @@ async def interrupts(agent):
     assert "Interrupted: 0-1" in await agent.ask("interrupt")
     assert f"Execution {execution} on ranks 0-1: interrupted." in await agent.ask("get_result", execution=execution)
     assert await agent.ask("interrupt") == "No rank was running a cell."
+
+
+async def saves_and_restores(agent):
+    await agent.ask("run_code", code="count = 7")
+    assert "Saved 'at-seven': " in await agent.ask("save_group", name="at-seven")
+    await agent.ask("run_code", code="count = 8")
+    assert "at-seven: group 'agents', 2 ranks" in await agent.ask("restore_group")
+    assert "Restored 'at-seven'" in await agent.ask("restore_group", name="at-seven")
+    assert "7" in await agent.ask("run_code", code="count")
+    assert "There is no save 'x'" in await agent.refused("restore_group", name="x")
 
 
 async def ends(agent):

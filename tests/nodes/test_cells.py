@@ -378,3 +378,18 @@ def test_a_node_agent_that_is_asked_to_end_does_so_and_says_so(shared_nodes):
     client.wait(lambda: client.group["nodes"][1]["state"] == "gone")
     assert client.group["nodes"][1]["message"] == "its node agent ended with code 1"
     client.wait_group("degraded")  # the last test of this group
+
+
+def test_a_group_on_two_nodes_is_saved_in_a_folder_that_both_have_and_restored(shared_nodes, tmp_path):
+    client, folder = shared_nodes.client, tmp_path / "saves"
+    client.run("kept = torch.full((2,), float(rank))\nhalves = dist.new_group([1, 2])", ALL)
+    assert client.transfer("save", folder, ALL)["state"] == "ok", client.text(3, name="stderr")
+    client.run("kept += 100; del halves", ALL)
+    for _ in range(2):
+        assert client.transfer("restore", folder, ALL)["state"] == "ok", client.text(3, name="stderr")
+        code = "total = kept.clone()\nif rank in (1, 2): dist.all_reduce(total, group=halves)\nprint(total.tolist())"
+        execution = client.run(code, ALL)
+        sums = {0: 0.0, 1: 3.0, 2: 3.0, 3: 3.0}
+        assert {rank: client.text(rank, execution["id"]) for rank in ALL} == {
+            rank: f"[{total}, {total}]\n" for rank, total in sums.items()
+        }

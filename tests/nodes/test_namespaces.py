@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -157,6 +159,14 @@ with far.here({str(other)!r}) as copy:
         assert "belongs to no running call" in str(
             [payload for header, payload in client.records if header["kind"] == "error"]
         )
+
+
+def test_a_folder_that_not_all_machines_share_is_refused_for_saves(group):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as here:
+        done = group.client.transfer("save", Path(here) / "saves", ALL)
+        assert (done["state"], done["error"]["code"]) == ("error", "not_saved")
+        assert "does not see the folder" in done["error"]["message"]
+        assert not list((Path(here) / "saves" / "saves").iterdir())
 
 
 def test_a_pulled_cable_holds_collectives_up_and_costs_nothing_when_it_is_back(group, network):

@@ -12,6 +12,7 @@ import jsonschema  # type: ignore[import-untyped]
 from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
 from jupyter_dist.client.blocking.report import stacks_text, status_text
 from jupyter_dist.client.results.pacetext import pace_text
+from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import parse_ranks
@@ -230,6 +231,20 @@ async def park(client: AsyncClient, arguments: Arguments, _: int) -> str:
     return f"{group_line(group.model)} {group.model['note']}"
 
 
+async def save(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """Save all ranks of a group."""
+    group = await client.attach(arguments.get("group"))
+    return save_text(await group.save(arguments.get("name")))
+
+
+async def restore(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """Restore all ranks of a group; without a name, list the saves."""
+    group = await client.attach(arguments.get("group"))
+    if "name" not in arguments:
+        return saves_text(await group.saves())
+    return repr(await group.restore(arguments["name"]))
+
+
 async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """End a group."""
     group = await client.attach(arguments["group"])
@@ -264,6 +279,7 @@ _CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python c
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
 _NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
+_SAVE = {"type": "string", "maxLength": 100, "description": "The name of the save: letters, digits, '_', '.', '-'."}
 _NAMED = {**_GROUP, "description": "Name or id of the group."}
 
 TOOLS = (
@@ -340,6 +356,19 @@ TOOLS = (
         "Interrupt the cells that run on ranks, also in a hanging collective; variables are kept.",
         {"group": _GROUP, "ranks": _RANKS},
         interrupt,
+    ),
+    Tool(
+        "save_group",
+        "Save the variables of all ranks, when no cell runs; an earlier save of the group with this name is replaced.",
+        {"name": _SAVE, "group": _GROUP},
+        save,
+    ),
+    Tool(
+        "restore_group",
+        "Give all ranks the variables of a save; their present ones are lost. Without a name, list the saves.",
+        {"name": _SAVE, "group": _GROUP},
+        restore,
+        destroys=True,
     ),
     Tool(
         "park_group",
