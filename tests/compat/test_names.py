@@ -4,6 +4,7 @@ import _posixsubprocess
 import asyncio
 import atexit
 import importlib
+import inspect
 import io
 import multiprocessing
 import multiprocessing.pool
@@ -100,6 +101,14 @@ def test_python_has_the_names_that_ranks_use():
     assert hasattr(loop, "_scheduled")
     assert hasattr(loop, "_selector")
     loop.close()
+
+
+def test_cloudpickle_has_the_functions_that_saves_know():
+    """rank/state/graph/definitions.py leaves out the number by which cloudpickle finds a living class again."""
+    definitions = importlib.import_module("jupyter_dist.rank.state.graph.definitions")
+    functions = vars(importlib.import_module("cloudpickle.cloudpickle"))
+    for name, place in definitions._TRACKERS.items():
+        assert list(inspect.signature(functions[name]).parameters)[place] == "class_tracker_id"
 
 
 def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch, nccl, torch_compat):

@@ -147,6 +147,7 @@ def test_results_inputs_and_random_numbers(shell: Shell) -> None:
 def test_in_a_new_process(shell: Shell) -> None:
     shell.run("""
 import torch, enum, dataclasses, collections.abc as abc
+import json, xml.dom.pulldom
 class Color(enum.Enum):
     RED = 1
 @dataclasses.dataclass
@@ -163,7 +164,7 @@ point.tensor.grad = torch.full((3,), 2.0)
 """)
     shell.save()
     code = "assert point.twice() == 9 and point.color is Color.RED and isinstance(point, Point)"
-    code += "\nassert point.tensor.grad.tolist() == [2, 2, 2] and abc.Mapping"
+    code += "\nassert point.tensor.grad.tolist() == [2, 2, 2] and abc.Mapping and xml.dom.pulldom"
     run_in_new_process(shell.folder, code)
 
 
@@ -217,6 +218,11 @@ KINDS = {
         "class T(torch.Tensor): pass\nt = torch.ones(3).as_subclass(T); t.extra = [1]\n"
         "p = torch.nn.Parameter(torch.ones(2)); p.tag = t.extra",
         "type(t) is T and p.tag is t.extra and type(p) is torch.nn.Parameter",
+    ),
+    "modules with parametrizations, and recurrent ones": (
+        "from torch.nn.utils import parametrizations\nlayer = parametrizations.weight_norm(torch.nn.Linear(3, 3))\n"
+        "recurrent = torch.nn.LSTM(3, 3); weight = recurrent.weight_ih_l0; expected = layer(torch.ones(1, 3)).tolist()",
+        "layer(torch.ones(1, 3)).tolist() == expected and recurrent._flat_weights[0] is weight is recurrent.weight_ih_l0",
     ),
     "deep lists": ("d = []\nfor _ in range(10000): d = [d]", "depth(d) == 10000"),
     "deep objects": (

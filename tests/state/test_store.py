@@ -14,6 +14,7 @@ import torch
 from shells import Shell
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.state.graph.memory import Memory
 from jupyter_dist.rank.state.store import devicehash, hashing
 from jupyter_dist.rank.state.store.chunks import ChunkStore, WrittenChunks
 from jupyter_dist.rank.state.store.hashing import Hasher
@@ -122,3 +123,18 @@ def test_tensors_of_the_device_of_a_rank_go_to_its_new_device(shell: Shell) -> N
     after.restore()
     assert after.names["t"].device.type == after.names["one"][0].type == "meta"
     assert after.names["of_host"].device.type == after.names["one"][1].type == "cpu"
+
+
+@pytest.mark.gpu
+def test_memory_of_a_device_that_has_not_changed_is_not_copied(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.run("import torch; t = torch.rand(1 << 22, device='cuda'); v = t[5:]; e = [t[:3].tolist()]")
+    shell.save()
+    shell.run("t[1 << 21] = 7")
+    copied = []
+    read = Memory.read
+    monkeypatch.setattr(Memory, "read", lambda memory, at, size: (copied.append(size), read(memory, at, size))[1])
+    assert shell.save().written_bytes < (17 << 20)
+    assert sum(size for size in copied if size > 1 << 20) == 16 << 20
+    after = Shell(shell.folder)
+    after.restore()
+    after.run("v[0] = 9; assert t.is_cuda and t[5] == 9 and t[1 << 21] == 7 and t[:3].tolist() == e[0]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -104,6 +105,7 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     saved = manifest.read(file)
     _check_versions(saved)
     environment.add_paths(saved["environment"]["path"])
+    _import(saved["submodules"])
     _create_groups(file, saved)
     loader = Loader(shell, names.device_of(shell), saved, BlobReader(ChunkStore(folder)))
     loader.read_memories(options.progress)
@@ -119,6 +121,13 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
                 values.update(loaded[kind])
             overlay(loaded["name"])
     return LoadedNames(shell, saved, content, options, failed)
+
+
+def _import(modules: list[str]) -> None:
+    """Import modules that are found through their packages (`a.b.c`), whose names alone do not import them."""
+    for name in modules:
+        with contextlib.suppress(Exception):  # of the module; what needs it is named when it is read
+            importlib.import_module(name)
 
 
 def _create_groups(file: str, saved: Manifest) -> None:

@@ -223,6 +223,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
         "covariables": streams,
         "environment": environment.take(),
         "process_groups": groups.plans(),
+        "submodules": names.submodules(snapshot.inputs),
         "inputs": snapshot.inputs,
         "execution_count": int(shell.execution_count),
         "skipped": snapshot.skipped,

@@ -15,6 +15,7 @@ from . import marks
 
 # The functions of cloudpickle that make a class, and the places in their arguments of the number by which it finds
 # a living class of this process again.
+_NEWER_FIELDS = ("__type_params__",)  # since Python 3.12
 _SKELETON = "_make_skeleton_class"
 _TRACKERS = {_SKELETON: 4, "_make_skeleton_enum": 5}
 
@@ -93,6 +94,7 @@ class SharedDefinitions:
                 "__qualname__": function.__qualname__,
                 "__module__": function.__module__,
                 "__doc__": function.__doc__,
+                **{name: getattr(function, name) for name in _NEWER_FIELDS if hasattr(function, name)},
             },
         }
         arguments = (module, function.__code__, function.__name__, cells)

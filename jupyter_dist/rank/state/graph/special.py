@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import torch
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 from torch.nn.parallel import DistributedDataParallel
@@ -59,6 +60,8 @@ def _check(value: Any, kind: type) -> None:
 def _reduce_of_torch(value: Any, kind: type) -> Any:
     if _is_sharded_module(kind):
         return _reduce_sharded_module(value)
+    if issubclass(kind, torch.nn.Module) and "parametrizations" in vars(value).get("_modules", {}):
+        return _make_instance, (kind,), vars(value)  # its own method refuses, because its class is made for it
     if issubclass(kind, DistributedDataParallel):
         return _reduce_data_parallel(value)
     if groups.is_process_group(value):

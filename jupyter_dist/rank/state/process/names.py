@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from typing import Any
 
 _OF_MODULE = frozenset(
@@ -12,6 +13,8 @@ _OF_MODULE = frozenset(
 _OF_IPYTHON = frozenset(("In", "Out", "_ih", "_oh", "_dh", "_", "__", "___", "_i", "_ii", "_iii", "_exit_code"))
 _NUMBERED = re.compile(r"_i?\d+")
 
+# After `import`, by itself or in a list: a name with dots.
+_SUBMODULE = re.compile(r"(?:\bimport|,)\s+(\w+(?:\.\w+)+)")
 _ASSIGNED = re.compile(r"^\s*(\w+)\s*=(?!=)", re.MULTILINE)
 
 
@@ -49,6 +52,12 @@ def inputs(namespace: dict[Any, Any]) -> list[str]:
     """Return the code of the cells (`In`)."""
     kept = namespace.get("_ih")
     return [str(code) for code in list(kept)] if isinstance(kept, list) else []
+
+
+def submodules(inputs_of_cells: list[str]) -> list[str]:
+    """Return the modules inside of packages that cells have imported (`import a.b`), as far as they are loaded."""
+    found = {name for code in inputs_of_cells if "import" in code for name in _SUBMODULE.findall(code)}
+    return sorted(name for name in found if name in sys.modules)
 
 
 def cell_of(name: str, inputs_of_cells: list[str]) -> int | None:
