@@ -42,6 +42,12 @@ class DistApp(ExtensionApp):
         min=4.0,
         help="How long a node agent keeps its ranks while the link to the group's head is lost, in seconds.",
     ).tag(config=True)
+    park_after_seconds = Seconds(
+        Settings.park_after_seconds,
+        min=0.0,
+        help="How long a group on devices may be without use before it is parked, in seconds: it gives its devices"
+        " back, keeps all variables, and the next cell resumes it. 0: groups are parked on request alone.",
+    ).tag(config=True)
     warm_environment = Bool(
         Settings.warm_environment,
         help="Whether to keep an agent with torch imported ready for the next start; each takes about 300 MB.",

@@ -83,6 +83,7 @@ class Settings:
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
     node_lease_seconds: float = 60.0
+    park_after_seconds: float = 0.0
     warm_environment: bool = True
     forkserver_seconds: float = 60.0
     on_server_stop: str = "keep"
@@ -133,6 +134,7 @@ class Service:
                 start_timeout_seconds=settings.start_timeout_seconds,
                 lease_seconds=settings.lease_seconds,
                 node_lease_seconds=settings.node_lease_seconds,
+                park_after_seconds=settings.park_after_seconds,
                 preload=list(settings.preload_modules),
                 journal_bytes=settings.journal_bytes,
                 user_journal_bytes=settings.user_journal_bytes,

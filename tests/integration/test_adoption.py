@@ -44,6 +44,18 @@ def manager_of(jp_serverapp):
     return lambda: jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager
 
 
+async def test_a_parked_group_stays_parked_while_servers_come_and_go(api, server_again):
+    await api.start(name="g")
+    await api.run("g", "x = torch.ones(1000) * rank")
+    await api.ask("POST", "groups/g/park", {"to": "file"})
+    parked = await api.until("g", lambda group: group["state"] == "parked")
+    for orderly in (True, False):
+        await server_again(orderly)
+        after = await api.until("g", lambda group: group["state"] == "parked")
+        assert (after["id"], after["parked"]) == (parked["id"], parked["parked"])
+    assert texts(await api.run("g", "int(x.sum().item())")) == [("0", "0"), ("1", "1000")]
+
+
 @pytest.mark.parametrize("orderly", [True, False])
 async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly, tmp_path):
     before = await api.start(name="g")

@@ -178,6 +178,29 @@ async def test_one_rank_is_killed_and_the_others_go_on(shared_api):
     assert texts(await shared_api.run("g", "print('fine')", ranks="0")) == [("0", "fine\n")]
 
 
+async def test_a_group_is_parked_and_a_cell_resumes_it(shared_api):
+    await shared_api.run("g", "x = torch.ones(100_000) * rank")
+    status, error = await shared_api.refused("POST", "groups/g/park", {})
+    assert (status, error["code"]) == (409, "group_not_ready")
+    assert "holds no devices" in error["message"]
+    status, error = await shared_api.refused("POST", "groups", {"name": "other", "park": ["g"]})
+    assert (status, error["code"]) == (409, "group_not_ready")
+    assert (await shared_api.refused("POST", "groups", {"park": ["nowhere"]}))[1]["code"] == "unknown_group"
+
+    for _ in range(2):
+        assert (await shared_api.ask("POST", "groups/g/park", {"to": "file"}))["state"] in ("parking", "parked")
+        group = await shared_api.until("g", lambda group: group["state"] == "parked")
+        assert group["parked"]["place"] == "file"
+        assert group["parked"]["held_bytes"] >= 800_000
+        assert group["note"].startswith("Parked in ")
+        assert (await shared_api.refused("GET", "groups/g/variables"))[1]["code"] == "group_not_ready"
+        view = await shared_api.run("g", "int(x.sum().item())")
+        assert texts(view) == [("0", "0"), ("1", "100000")]
+        group = await shared_api.until("g", lambda group: group["state"] == "ready")
+        assert group["parked"] is None
+    assert (await shared_api.ask("POST", "groups/g/resume"))["state"] == "ready"
+
+
 async def test_the_log_as_a_file(shared_api):
     await shared_api.run("g", "print('<script>alert(1)</script>')\n1 / 0")
     response = await shared_api.ask("GET", "groups/g/ranks/0/log/download")

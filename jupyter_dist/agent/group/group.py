@@ -72,7 +72,7 @@ class AgentGroup:
         self.resized: models.ResizeModel | None = None
         self.state: GroupState = "starting"
         self.generation = 0
-        self.note: str | None = None
+        self.note: str | None = spec.note
         self._news: str | None = None  # the note, if it is about what is over
         self._conditions = conditions(spec)
         self.error: JupyterDistError | None = None

@@ -33,12 +33,21 @@ class StartCommand(Command):
         """Add the name of the group, and its options."""
         parser.add_argument("name", nargs="?")
         add_start_arguments(parser)
+        parser.add_argument("--park", action="append", metavar="GROUP", help="park this idle group before; repeatable")
+        parser.add_argument(
+            "--park-after-seconds",
+            type=float,
+            metavar="SECONDS",
+            help="park the group when it was not used for so long",
+        )
         parser.add_argument("--restore", metavar="SAVE", help="begin with the ranks and the variables of a save")
 
     def act(self) -> int:
         """Start the group and wait until its ranks are ready."""
         restore = self.options.restore
-        group = self.client.start(self.options.name, wait=False, restore=restore, **start_fields(self.options))
+        parking = {name: getattr(self.options, name) for name in ("park", "park_after_seconds")}
+        fields = start_fields(self.options) | {name: value for name, value in parking.items() if value is not None}
+        group = self.client.start(self.options.name, wait=False, restore=restore, **fields)
         if join := group.model.get("join"):
             print(f"Run this on each of the machines, by whatever starts commands there:\n  {join}", file=sys.stderr)
         group.ready(show=lambda text: print(text, file=sys.stderr))

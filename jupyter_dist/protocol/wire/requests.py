@@ -79,6 +79,7 @@ _DEBUG_MESSAGE = {
     "propertyNames": {"type": "string", "maxLength": 100},
     "additionalProperties": _json_value(4, MAX_CODE_BYTES),
 }
+_GROUPS = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 100}
 _PID = {"type": "integer", "minimum": 1, "maximum": 1 << 22}
 _TICKS = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
 _GRACE = {"type": "number", "minimum": 0, "maximum": MAX_GRACE_SECONDS}
@@ -198,6 +199,19 @@ class StartOptions(TypedDict, total=False):
     env: Annotated[
         dict[str, str],
         Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
+    ]
+    park: Annotated[
+        list[str],
+        Field("Idle groups, by name or id, that are parked before: the group needs their devices.", schema=_GROUPS),
+    ]
+    park_after_seconds: Annotated[
+        float,
+        Field(
+            "Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups "
+            "on devices. A group on CPU is parked into files.",
+            minimum=0,
+            maximum=MAX_GRACE_SECONDS,
+        ),
     ]
 
 

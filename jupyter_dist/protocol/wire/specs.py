@@ -69,9 +69,10 @@ class GroupSpec(Spec):
     owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
     launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
     num_nodes: int = 1
-    park_after_seconds: float = 0.0  # of no use; 0: it is parked on request alone
     undo_cells: int = 20  # how many cells can be undone, of those that keep undo
     undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
+    park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
+    note: str | None = None  # the first note to users
     node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
     @property

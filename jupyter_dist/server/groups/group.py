@@ -62,6 +62,20 @@ class ManagedGroup:
         await self.mirror.link.request("start", take=self.mirror.on_group, spec=spec.to_dict(), environment=environment)
         await self.mirror.follow(0)
 
+    async def park(self, seconds: float) -> None:
+        """Park the group, and wait until it is parked; a group that is parked already stays so.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it is not idle, holds no devices, or there is no room; `timed_out`.
+        """
+        await self.mirror.ask("park", take=self.mirror.on_group, to="host", folder=None)
+        if not await self.mirror.wait_until(lambda: self.mirror.state != "parking", seconds):
+            message = f"Group '{self.name}' is still being parked after {seconds:.0f} s."
+            raise JupyterDistError("timed_out", message, "Start again when it is parked.")
+        if self.mirror.state != "parked":
+            note = self.status.fields.get("note") or f"It is {self.mirror.state}."
+            raise JupyterDistError("group_not_ready", f"Group '{self.name}' was not parked. {note}", "See its log.")
+
     async def responds(self) -> bool:
         """Whether the agent answers within a moment; an agent that does not is killed without being asked to end."""
         self.mirror.link.is_silent = not await self.mirror.link.responds(ANSWER_SECONDS)

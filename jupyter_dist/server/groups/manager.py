@@ -28,7 +28,7 @@ from jupyter_dist.system.processes import descendants
 from jupyter_dist.transport.tasks import start_task
 
 from .group import ManagedGroup
-from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_size, resolve_spec
+from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_size, resolve_spec, sharing_note
 from .warm import WarmAgents, begun
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ ADOPT_SECONDS = 3.0
 HANDOVER_SECONDS = 10.0
 HANDOVER_POLL_SECONDS = 0.05
 START_HELLO_SECONDS = 15.0
+PARK_SECONDS = 90.0  # of groups that a start parks: less than a client waits for its answer
 PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started a server and may start a group
 
 REMOVED: Topic = ("removed",)  # groups are no longer listed, and will not change any more
@@ -197,6 +198,8 @@ class GroupManager:
         launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
         fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
         options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
+        await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
+        fields["note"] = sharing_note(fields, (group.model() for group in self._groups.values()))
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
         try:

@@ -168,10 +168,12 @@ class GroupOperations:
 
     async def variables(self, ranks: str = "all") -> differences.VariablesModel:
         """Return the variables of idle ranks; no code of users runs there."""
+        self._mirror.status.check_awake()  # else its ranks would be listed as silent
         return await list_variables(self._ask_variables, self._chosen(ranks))
 
     async def compare(self, name: str, ranks: str = "all") -> differences.ComparisonModel:
         """Compare a variable between ranks."""
+        self._mirror.status.check_awake()
         return await compare(self._ask_variables, name, self._chosen(ranks))
 
     async def undoable(self) -> models.UndoableCells:

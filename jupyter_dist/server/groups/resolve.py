@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
@@ -52,6 +53,7 @@ class GroupDefaults:
     node_lease_seconds: float = 60.0
     undo_cells: int = 20
     undo_bytes: int = 2 << 30
+    park_after_seconds: float = 0.0  # of groups on devices
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class WantedGroup:
     env: dict[str, str] = field(default_factory=dict)
     environ: str | None = None
     owner: dict[str, Any] | None = None
+    park: list[str] = field(default_factory=list)
+    park_after_seconds: float | None = None
 
 
 def resolve_spec(
@@ -123,7 +127,29 @@ def resolve_spec(
         "undo_cells": defaults.undo_cells,
         "undo_bytes": defaults.undo_bytes,
         "owner": request.owner and checked_owner(request.owner),
+        "park_after_seconds": _park_after(request, defaults, accelerator),
     }
+
+
+def sharing_note(fields: Mapping[str, Any], groups: Iterable[models.GroupModel]) -> str | None:
+    """Return a note about idle groups that hold devices of a new group, and could be parked; None if there is none.
+
+    Args:
+        fields: the GroupSpec of the new group.
+        groups: the groups that run.
+    """
+    found = []
+    for group in groups:
+        shared = sorted(set(fields["devices"]) & set(group["devices"]))
+        is_idle = group["state"] == "ready" and not group["running"] and not group["queued"]
+        is_here = fields["launcher"] == LOCAL == group.get("launcher", LOCAL)
+        if shared and is_idle and is_here and group["accelerator"] == fields["accelerator"]:
+            found.append((group["name"], shared))
+    if not found:
+        return None
+    who = "; ".join(f"'{name}' (device {', '.join(map(str, shared))})" for name, shared in found)
+    verb = "Groups are idle and hold" if len(found) > 1 else "A group is idle and holds"
+    return f"{verb} devices of this one, too: {who}. Park what you do not use: it keeps its variables."
 
 
 def resolve_size(
@@ -196,6 +222,12 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
         message = f"This machine has no {wanted.label} device that the server may use."
         raise JupyterDistError("bad_devices", message, f"{_given(wanted)}Choose accelerator 'cpu'.")
     return wanted
+
+
+def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Accelerator) -> float:
+    if request.park_after_seconds is not None:
+        return request.park_after_seconds
+    return defaults.park_after_seconds if accelerator.has_devices else 0.0
 
 
 def _is_on_nodes(request: WantedGroup) -> bool:

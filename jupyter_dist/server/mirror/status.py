@@ -10,7 +10,7 @@ from typing import Any, cast
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import MAX_RANKS
-from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.system.limits import within
 
@@ -173,6 +173,12 @@ class GroupStatus:
             raise self.silence
         if self.state == "incompatible":
             raise JupyterDistError.from_dict(self.fields["error"])
+
+    def check_awake(self) -> None:
+        """Raise JupyterDistError `group_not_ready` while the tensors of a parked group are not where they belong."""
+        if self.state in AWAY_GROUP_STATES:
+            message = f"Group '{self.name}' is {self.state}."
+            raise JupyterDistError("group_not_ready", message, "Resume it, or run a cell, which resumes it.")
 
     def check_takes_cells(self) -> None:
         """Raise JupyterDistError `group_not_ready` if the group is gone, or the reason why it cannot be reached."""

@@ -1307,6 +1307,10 @@ export interface IStartOptions {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
+  /** Idle groups, by name or id, that are parked before: the group needs their devices. */
+  park?: string[];
+  /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
+  park_after_seconds?: number;
 }
 
 /** The body of POST /groups; all fields are optional. */
@@ -1337,6 +1341,10 @@ export interface IStartRequest {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
+  /** Idle groups, by name or id, that are parked before: the group needs their devices. */
+  park?: string[];
+  /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
+  park_after_seconds?: number;
   /** A name for the group, unique among running groups. */
   name?: string;
   /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */
