@@ -254,6 +254,7 @@ class Requests:
     async def _resize(self, header: Header, _: bytes) -> Answer:
         devices, names = (tuple(header.get(name) or ()) for name in ("devices", "device_names"))
         others = str(header.get("others") or "refuse")
+        await self._agent.need_group().give_up_lost_nodes(int(header["num_ranks"]))
         self._agent.need_starts().resize(WantedSize(int(header["num_ranks"]), devices, names, others))
         return answer(group=self._agent.status())
 

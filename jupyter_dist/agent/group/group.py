@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.wire.road import TransferNews
 
 STARTS_AT_ONCE = 16
+GIVE_UP_SECONDS = 2.0
+POLL_SECONDS = 0.02
 
 
 class AgentGroup:
@@ -167,6 +169,22 @@ class AgentGroup:
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
         self.prepare()
+
+    async def give_up_lost_nodes(self, num_ranks: int) -> None:
+        """Give up nodes whose link is lost, if the others have that many ranks; wait for the end of their ranks."""
+        if self.nodes is None:
+            return
+        lost = [node for node in self.nodes.active if node.state == "unreachable"]
+        numbers = {rank for node in lost for rank in node.ranks}
+        if not lost or num_ranks > len([rank for rank in self.living() if rank.rank not in numbers]):
+            return
+        for node in lost:
+            self.nodes.give_up(node)
+        deadline = time.monotonic() + GIVE_UP_SECONDS
+        while time.monotonic() < deadline and (  # noqa: ASYNC110 - as `rejoin_with`: for a moment
+            any(self.ranks[number].state != "dead" for number in numbers) or self.dispatcher.queue.in_state("running")
+        ):
+            await asyncio.sleep(POLL_SECONDS)
 
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
@@ -323,6 +341,7 @@ class AgentGroup:
             "parked": self.parked,
             "ranks": [rank.model() for rank in self.ranks],
             "nodes": [] if self.nodes is None else self.nodes.models(),
+            "spare_nodes": [] if self.nodes is None else self.nodes.spare_models(),
             "join": None if self.nodes is None else self.nodes.command(),
             "running": [execution.id for execution in queue.in_state("running")],
             "queued": [execution.id for execution in queue.in_state("queued")],

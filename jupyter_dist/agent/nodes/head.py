@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -68,6 +69,7 @@ class Nodes:
             RemoteNode(node, range(node * size, (node + 1) * size), on_exit, self.stores, files)
             for node in range(spec.num_nodes)
         ]
+        self._spares: list[RemoteNode] = []  # without ranks, since the group was resized
         self._by_identity: dict[bytes, RemoteNode] = {}
         self._complete = asyncio.Event()
         self._is_stopped = False
@@ -129,7 +131,7 @@ class Nodes:
             return
         self._is_stopped = True
         self._beating.cancel()
-        await asyncio.gather(*(node.leave(LEAVE_SECONDS) for node in self._nodes))
+        await asyncio.gather(*(node.leave(LEAVE_SECONDS) for node in self.all))
         self._path.unlink(missing_ok=True)
         self._socket.close()
 
@@ -148,6 +150,41 @@ class Nodes:
 
     # -- for the group --------------------------------------------------------------------------------------
 
+    @property
+    def all(self) -> list[RemoteNode]:
+        """Return the nodes with ranks, in order, and the nodes that a resize of the group has left without any."""
+        return [*self._nodes, *self._spares]
+
+    @property
+    def active(self) -> list[RemoteNode]:
+        """Return the nodes that have ranks, in order."""
+        return list(self._nodes)
+
+    def free(self) -> list[RemoteNode]:
+        """Return the nodes that have joined, and have no ranks."""
+        return [node for node in self._spares if node.state == "joined"]
+
+    def take_shape(self, spec: GroupSpec, nodes: Sequence[RemoteNode]) -> None:
+        """Have ranks on these nodes, in this order. The ranks have their new numbers already."""
+        spares = [node for node in self.all if node not in nodes]
+        if nodes[0] is not self._nodes[0]:
+            self._master = None
+        self._spec, self._nodes, self._spares = spec, list(nodes), spares
+        size = spec.ranks_per_node
+        for number, node in enumerate(self.all):
+            is_active = number < len(self._nodes)
+            node.take_place(number, range(number * size, (number + 1) * size) if is_active else range(0))
+        self._note_complete()
+        self._listener.nodes_changed()
+
+    def give_up(self, node: RemoteNode) -> None:
+        """Call the ranks of a node dead whose link is lost: it ends them if the link comes back."""
+        self._gone(node, "its link was lost, and the group went on without it")
+
+    def spare_models(self) -> list[models.NodeModel]:
+        """Return the machines without ranks, on which a resize can add some."""
+        return [node.model() for node in self._spares]
+
     def begin_generation(self) -> None:
         """Begin a generation of ranks, which meet at another address."""
         self._master = None
@@ -158,7 +195,8 @@ class Nodes:
 
     def command(self) -> str | None:
         """Return the command to run on each machine that is missing; None if none is."""
-        return None if self._complete.is_set() else join_command(self._path)
+        is_missing = any(node.state in ("waiting", "gone") for node in self.all)
+        return join_command(self._path) if is_missing else None
 
     def check_complete(self) -> None:
         """Raise JupyterDistError `group_not_ready` if ranks cannot be started on every node."""
@@ -170,9 +208,9 @@ class Nodes:
                 )
             if node.state != "joined":
                 label = f"{node.label[0].upper()}{node.label[1:]}"
-                raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", self._how_it_joins())
+                raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", self.how_to_join())
 
-    def _how_it_joins(self) -> str:
+    def how_to_join(self) -> str:
         """Return a sentence on how to add a missing node."""
         if self._spec.launcher == "external":
             return f"Start a node agent on that machine or another one: {join_command(self._path)}"
@@ -202,7 +240,7 @@ class Nodes:
             self._refuse(identity, str(err))
             return
         session = header["session"]
-        node = next((node for node in self._nodes if node.session == session), None)
+        node = next((node for node in self.all if node.session == session), None)
         if node is not None and node.state == "gone":
             self._refuse(identity, f"its ranks were given up: {node.message}")
             return
@@ -216,17 +254,17 @@ class Nodes:
     def _place(self, identity: bytes, header: Header) -> RemoteNode | None:
         """Return the node that a new agent becomes; None if it is refused."""
         wanted = header.get("node")
-        free = [node for node in self._nodes if node.state in ("waiting", "gone")]
+        free = [node for node in self.all if node.state in ("waiting", "gone")]
         if isinstance(wanted, int):
-            if not 0 <= wanted < len(self._nodes):
-                self._refuse(identity, f"there is no node {wanted}: the group has {len(self._nodes)}")
+            if not 0 <= wanted < len(self.all):
+                self._refuse(identity, f"there is no node {wanted}: the group has {len(self.all)}")
                 return None
             free = [node for node in free if node.node == wanted]
         if not free:
-            which = f"node {wanted} has" if isinstance(wanted, int) else f"all {len(self._nodes)} nodes have"
+            which = f"node {wanted} has" if isinstance(wanted, int) else f"all {len(self.all)} nodes have"
             self._refuse(identity, f"{which} joined already")
             return None
-        others = [node for node in self._nodes if node.state == "joined" and node is not free[0]]
+        others = [node for node in self.all if node.state == "joined" and node is not free[0]]
         for name, words in (("python", "Python"), ("torch", "torch")):
             for other in others:
                 if other.hello.get(name) != header.get(name):
@@ -258,20 +296,25 @@ class Nodes:
             node.state, node.message = "joined", None
             self._listener.nodes_reached(node.ranks, None)
         node.conversation.connected(lambda frame: self._socket.send(identity, frame), received)
-        if all(other.state == "joined" for other in self._nodes):
-            self._complete.set()
+        self._note_complete()
         self._listener.nodes_changed()
+
+    def _note_complete(self) -> None:
+        if all(node.state == "joined" for node in self._nodes):
+            self._complete.set()
+        else:
+            self._complete.clear()
 
     def _ended(self, header: Header) -> None:
         """Handle the message of a node agent's keeper: the agent has ended, and so have its ranks."""
-        for node in self._nodes:
+        for node in self.all:
             if node.session and node.session == header.get("session"):
                 self._gone(node, hello.one_line(header.get("reason")))
 
     def _gone(self, node: RemoteNode, reason: str) -> None:
-        self._complete.clear()
         self._by_identity.pop(node.identity, None)
         node.ended(reason)
+        self._note_complete()
         self._listener.nodes_changed()
 
     async def _beat(self) -> None:
@@ -282,7 +325,7 @@ class Nodes:
             if now - before > STALL_SECONDS:
                 awake_since = now
             before = now
-            for node in self._nodes:
+            for node in self.all:
                 self._look_at(node, now - max(node.received_at, awake_since))
 
     def _look_at(self, node: RemoteNode, silent_seconds: float) -> None:

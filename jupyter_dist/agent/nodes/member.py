@@ -214,6 +214,9 @@ class NodeAgent:
                 if number in self._ranks:
                     self._ranks[number].write(payload)
             return
+        if kind == "ranks":
+            self._renumber(header["numbers"])
+            return
         rank = self._ranks.get(int(header.get("p") or 0))
         if kind in self._handlers:
             self._begin(self._answer(header, payload), kind)
@@ -225,6 +228,13 @@ class NodeAgent:
             rank.close_channel()
         elif kind == "kill" and rank.handle is not None:
             rank.handle.kill()
+
+    def _renumber(self, numbers: list[list[int]]) -> None:
+        """Have other numbers for the ranks, by the number of the process: the group was resized."""
+        self._flush()
+        for process, rank in numbers:
+            if process in self._ranks:
+                self._ranks[process].rank = rank
 
     async def _answer(self, header: Header, payload: bytes) -> None:
         identity = {"t": "answer", "id": header["id"]}

@@ -186,6 +186,15 @@ class RemoteNode:
             "memory_bytes": self.hello.get("memory"),
         }
 
+    def take_place(self, node: int, ranks: range) -> None:
+        """Have another number, and these ranks; the ranks have their new numbers already."""
+        self.node, self.ranks = node, ranks
+        processes = [process for process in self._processes.values() if process.rank is not None]
+        self._by_rank = {process.rank.rank: process for process in processes if process.rank is not None}
+        if self.state in ("joined", "unreachable"):
+            numbers = [[process.number, process.rank.rank] for process in processes if process.rank is not None]
+            self.send({"t": "ranks", "numbers": numbers})
+
     # -- the link ---------------------------------------------------------------------------------------------
 
     def joined(self, session: str, hello: Header) -> None:

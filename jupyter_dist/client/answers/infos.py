@@ -434,6 +434,7 @@ class GroupInfo(ApiObject):
         protocol: The protocol version of its agent.
         launcher: What starts its node agents; `local`: there are none.
         nodes: Its machines; empty for a group on the server's machine alone.
+        spare_nodes: Machines without ranks, since the group was resized: it can grow there.
         join: The command to run on each machine that is missing; null if none is.
         allocation: Of its nodes; null without an engine.
         parked: Where its memory is; null unless it is parked.
@@ -462,6 +463,7 @@ class GroupInfo(ApiObject):
     ranks: list[RankInfo]
     launcher: str | None
     nodes: list[NodeInfo] | None
+    spare_nodes: list[NodeInfo] | None
     join: str | None
     allocation: AllocationInfo | None
     parked: ParkedStateInfo | None

@@ -217,6 +217,9 @@ class GroupModel(TypedDict):
     nodes: NotRequired[
         Annotated[list[NodeModel], Field("Its machines; empty for a group on the server's machine alone.")]
     ]
+    spare_nodes: NotRequired[
+        Annotated[list[NodeModel], Field("Machines without ranks, since the group was resized: it can grow there.")]
+    ]
     join: NotRequired[
         Annotated[str | None, Field("The command to run on each machine that is missing; null if none is.")]
     ]

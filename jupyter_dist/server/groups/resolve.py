@@ -169,11 +169,13 @@ def resolve_size(
     spec, accelerator = status["spec"], ACCELERATORS[status["spec"]["accelerator"]]
     num_living = sum(rank["state"] != "dead" for rank in status["ranks"])
     num_new = max(0, num_ranks - num_living)
-    if not 1 <= num_ranks <= MAX_CPU_RANKS:
-        raise bad_request(f"'num_ranks' is {num_ranks}.", f"It must be from 1 to {MAX_CPU_RANKS}.")
-    if not accelerator.has_devices or not num_new:
+    on_nodes = spec.get("launcher", LOCAL) != LOCAL
+    most = MAX_GROUP_RANKS if on_nodes else MAX_CPU_RANKS
+    if not 1 <= num_ranks <= most:
+        raise bad_request(f"'num_ranks' is {num_ranks}.", f"It must be from 1 to {most}.")
+    if not accelerator.has_devices or not num_new or on_nodes:
         if devices:
-            raise JupyterDistError("bad_devices", "'devices' was given, but no new rank needs a device.")
+            raise JupyterDistError("bad_devices", "'devices' was given, but there is nothing to choose.")
         return {"num_ranks": num_ranks}
     if len(set(spec["devices"])) < len(spec["devices"]):
         hint = "Start another group with the devices that it is to have."

@@ -112,6 +112,7 @@ class GroupStatus:
             **{field: spec[field] for field in _FROM_SPEC},
             "launcher": spec.get("launcher", LOCAL),
             "nodes": self._nodes,
+            "spare_nodes": self.fields.get("spare_nodes") or [],
             **{field: self.fields.get(field) for field in _FROM_STATUS},
             "allocation": self.allocation,
             **({"join": None} if self.allocation else {}),  # the launcher runs the join command

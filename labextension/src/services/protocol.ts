@@ -235,6 +235,8 @@ export interface IGroup {
   launcher?: string;
   /** Its machines; empty for a group on the server's machine alone. */
   nodes?: INode[];
+  /** Machines without ranks, since the group was resized: it can grow there. */
+  spare_nodes?: INode[];
   /** The command to run on each machine that is missing; null if none is. */
   join?: string | null;
   /** Of its nodes; null without an engine. */

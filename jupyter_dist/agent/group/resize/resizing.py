@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.group import AgentGroup
@@ -46,17 +47,17 @@ class Resize:
         self._group = group
         self._wanted = wanted
         self._starter = starter
-        living = group.living()
-        self._staying = living[: wanted.num_ranks]
-        self._leaving = living[wanted.num_ranks :]
-        self._before = Shape(group.spec, [(rank, rank.spec) for rank in group.ranks])
+        found = shapes.members(group.spec, group.ranks, group.nodes, wanted.num_ranks)
+        self._staying, self._leaving = found.staying, found.leaving
+        nodes = [] if group.nodes is None else group.nodes.active
+        self._before = Shape(group.spec, [(rank, rank.spec) for rank in group.ranks], nodes)
         group.num_shapes += 1
         self._number = group.num_shapes
         spec = shapes.resized(group.spec, self._staying, wanted)
         self._fresh = [self._new_rank(spec, number) for number in range(len(self._staying), wanted.num_ranks)]
         places = [shapes.place(spec, number, rank.spec, self._number) for number, rank in enumerate(self._staying)]
         staying = list(zip(self._staying, places, strict=True))
-        self._after = Shape(spec, [*staying, *((rank, rank.spec) for rank in self._fresh)])
+        self._after = Shape(spec, [*staying, *((rank, rank.spec) for rank in self._fresh)], found.nodes)
         self._places = {rank.spec.rank: place.rank for rank, place in staying}
 
     def begin(self) -> None:
@@ -140,7 +141,10 @@ class Resize:
         if not self._fresh:
             return
         wanted = {*self._alike, *(self._report["differ"] if self._wanted.others == "copy" else ())}
-        folder = self._group.journal.directory.parent / f"copies-{self._number}"
+        spec = self._group.spec
+        # Machines share the working directory, if anything.
+        place = Path(spec.cwd) if spec.is_on_nodes else self._group.journal.directory.parent
+        folder = place / f".jupyter-dist-copies-{spec.group_id}-{self._number}"
         try:
             self._report["again"] += await copies.copy(self._staying[0], self._fresh, folder, wanted)
             self._report["copied"] = sorted(name for name in wanted if name.isidentifier())
@@ -172,6 +176,8 @@ class Resize:
         group = self._group
         before = {rank.rank: rank for rank in group.ranks}
         group.take_shape(shape.spec, shape.ranks)
+        if group.nodes is not None:
+            group.nodes.take_shape(shape.spec, shape.nodes)
         now = {rank.rank: rank for rank in group.ranks}
         for number, rank in before.items():
             if now.get(number) is not rank:

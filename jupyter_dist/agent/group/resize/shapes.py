@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.environment import check_open_files, rank_spec
@@ -12,6 +12,10 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.transport.frames import Header
+
+if TYPE_CHECKING:
+    from jupyter_dist.agent.nodes.head import Nodes
+    from jupyter_dist.agent.nodes.remote import RemoteNode
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,15 @@ class Shape(NamedTuple):
 
     spec: GroupSpec
     ranks: list[tuple[RankProcess, RankSpec]]
+    nodes: list[RemoteNode]  # in order; empty for a group on one machine
+
+
+class Members(NamedTuple):
+    """The ranks that stay and leave, in order, and the nodes of the new size."""
+
+    staying: list[RankProcess]
+    leaving: list[RankProcess]
+    nodes: list[RemoteNode]
 
 
 def check(spec: GroupSpec, wanted: WantedSize) -> None:
@@ -36,13 +49,42 @@ def check(spec: GroupSpec, wanted: WantedSize) -> None:
     if wanted.num_ranks == spec.world_size:
         message = f"Group '{spec.name}' has {spec.world_size} ranks already."
         raise bad_request(message, "To start dead ranks again, replace them.")
-    if spec.is_on_nodes:
-        raise bad_request("A group on several machines cannot be resized yet.", "Start another one.")
-    check_open_files(wanted.num_ranks)
+    if not spec.is_on_nodes:
+        check_open_files(wanted.num_ranks)
+
+
+def members(spec: GroupSpec, ranks: Sequence[RankProcess], nodes: Nodes | None, num_ranks: int) -> Members:
+    """Return who stays and who leaves: the living ranks in order; on several machines, of whole nodes.
+
+    Raises:
+        JupyterDistError: `bad_request`, if the nodes cannot have that many ranks.
+    """
+    living = [rank for rank in ranks if rank.state != "dead"]
+    if nodes is None:
+        return Members(living[:num_ranks], living[num_ranks:], [])
+    size = spec.ranks_per_node
+    count, rest = divmod(num_ranks, size)
+    if rest:
+        hint = f"Choose a multiple of {size}."
+        raise bad_request(f"Each node has {size} ranks: {num_ranks} cannot be divided among nodes.", hint)
+    whole = [node for node in nodes.active if node.state == "joined" and _is_whole(node, ranks)]
+    there = [*whole, *nodes.free()]
+    if len(there) < count:
+        message = f"{num_ranks} ranks need {count} nodes; {len(there)} are there, with all of their ranks."
+        raise bad_request(message, f"Replace dead ranks first, or choose fewer. {nodes.how_to_join()}")
+    numbers = {rank for node in whole[:count] for rank in node.ranks}
+    staying = [rank for rank in living if rank.rank in numbers]
+    return Members(staying, [rank for rank in living if rank.rank not in numbers], there[:count])
+
+
+def _is_whole(node: RemoteNode, ranks: Sequence[RankProcess]) -> bool:
+    return all(ranks[number].state != "dead" for number in node.ranks)
 
 
 def resized(spec: GroupSpec, staying: Sequence[RankProcess], wanted: WantedSize) -> GroupSpec:
     """Return the spec of the group in its new size."""
+    if spec.is_on_nodes:
+        return replace(spec, world_size=wanted.num_ranks, num_nodes=wanted.num_ranks // spec.ranks_per_node)
     if not ACCELERATORS[spec.accelerator].has_devices:
         return replace(spec, world_size=wanted.num_ranks)
     numbers = [rank.rank for rank in staying]
