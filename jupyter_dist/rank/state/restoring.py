@@ -16,7 +16,7 @@ from jupyter_dist.rank.guard.own import os
 
 from . import reasons
 from .loading import Loader
-from .process import environment, groups, names, randomness
+from .process import environment, groups, names, randomness, settings
 from .store import manifest
 from .store.blobs import BlobReader
 from .store.chunks import ChunkStore
@@ -69,6 +69,7 @@ class LoadedNames:
         self._put_back_results(namespace)
         notes = environment.put_back(self.manifest["environment"])
         notes += _other_versions(self.manifest)
+        settings.put_back(self.content["process"].get("settings", {}))
         if "random" in self.content["process"]:
             notes += randomness.put_back(self.content["process"]["random"])
         found = {"names": sorted(self.content["name"]), "failed": self.failed, "notes": notes}

@@ -15,7 +15,7 @@ from jupyter_dist.rank.collectives.torch_compat import devices_in_use
 from jupyter_dist.rank.guard.own import os, time
 
 from . import reasons
-from .process import environment, groups, names, randomness
+from .process import environment, groups, names, randomness, settings
 from .store import manifest
 from .store.blobs import BlobWriter
 from .store.chunks import ChunkStore
@@ -89,6 +89,7 @@ class NamespaceSnapshot:
         }
         self.values.update({("result", number): value for number, value in names.results(namespace).items()})
         self.values["process", "random"] = randomness.take()
+        self.values["process", "settings"] = settings.take()
         if takes is not None:
             self.values = {root: value for root, value in self.values.items() if takes(root)}
         self.space, self.graph = _graph(self.values, shell)
