@@ -35,6 +35,7 @@ FIGURES = {
     "endurance": "endurance",
     "faults": "faults",
     "hangs": "hangs",
+    "undo": "undo",
 }
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import types
 from typing import Any
 
 from jupyter_dist.rank.undo.keeper import UndoKeeper
+from jupyter_dist.rank.undo.reach import Bystanders
 
 LIMITS = {"cells": 50, "bytes": 1 << 30}
 
@@ -18,7 +18,7 @@ class Undoable:
     def __init__(self, limits: dict[str, int] = LIMITS, **names: Any) -> None:
         shell = types.SimpleNamespace(displayhook=types.SimpleNamespace(_=None, __=None, ___=None))
         shell.user_ns = self.names = {"__name__": "__main__", "_oh": {}, **names}
-        self.keeper = UndoKeeper(shell, threading.enumerate())
+        self.keeper = UndoKeeper(shell, Bystanders())
         self.limits = limits
         self.count = 0
         self.last: dict[str, Any] = {}
@@ -34,10 +34,11 @@ class Undoable:
         self.keeper.before(execution_id, code, self.limits if keep else None, is_silent=silent)
         with contextlib.suppress(Exception):
             exec(compile(code, "<cell>", "exec"), self.names)
-        self.last = self.keeper.after()
+        found = self.keeper.after()
+        self.last = {"cell": {**found["undo"], "bytes": found.get("undo_cost", [0])[0]}, "kept": found["undo"]["kept"]}
         return execution_id
 
     def undo(self, number: int = 1) -> list[str]:
         """Undo the last cells."""
-        kept = self.keeper.after()["kept"]
+        kept = self.keeper.after()["undo"]["kept"]
         return self.keeper.undo(kept[::-1][:number])

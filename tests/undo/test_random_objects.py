@@ -88,6 +88,6 @@ def test_a_view_keeps_the_size_of_its_bytes(value: str) -> None:
     space = Undoable()
     space.run(f"data = {value}")
     space.run("data.append(7); view = memoryview(data)")
-    kept = space.keeper.after()["kept"]
+    kept = space.last["kept"]
     with pytest.raises(Exception, match="a view of it keeps that size"):
         space.keeper.check(kept[-1:])

@@ -173,6 +173,25 @@ CASES = {
         "d.x",
     ),
     "partial": ("from functools import partial; f = partial(print, [1])", "f.args[0].append(2)", "f.args"),
+    "cache": (
+        "from functools import lru_cache\nn = [1]\n@lru_cache\ndef f(): return n[0]",
+        "n[0] = 2; f()",
+        "(n, f(), f.cache_clear())",
+    ),
+    "context variable": ("from contextvars import ContextVar; v = ContextVar('v'); v.set([1])", "v.get().append(2); v.set(3)", "v.get()"),
+    "bound in C": ("d = {}; l = []; put = d.__setitem__; append = l.append", "put(1, 2); append(3)", "(d, l)"),
+    "memoryview": ("b = bytearray(3); m = memoryview(b)", "m[0] = 1", "bytes(b)"),
+    "builtins": ("import builtins", "builtins.print = len; builtins.undo_c = 1", "(print, hasattr(builtins, 'undo_c'))"),
+    "metaclass with state": (
+        "made = []\nclass M(type):\n    def __call__(c):\n        made.append(1)\nclass A(metaclass=M): pass",
+        "A()",
+        "made",
+    ),
+    "settings": (
+        "import numpy as np, torch",
+        "np.seterr(all='ignore'); torch.set_float32_matmul_precision('medium'); torch.set_num_threads(1)",
+        "(np.geterr(), torch.get_float32_matmul_precision(), torch.get_num_threads())",
+    ),
     "table": (
         "import pandas as pd; t = pd.DataFrame({'a': [1, 2], 'b': [1.5, 2.5], 'c': ['x', 'y']}); s = t['a']; i = t.index",
         "t['d'] = 1; t.loc[0, 'a'] = 7; del t['b']; t.loc[1, 'c'] = 'q'; t.index = [5, 6]; s.iloc[0] = 9",
@@ -240,6 +259,9 @@ def test_a_graph_from_before_the_cell_can_be_used_after_undo() -> None:
     [
         ("g = (i for i in range(3))", "`g`: a generator keeps its place"),
         ("i = iter([1, 2])", "`i`: a list iterator keeps its place"),
+        ("t = __import__('threading').Thread(target=len)", "`t`: a thread runs on"),
+        ("p = __import__('subprocess').Popen(['true']); p.wait()", "`p`: a process runs on"),
+        ("c = __import__('ctypes').c_int(1)", "`c`: a ctypes.c_int, whose contents cannot be read"),
         ("f = open('/dev/null')", "`f`: an open file keeps its position and its contents"),
         ("import socket; s = [socket.socket()]", "`s`: a socket keeps its connection"),
     ],
@@ -249,8 +271,8 @@ def test_what_cannot_be_kept_is_named_before_and_by_undo(setup: str, words: str)
     space.run(setup)
     name = words[1]
     space.run(f"{name}; a = 1")
-    assert space.last["cell"]["not_kept"] == [words]
-    assert space.undo() == [words]
+    assert words in space.last["cell"]["not_kept"]
+    assert words in space.undo()
     closing = space[name][0] if name == "s" else space[name]
     getattr(closing, "close", lambda: None)()
 
@@ -268,7 +290,7 @@ def test_a_cell_without_undo_ends_what_is_kept() -> None:
     space = Undoable()
     first = space.run("a = [1]")
     space.run("a.append(2)", keep=False)
-    assert space.last == {"kept": []}
+    assert space.last["kept"] == []
     with pytest.raises(JupyterDistError, match="A cell ran after it that did not keep undo"):
         space.keeper.undo([first])
 
@@ -326,3 +348,20 @@ def test_cells_reach_only_what_they_name() -> None:
         space.run("import torch; t = torch.zeros(1 << 20)\ndef f(): return t")
         space.run(cell)
         assert space.last["cell"]["bytes"] > 4 << 20, cell
+
+
+def test_functions_behind_an_iterator_are_reached() -> None:
+    space = Undoable()
+    space.run("seen = []\ndef f(n): seen.append(n)\nm = map(f, [1, 2])\ng = (f(n) for n in [1, 2])")
+    space.run("next(m); next(g)")
+    assert space["seen"] == [1, 1]
+    space.undo()
+    assert space["seen"] == []
+
+
+def test_views_with_gaps_of_memory_of_no_object() -> None:
+    space = Undoable()
+    space.run("import ctypes, numpy as np; a = np.ctypeslib.as_array((ctypes.c_int * 6)())[::2]")
+    space.run("a += 1")
+    space.undo()
+    assert space["a"].tolist() == [0, 0, 0]

@@ -26,8 +26,8 @@ OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result
 PROCESS_GROUPS = ("ok", "broken", "none", "lost")
 _KINDS = OUTPUT_KINDS | {"stream", "rank_end"}
 COMMON_FIELDS = ("execution_id", "name", "status")  # of a record, which its ranks have alike
-OWN_FIELDS = ("seconds", "memory", "undo")  # of the record of a reply, which each rank has for itself
-REPLY_FIELDS = ("process_group", "collective_seq", "kinds", "ename", "evalue")  # which are not in the journal
+OWN_FIELDS = ("seconds", "memory", "undo_cost")  # of the record of a reply, which each rank has for itself
+REPLY_FIELDS = ("process_group", "collective_seq", "kinds", "undo", "ename", "evalue")  # which are not in the journal
 MAX_ERROR = 200
 MAX_KEPT = 1000
 MAX_SENTENCES = 20
@@ -161,7 +161,7 @@ def _from_output(header: Header, payload: bytes) -> RankRecord | None:
 def _from_reply(header: Header, payload: bytes) -> RankRecord:
     fields = {"execution_id": header["execution_id"], "status": header["status"]}
     reply = {name: header[name] for name in REPLY_FIELDS if name in header}
-    own = {"seconds": [header["seconds"]], "memory": [header.get("memory")], "undo": [header.get("undo")]}
+    own = {"seconds": [header["seconds"]], "memory": [header.get("memory")], "undo_cost": [header.get("undo_cost")]}
     return RankRecord("rank_end", fields, [payload], own, reply)
 
 
@@ -200,10 +200,10 @@ def _end_parts(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     _keep(ranks, record)
     kinds = reply.get("kinds")
     kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
-    kept = record.own.get("undo") or [None] * len(ranks)
-    for rank, used, undo in zip(ranks, memory, kept, strict=True):
+    costs = record.own.get("undo_cost") or [None] * len(ranks)
+    for rank, used, cost in zip(ranks, memory, costs, strict=True):
         rank.cell_error = _error_of(reply)
-        rank.ended_part(reply, kinds, _cell_memory(used), _kept(undo))
+        rank.ended_part(reply, kinds, _cell_memory(used), _kept(reply.get("undo"), cost))
     listener = ranks[0].listener
     listener.ranks_changed()
     listener.ranks_replied(ranks, reply, seconds)
@@ -219,29 +219,30 @@ def _cell_memory(sent: Any) -> CellMemory | None:
     return {"kind": sent["kind"], "added_bytes": added, "peak_bytes": peak}
 
 
-def _kept(sent: Any) -> RankKept:
+def _kept(sent: Any, cost: Any) -> RankKept:
     """Return the kept cells of a rank, as far as the rank has sent them in the right form."""
     if not isinstance(sent, dict):
         return RankKept()
     executions = sent.get("kept")
     kept = frozenset(map(str, executions[:MAX_KEPT])) if isinstance(executions, list) else frozenset[str]()
-    return RankKept(_undo_cost(sent.get("cell")), kept)
+    return RankKept(_undo_cost(sent, cost), kept)
 
 
-def _undo_cost(sent: Any) -> models.UndoCost | None:
-    if not isinstance(sent, dict):
+def _undo_cost(sent: dict[str, Any], cost: Any) -> models.UndoCost | None:
+    sentences = sent.get("not_kept")
+    if not isinstance(cost, list) or len(cost) != 2 or not isinstance(sentences, list):
         return None
-    size, milliseconds, sentences = (sent.get(name) for name in ("bytes", "milliseconds", "not_kept"))
-    if not isinstance(size, int) or not isinstance(milliseconds, int | float) or not isinstance(sentences, list):
+    size, milliseconds = cost
+    if not isinstance(size, int) or not isinstance(milliseconds, int | float):
         return None
-    cost: models.UndoCost = {
+    found: models.UndoCost = {
         "bytes": size,
         "milliseconds": milliseconds,
         "not_kept": [str(sentence)[:MAX_SENTENCE] for sentence in sentences[:MAX_SENTENCES]],
     }
     if sent.get("reason"):
-        cost["reason"] = str(sent["reason"])[:MAX_SENTENCE]
-    return cost
+        found["reason"] = str(sent["reason"])[:MAX_SENTENCE]
+    return found
 
 
 def _error_of(reply: Header) -> str | None:

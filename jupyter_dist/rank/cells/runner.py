@@ -44,8 +44,8 @@ class KeepsUndo(Protocol):
     def before(self, execution: CurrentExecution, code: str | None) -> None:
         """Keep the state before a cell, if it is to be kept; the code is None if it is not known."""
 
-    def after(self) -> dict[str, Any] | None:
-        """Return the fields for the reply to the cell; None if there are none."""
+    def after(self) -> dict[str, Any]:
+        """Return the fields for the reply to the cell."""
 
 
 REPLY_TRIES = 20
@@ -302,7 +302,6 @@ class Runner:
         error = result.error_before_exec or result.error_in_exec
         shown = self.shell.last_error
         changed = self._memory.since(self._mark) if self._mark is not None else None
-        undo = self._undo.after()
         status = "ok"
         if error is not None or shown is not None:
             status = "interrupted" if _was_interrupted(execution, error, shown) else "error"
@@ -317,7 +316,7 @@ class Runner:
             "collective_seq": self._membership.collective_seq(),
             "kinds": kinds_of(self.shell.user_ns),
             **({} if changed is None else {"memory": changed}),
-            **({} if undo is None else {"undo": undo}),
+            **self._undo.after(),
         }
 
     def _least_reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.guard.own import time
 
-from .reach import may_change_anything
+from .reach import Bystanders
 from .states.mementos import DictState, Memento, NamesState
+from .states.memory import MemoryPiece, MemoryState
 from .states.process import ProcessState
 from .states.tensors import TensorLayout
 from .walk import Key, ObjectWalk, TooManyObjectsError, know_arrays
@@ -36,9 +38,9 @@ class KeptCell:
 class UndoKeeper:
     """Keeps the state before cells, and writes it back. Main thread only."""
 
-    def __init__(self, shell: Any, own_threads: Container[Any]) -> None:
+    def __init__(self, shell: Any, bystanders: Bystanders) -> None:
         self._shell = shell
-        self._own_threads = own_threads
+        self._bystanders = bystanders
         self._namespace: dict[str, Any] = shell.user_ns
         self._cells: list[KeptCell] = []
         self._latest: dict[Key, Memento] = {}
@@ -83,16 +85,16 @@ class UndoKeeper:
             self._drop_all("A cell ran after it whose state could not be kept.")
             self._reasons[execution_id] = reason
         self._report = {
-            "bytes": cell.added_bytes,
-            "milliseconds": cell.milliseconds,
-            "not_kept": cell.not_kept,
-            **({"reason": reason} if reason else {}),
+            "undo": {"not_kept": cell.not_kept, **({"reason": reason} if reason else {})},
+            "undo_cost": [cell.added_bytes, cell.milliseconds],
         }
 
     def after(self) -> dict[str, Any]:
-        """Return the fields for the reply to the cell."""
+        """Return the fields for the reply to the cell: those that ranks have alike, and the cost."""
         kept = [cell.execution_id for cell in self._cells if not cell.is_silent]
-        return {"kept": kept} if self._report is None else {"kept": kept, "cell": self._report}
+        if self._report is None:
+            return {"undo": {"kept": kept}}
+        return {**self._report, "undo": {"kept": kept, **self._report["undo"]}}
 
     def forget(self, reason: str) -> None:
         """Drop all cells, with the reason for those who want to undo them."""
@@ -101,13 +103,13 @@ class UndoKeeper:
     def _take(self, cell: KeptCell, code: str | None, limits: Mapping[str, int]) -> None:
         know_arrays()
         walk = ObjectWalk(self._namespace, self._latest)
-        walk.from_code(None if may_change_anything(self._own_threads) else code)
+        walk.from_code(None if self._bystanders.may_act() else code)
         for root in (self._namespace.get("_oh"), *_global_hooks()):
             if type(root) is dict or isinstance(root, dict):
                 walk.keep(root, DictState)
         walk.keep(self._namespace, NamesState)
-        num_bytes = sum(copy.size for copy in walk.copies)
-        self._make_room(num_bytes, limits)
+        walk.keep(vars(builtins), NamesState)
+        self._make_room(walk.copied_bytes, limits)
         for copy in walk.copies:
             copy.take()
         found = list(walk.mementos.items())
@@ -140,6 +142,9 @@ class UndoKeeper:
     def _hold(self, key: Key, memento: Memento) -> None:
         if memento.num_holders == 0:
             self._num_bytes += memento.num_bytes
+            for piece in _pieces(memento):
+                self._num_bytes += 0 if piece.num_holders else piece.size
+                piece.num_holders += 1
         memento.num_holders += 1
         self._latest[key] = memento
 
@@ -148,6 +153,9 @@ class UndoKeeper:
             memento.num_holders -= 1
             if memento.num_holders == 0:
                 self._num_bytes -= memento.num_bytes
+                for piece in _pieces(memento):
+                    piece.num_holders -= 1
+                    self._num_bytes -= 0 if piece.num_holders else piece.size
                 if self._latest.get(key) is memento:
                     del self._latest[key]
 
@@ -232,6 +240,10 @@ class DisplayState(Memento):
         """Set the last results."""
         for name, item in zip(self.names, self.saved, strict=True):
             setattr(self.value, name, item)
+
+
+def _pieces(memento: Memento) -> list[MemoryPiece]:
+    return memento.pieces if isinstance(memento, MemoryState) else []
 
 
 def _write_back(mementos: list[Memento]) -> list[str]:

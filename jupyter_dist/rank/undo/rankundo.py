@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
-from jupyter_dist.rank.guard.own import threading
+
+from .reach import Bystanders
 
 if TYPE_CHECKING:
     from .keeper import UndoKeeper
@@ -19,7 +20,7 @@ class RankUndo:
     def __init__(self, shell: Any, rank: int) -> None:
         self._shell = shell
         self._rank = rank
-        self._own_threads = threading.enumerate()  # as long as no cell has run
+        self._bystanders = Bystanders()
         self._keeper: UndoKeeper | None = None
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
@@ -41,9 +42,9 @@ class RankUndo:
         if self._keeper is not None:
             self._keeper.forget("The group was resized after it.")
 
-    def after(self) -> dict[str, Any] | None:
+    def after(self) -> dict[str, Any]:
         """Return the fields for the reply to a cell."""
-        return None if self._keeper is None else self._keeper.after()
+        return {} if self._keeper is None else self._keeper.after()
 
     def carry_out(self, call: dict[str, Any]) -> None:
         """Undo the executions of a call, or check that they can be undone; print what is left as it is.
@@ -65,5 +66,5 @@ class RankUndo:
         if self._keeper is None:
             from .keeper import UndoKeeper
 
-            self._keeper = UndoKeeper(self._shell, self._own_threads)
+            self._keeper = UndoKeeper(self._shell, self._bystanders)
         return self._keeper

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import sys
 import sysconfig
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, ModuleType
-from typing import Any
 
 from jupyter_dist.rank.cells.variables.opening import attributes_of
-from jupyter_dist.rank.guard.own import threading
+from jupyter_dist.rank.guard.own import asyncio, signal, threading
 
 # Names with which code can reach objects that it does not name.
 _BOUNDLESS = frozenset(
     {
         *("globals", "locals", "vars", "eval", "exec", "compile", "__import__", "get_ipython", "gc", "sys", "inspect"),
         *("ctypes", "importlib", "builtins", "__builtins__", "__globals__", "__main__", "_getframe", "ops"),
-        *("run_line_magic", "run_cell_magic", "atexit", "breakpoint", "f_globals", "__subclasses__", "_ih", "_oh"),
+        *(
+            "backward",
+            "grad",
+            "run_line_magic",
+            "run_cell_magic",
+            "atexit",
+            "breakpoint",
+            "f_globals",
+            "__subclasses__",
+            "_ih",
+            "_oh",
+        ),
         *("pickle", "cloudpickle", "dill", "torch_dispatch", "runpy", "code", "signal", "faulthandler"),
     }
 )
@@ -133,6 +144,25 @@ def _library_places() -> tuple[str, ...]:
     return tuple(f"{path.rstrip('/')}/" for path in {*places, *found, package} if path)
 
 
-def may_change_anything(own_threads: Container[Any]) -> bool:
-    """Whether something besides the cell may change objects meanwhile: threads that cells have started."""
-    return any(thread not in own_threads and not thread.name.startswith(_OWN) for thread in threading.enumerate())
+class Bystanders:
+    """Finds threads, tasks and timers of cells, which may change objects while another cell runs."""
+
+    def __init__(self) -> None:
+        """Note the threads and the timer of before the first cell."""
+        self._own_threads = threading.enumerate()
+        self._own_timer = _timer_runs()
+
+    def may_act(self) -> bool:
+        """Whether something may act during the next cell that the cell does not name."""
+        for thread in threading.enumerate():
+            if thread not in self._own_threads and not thread.name.startswith(_OWN):
+                return True
+        if _timer_runs() and not self._own_timer:
+            return True
+        with contextlib.suppress(RuntimeError):  # no loop runs
+            return bool(asyncio.all_tasks())
+        return False
+
+
+def _timer_runs() -> bool:
+    return signal.getitimer(signal.ITIMER_REAL)[0] > 0

@@ -5,12 +5,15 @@ By the rules of variables/opening.py: no code of users runs. What has a state th
 
 from __future__ import annotations
 
+import builtins
 import functools
+import gc
 import sys
 import weakref
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -44,6 +47,7 @@ from jupyter_dist.rank.cells.variables.opening import (
 from jupyter_dist.rank.collectives.torch_compat import base_of, storage_id, without_functions
 
 from . import reach
+from .states.caches import CacheState, ContextState
 from .states.foreign import PartsState, pandas_parts
 from .states.mementos import (
     BytesState,
@@ -58,7 +62,7 @@ from .states.mementos import (
     NamesState,
     SetState,
 )
-from .states.memory import ArrayBytes, ArrayLayout, StorageBytes
+from .states.memory import ArrayBytes, ArrayItems, ArrayLayout, DeviceBytes, MemoryState, StorageBytes
 from .states.process import generator_state
 from .states.tensors import TensorAttributes, TensorCopy, TensorLayout
 
@@ -70,9 +74,10 @@ _PLAIN = ids(
     (
         *(int, float, bool, complex, str, bytes, type(None), range, slice, type(...), type(NotImplemented)),
         *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, CodeType),
-        *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType),
+        *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType),
     )
 )
+_CACHED = type(functools.lru_cache(len))
 _NO_DISPATCH = torch.Tensor.__dict__.get("__torch_dispatch__")
 # Libraries whose types in C hold nothing that a cell changes and that could be undone, or are covered otherwise.
 _QUIET = frozenset(
@@ -82,6 +87,18 @@ _QUIET = frozenset(
         *("contextvars", "_contextvars"),
     }
 )
+_OURS = ("jupyter_dist.", "IPython.", "asyncio.")
+_OF_PROCESS = ("logging", "importlib", "_frozen_importlib")
+_APART = {
+    ("threading", "Thread"): "a thread runs on",
+    ("concurrent.futures._base", "Executor"): "the threads or processes of a pool run on",
+    ("multiprocessing.process", "BaseProcess"): "a process runs on",
+    ("multiprocessing.queues", "Queue"): "a queue of processes keeps its items",
+    ("multiprocessing.managers", "BaseManager"): "a process runs on",
+    ("subprocess", "Popen"): "a process runs on",
+    ("socket", "socket"): "a socket keeps its connection",
+    ("torch.utils.data.dataloader", "_MultiProcessingDataLoaderIter"): "an iterator with workers keeps its place",
+}
 MAX_OBJECTS = 3_000_000
 MAX_NAMED = 20
 
@@ -100,7 +117,8 @@ class ObjectWalk:
 
     def __init__(self, namespace: dict[str, Any], latest: dict[Key, Memento]) -> None:
         self.mementos: dict[Key, Memento] = {}
-        self.copies: list[StorageBytes | ArrayBytes] = []  # to be taken, as they have changed since the last cell
+        self.copies: list[MemoryState] = []  # to be taken, as they have changed since the last cell
+        self.copied_bytes = 0
         self.not_kept: list[str] = []
         self._namespace = namespace
         self._latest = latest
@@ -126,6 +144,7 @@ class ObjectWalk:
         """Forget a walk that has found too little, and walk from all names."""
         self.mementos.clear()
         self.copies.clear()
+        self.copied_bytes = 0
         self.not_kept.clear()
         self._todo.clear()
         self._names, self._seen = None, {id(self._namespace)}
@@ -176,6 +195,11 @@ class ObjectWalk:
     # -- kinds of objects -------------------------------------------------------------------------------
 
     def _dict(self, value: Any) -> None:
+        if value is sys.modules or value is vars(builtins):
+            return  # both are in use all the time: names of builtins are kept for each cell
+        if _is_of_module(value):
+            self._globals(value)
+            return
         state = self.keep(value, DictState)
         self.add(state.saved)
         self.add(state.saved.values())
@@ -222,6 +246,7 @@ class ObjectWalk:
 
     def _kind(self, kind: type) -> None:
         """Keep the classes of an instance that users wrote."""
+        self.add([type(kind)])
         for base in mro_of_class(kind):
             if id(base) in self._seen:
                 continue
@@ -293,6 +318,12 @@ class ObjectWalk:
     def _method(self, value: Any) -> None:
         self.add((value.__self__, value.__func__))
 
+    def _wrapper(self, value: Any) -> None:
+        self.add([value.__self__])
+
+    def _view(self, value: Any) -> None:
+        self.add([value.obj])
+
     def _builtin(self, value: Any) -> None:
         owner = value.__self__
         if owner is not None and type(owner) is not ModuleType:
@@ -311,16 +342,22 @@ class ObjectWalk:
         self.add([value.__func__])
 
     def _exception(self, value: Any) -> None:
-        self.add([BaseException.__dict__["args"].__get__(value)])
+        self.add(BaseException.__dict__[name].__get__(value) for name in ("args", "__cause__", "__context__"))
         self._attributes(value)
 
     def _generator(self, value: Any) -> None:
         self.name(f"a {name_of(type(value)).replace('_', ' ')} keeps its place")
+        self._all()  # its code runs when a cell asks for the next value
+        self.add(gc.get_referents(value))  # its variables
 
     def _nothing(self, value: Any) -> None:
         return
 
     def _instance(self, value: Any) -> None:
+        if (kept_apart := _kept_apart(value)) is not None:
+            if kept_apart:
+                self.name(kept_apart)
+            return
         if is_weak(value):
             self.add([value()] if is_kind_of(value, weakref.ReferenceType) else [])
             return
@@ -336,8 +373,14 @@ class ObjectWalk:
             self.add(parts)
             return
         base = next((kind for kind in mro_of(value) if not _is_python(kind)), object)
+        self.add(gc.get_referents(value))  # whatever its fields in C are
+        if is_kind_of(value, _CACHED):
+            self.keep(value, CacheState)
+        if is_kind_of(value, ContextVar):
+            self.add([self.keep(value, ContextState).saved])
         if base is not object and (_is_iterator(base) or _module_name(base).partition(".")[0] not in _QUIET):
-            self.name(_sentence(base))
+            self.name(_sentence(base, type(value)))
+            self._all()
 
     # -- tensors and arrays -------------------------------------------------------------------------------
 
@@ -368,22 +411,24 @@ class ObjectWalk:
             with without_functions():
                 storage = value.untyped_storage()
                 key = storage_id(storage)
-                size = storage.nbytes()
         except (RuntimeError, NotImplementedError):
             self.name("a tensor without a storage of its own")
             return
-        self._bytes_of(key, storage, size, StorageBytes)
+        self._bytes_of(key, storage, StorageBytes if storage.device.type == "cpu" else DeviceBytes)
 
-    def _bytes_of(self, key: int, value: Any, size: int, kind: type[StorageBytes] | type[ArrayBytes]) -> None:
+    def _bytes_of(self, key: int, value: Any, kind: type[MemoryState]) -> None:
         if (key, kind) in self.mementos:
             return
         known = self._latest.get((key, kind))
-        if known is not None and _is_same_memory(known.value, value) and not known.differs():
-            self.mementos[(key, kind)] = known
-            return
+        if not isinstance(known, MemoryState) or not _is_same_memory(known.value, value):
+            known = None
         state = kind(value)
-        self.mementos[(key, kind)] = state
-        self.copies.append(state)
+        if (size := state.plan(known)) or known is None or known.size != state.size:
+            self.mementos[(key, kind)] = state
+            self.copies.append(state)
+            self.copied_bytes += size
+        else:
+            self.mementos[(key, kind)] = known
 
     def _special(self, value: Any) -> None:
         try:
@@ -393,15 +438,40 @@ class ObjectWalk:
 
     def _array(self, value: Any) -> None:
         self.keep(value, ArrayLayout)
-        if value.flags.owndata:
-            self._bytes_of(id(value), value, value.nbytes, ArrayBytes)
-        elif value.base is not None:
-            self.add([value.base])
-            if not _is_followed(value.base) and value.flags.writeable:
-                self._bytes_of(id(value), value, value.nbytes, ArrayBytes)
+        owner = value.base
+        if value.flags.owndata or (owner is not None and not _is_followed(owner) and value.flags.writeable):
+            if value.dtype.hasobject or not value.flags.forc:
+                self.keep(value, ArrayItems)
+            else:
+                self._bytes_of(id(value), value, ArrayBytes)
+        if owner is not None:
+            self.add([owner])
         if value.dtype.hasobject:
             self.add(item for item in value.ravel().tolist())
         self._more(value, type(value) if module_of(type(value)) == "numpy" else object)
+
+
+def _kept_apart(value: Any) -> str | None:
+    """Return a sentence about an object that lives with threads, processes or the rank itself; None for all others.
+
+    The sentence is empty if the object is ours, IPython's or asyncio's: these go on whatever cells do.
+    """
+    if module_of(type(value)).startswith(_OF_PROCESS):
+        return ""
+    for kind in mro_of(value):
+        module = module_of(kind)
+        if module.startswith(_OURS):
+            return ""
+        if (sentence := _APART.get((module, name_of(kind)))) is not None:
+            return sentence
+    return None
+
+
+def _is_of_module(value: Any) -> bool:
+    """Whether a dictionary has the names of a module."""
+    name = dict.get(value, "__name__")
+    module = sys.modules.get(name) if type(name) is str else None
+    return module is not None and attributes_of(module) is value
 
 
 def mro_of_class(kind: type) -> tuple[type, ...]:
@@ -439,15 +509,16 @@ def _module_name(kind: type) -> str:
     return found if type(found) is str else ""
 
 
-def _sentence(kind: type) -> str:
-    name, module = name_of(kind), _module_name(kind)
+def _sentence(base: type, kind: type) -> str:
+    """Name a state that cannot be kept, by the class in C that it belongs to."""
+    name, module = name_of(base), _module_name(base)
     if module in ("_io", "io"):
         return "an open file keeps its position and its contents"
     if module in ("socket", "_socket", "ssl"):
         return "a socket keeps its connection"
     if name.endswith("iterator"):
         return f"a {name.replace('_', ' ')} keeps its place"
-    return f"a {module}.{name}, whose contents cannot be read".replace("builtins.", "")
+    return f"a {_module_name(kind)}.{name_of(kind)}, whose contents cannot be read".replace("builtins.", "")
 
 
 _VISITS: dict[int, Callable[[ObjectWalk, Any], None]] = {
@@ -463,6 +534,8 @@ _VISITS: dict[int, Callable[[ObjectWalk, Any], None]] = {
     id(type): ObjectWalk._class,
     id(FunctionType): ObjectWalk._function,
     id(MethodType): ObjectWalk._method,
+    id(MethodWrapperType): ObjectWalk._wrapper,
+    id(memoryview): ObjectWalk._view,
     id(BuiltinFunctionType): ObjectWalk._builtin,
     id(functools.partial): ObjectWalk._partial,
     id(ModuleType): ObjectWalk._module,

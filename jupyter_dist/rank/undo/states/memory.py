@@ -1,13 +1,14 @@
-"""The memory of tensors and arrays before a cell: bytes, copied only if they have changed since the last copy.
+"""The memory of tensors and arrays before a cell: bytes, copied only where they have changed since the last copy.
 
 Bytes are compared and copied by the C library: a tensor's counter of versions misses what numpy, extensions and
-collectives write. Devices are behind `DeviceBytes`: their storages are copied to the host and compared on the device.
+collectives write.
 """
 
 from __future__ import annotations
 
 import ctypes
 import warnings
+from operator import is_
 from typing import Any
 
 import torch
@@ -17,38 +18,114 @@ from .mementos import Memento
 _libc = ctypes.CDLL(None)
 _libc.memcmp.argtypes = _libc.memmove.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _libc.memmove.restype = ctypes.c_void_p
-CHUNK_BYTES = 64 << 20  # of a comparison on a device
+PIECE_BYTES = 4 << 20
 
 
-class StorageBytes(Memento):
-    """The bytes of a storage of a tensor."""
+class MemoryPiece:
+    """A copy of a part of some memory, which the states of several cells share while the part does not change."""
+
+    __slots__ = ("num_holders", "saved")
+
+    def __init__(self, size: int) -> None:
+        self.saved = torch.empty(size, dtype=torch.uint8)
+        self.num_holders = 0
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return self.saved.numel()
+
+
+class MemoryState(Memento):
+    """The bytes of some memory, in pieces: what has not changed since the state before is shared with it."""
 
     phase = 2
-    __slots__ = ("copy", "size")
+    __slots__ = ("_before", "_changed", "pieces", "size")
 
-    def __init__(self, value: torch.UntypedStorage) -> None:
+    def __init__(self, value: Any) -> None:
         super().__init__(value)
-        self.size = value.nbytes()
-        self.num_bytes = self.size + 200
-        self.copy: torch.Tensor | None = None
+        self.size = self.size_now()
+        self.num_bytes = 200  # without its pieces
+        self.pieces: list[MemoryPiece] = []
+        self._before: list[MemoryPiece] = []
+        self._changed: list[int] = []
+
+    def plan(self, before: MemoryState | None) -> int:
+        """Compare the memory with the state before, if there is one; return how many bytes have to be copied."""
+        number = -(-self.size // PIECE_BYTES)
+        if before is None or before.size != self.size:
+            self._changed = list(range(number))
+        else:
+            self._before = before.pieces
+            self._changed = [n for n in range(number) if not self.equal(n * PIECE_BYTES, before.pieces[n])]
+        return sum(map(self._length, self._changed))
 
     def take(self) -> None:
-        """Copy the bytes."""
-        self.copy = torch.empty(self.size, dtype=torch.uint8)
-        if self.value.device.type == "cpu":
-            _libc.memmove(self.copy.data_ptr(), self.value.data_ptr(), self.size)
-        else:
-            DeviceBytes(self.value).copy_to(self.copy)
+        """Copy the pieces that have changed."""
+        self.pieces = list(self._before) or [MemoryPiece(0)] * -(-self.size // PIECE_BYTES)
+        for number in self._changed:
+            piece = self.pieces[number] = MemoryPiece(self._length(number))
+            self.read(number * PIECE_BYTES, piece)
+        self._before, self._changed = [], []
+
+    def _length(self, number: int) -> int:
+        return min(PIECE_BYTES, self.size - number * PIECE_BYTES)
 
     def differs(self) -> bool:
-        """Whether the storage has another size or other bytes now."""
-        if self.value.nbytes() != self.size or self.copy is None:
+        """Whether the memory has another size or other bytes now."""
+        if self.size_now() != self.size:
             return True
-        if self.size == 0:
-            return False
-        if self.value.device.type == "cpu":
-            return bool(_libc.memcmp(self.copy.data_ptr(), self.value.data_ptr(), self.size))
-        return not DeviceBytes(self.value).equal(self.copy)
+        return any(not self.equal(number * PIECE_BYTES, piece) for number, piece in enumerate(self.pieces))
+
+    def restore(self) -> None:
+        """Write the pieces that differ."""
+        if self.size_now() != self.size:
+            self.resize()
+        for number, piece in enumerate(self.pieces):
+            if not self.equal(number * PIECE_BYTES, piece):
+                self.write(number * PIECE_BYTES, piece)
+
+    def address(self) -> int:
+        """Return the address of the memory."""
+        raise NotImplementedError
+
+    def size_now(self) -> int:
+        """Return the size of the memory."""
+        raise NotImplementedError
+
+    def resize(self) -> None:
+        """Give the memory its size again."""
+        raise NotImplementedError
+
+    def equal(self, offset: int, piece: MemoryPiece) -> bool:
+        """Whether the bytes at an offset are these."""
+        return not _libc.memcmp(piece.saved.data_ptr(), self.address() + offset, piece.size)
+
+    def read(self, offset: int, piece: MemoryPiece) -> None:
+        """Copy the bytes at an offset."""
+        _libc.memmove(piece.saved.data_ptr(), self.address() + offset, piece.size)
+
+    def write(self, offset: int, piece: MemoryPiece) -> None:
+        """Write the bytes at an offset."""
+        _libc.memmove(self.address() + offset, piece.saved.data_ptr(), piece.size)
+
+
+class StorageBytes(MemoryState):
+    """The bytes of a storage of a tensor."""
+
+    __slots__ = ()
+
+    def address(self) -> int:
+        """Return the address of the storage."""
+        return int(self.value.data_ptr())
+
+    def size_now(self) -> int:
+        """Return the size of the storage."""
+        return int(self.value.nbytes())
+
+    def resize(self) -> None:
+        """Give the storage its size again."""
+        self.value.resize_(self.size)
 
     def obstacle(self) -> str | None:
         """Return why the storage cannot have its size again."""
@@ -56,63 +133,52 @@ class StorageBytes(Memento):
             return "the memory of a tensor has another size now, which cannot be changed back"
         return None
 
-    def restore(self) -> None:
-        """Write the bytes back."""
-        if self.value.nbytes() != self.size:
-            self.value.resize_(self.size)
-        if self.size == 0 or self.copy is None:
-            return
-        if self.value.device.type == "cpu":
-            _libc.memmove(self.value.data_ptr(), self.copy.data_ptr(), self.size)
-        else:
-            DeviceBytes(self.value).copy_from(self.copy)
+
+class DeviceBytes(StorageBytes):
+    """The bytes of a storage on a device, copied to the host: the one place where undo touches devices."""
+
+    __slots__ = ()
+
+    def _part(self, offset: int, piece: MemoryPiece) -> torch.Tensor:
+        """Return a part of the storage as a tensor, when the device has done what cells have queued on any stream."""
+        device = self.value.device
+        getattr(torch, device.type).synchronize(device)
+        return torch.empty(0, dtype=torch.uint8, device=device).set_(self.value, offset, (piece.size,), (1,))
+
+    def equal(self, offset: int, piece: MemoryPiece) -> bool:
+        """Whether the bytes at an offset are these: compared on the device."""
+        part = self._part(offset, piece)
+        return torch.equal(part, piece.saved.to(part.device))
+
+    def read(self, offset: int, piece: MemoryPiece) -> None:
+        """Copy the bytes at an offset to the host."""
+        piece.saved.copy_(self._part(offset, piece))
+
+    def write(self, offset: int, piece: MemoryPiece) -> None:
+        """Write the bytes at an offset."""
+        self._part(offset, piece).copy_(piece.saved)
 
 
-class DeviceBytes:
-    """The bytes of a storage on a device, as a tensor: the one place where undo touches devices."""
+class ArrayBytes(MemoryState):
+    """The bytes of a numpy array that owns its memory, without gaps and objects."""
 
-    def __init__(self, storage: torch.UntypedStorage) -> None:
-        self._bytes = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-
-    def copy_to(self, host: torch.Tensor) -> None:
-        """Copy to the host; waits for work that the device has queued on the current stream."""
-        host.copy_(self._bytes)
-
-    def copy_from(self, host: torch.Tensor) -> None:
-        """Copy from the host."""
-        self._bytes.copy_(host)
-
-    def equal(self, host: torch.Tensor) -> bool:
-        """Whether the bytes are these; a part at a time, because the device may be nearly full."""
-        for start in range(0, host.numel(), CHUNK_BYTES):
-            part = host[start : start + CHUNK_BYTES].to(self._bytes.device)
-            if not torch.equal(self._bytes[start : start + CHUNK_BYTES], part):
-                return False
-        return True
-
-
-class ArrayBytes(Memento):
-    """The bytes of a numpy array that owns its memory, or the references of one with objects."""
-
-    phase = 2
-    __slots__ = ("copy", "shape", "size")
+    __slots__ = ("_shape",)
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
-        self.size = int(value.nbytes)
-        self.shape = value.shape
-        self.num_bytes = self.size + 200
-        self.copy: Any = None
+        self._shape = value.shape
 
-    def take(self) -> None:
-        """Copy the elements, in the order in which they are in memory."""
-        self.copy = _array_copy(self.value)
+    def address(self) -> int:
+        """Return the address of the first element in memory."""
+        return _address(self.value)
 
-    def differs(self) -> bool:
-        """Whether the array has another size or other bytes now; elements that are objects are compared by identity."""
-        if self.copy is None or self.value.nbytes != self.size:
-            return True
-        return self.size > 0 and bool(_libc.memcmp(_address(self.copy), _address(self.value), self.size))
+    def size_now(self) -> int:
+        """Return the size of the array."""
+        return int(self.value.nbytes)
+
+    def resize(self) -> None:
+        """Give the array its size again."""
+        _ndarray().resize(self.value, self._shape, refcheck=False)
 
     def obstacle(self) -> str | None:
         """Return why the memory cannot have its size again."""
@@ -120,19 +186,35 @@ class ArrayBytes(Memento):
             return "a numpy array has memory of another size now, which belongs to another object"
         return None
 
+
+class ArrayItems(Memento):
+    """The elements of a numpy array of objects, or of one with gaps in memory that belongs to no object."""
+
+    phase = 2
+    __slots__ = ("saved",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.saved = _array_copy(value)
+        self.num_bytes = int(value.nbytes) + 200
+
+    def differs(self) -> bool:
+        """Whether an element is another now; objects are compared by identity."""
+        value, saved = self.value, self.saved
+        if value.shape != saved.shape or value.dtype != saved.dtype:
+            return True
+        if value.dtype.hasobject:
+            return not all(map(is_, value.ravel().tolist(), saved.ravel().tolist()))
+        return bool(value.tobytes() != saved.tobytes())
+
     def restore(self) -> None:
         """Write the elements back."""
-        if self.value.nbytes != self.size:
-            type(self.copy).resize(self.value, self.shape, refcheck=False)
-        if self.size == 0:
-            return
-        if self.value.dtype.hasobject:
-            was_writeable = self.value.flags.writeable
-            self.value.flags.writeable = True
-            self.value[...] = self.copy  # which counts references
-            self.value.flags.writeable = was_writeable
-        else:
-            _libc.memmove(_address(self.value), _address(self.copy), self.size)
+        if self.value.shape != self.saved.shape:
+            _ndarray().resize(self.value, self.saved.shape, refcheck=False)
+        was_writeable = self.value.flags.writeable
+        self.value.flags.writeable = True
+        self.value[...] = self.saved
+        self.value.flags.writeable = was_writeable
 
 
 def _array_copy(value: Any) -> Any:

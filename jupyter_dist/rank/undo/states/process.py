@@ -63,10 +63,16 @@ def _parts() -> list[Part]:
         ("torch", torch.default_generator.get_state, torch.default_generator.set_state),
         ("gradients", torch.is_grad_enabled, _set_gradients),
         ("type", torch.get_default_dtype, torch.set_default_dtype),
+        ("device", torch.get_default_device, torch.set_default_device),
+        ("precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        ("threads", torch.get_num_threads, torch.set_num_threads),
+        ("deterministic", torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
         ("environment", lambda: dict(os.environ), _set_environment),
         ("folder", _folder, os.chdir),
         ("paths", lambda: list(sys.path), _set_paths),
     ]
+    if (arrays := sys.modules.get("numpy")) is not None:
+        parts.append(("errors", arrays.geterr, lambda before: arrays.seterr(**before)))
     if (numpy := sys.modules.get("numpy.random")) is not None:
         parts.append(("numpy", partial(numpy.get_state, legacy=False), numpy.set_state))
     for kind in DEVICE_TYPES:
