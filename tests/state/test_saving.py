@@ -281,8 +281,9 @@ KINDS = {
         "class C(metaclass=M):\n  known = []\n  def __init_subclass__(cls): C.known.append(cls)\n"
         "class D(C):\n  def own(self): return __class__\nd = D()\nknown = C.known\n"
         "class A(abc.ABC):\n  @abc.abstractmethod\n  def f(self): ...\nclass B(A):\n  __slots__ = ('x',)\n  def f(self): ...\n"
-        "b = B(); b.x = known",
-        "C.known == [D] and C.known is known is b.x and d.own() is D and isinstance(b, A)",
+        "b = B(); b.x = known\nimport typing\nclass Options(typing.TypedDict, total=False):\n  size: int\n"
+        "Pair = typing.NamedTuple('Pair', [('a', int)]); pair = Pair(1); options = Options(size=1)",
+        "pair.a == 1 and type(pair) is Pair and Options.__optional_keys__ == {'size'} and C.known == [D] and C.known is known is b.x and d.own() is D and isinstance(b, A)",
     ),
     "what the standard library refuses": (
         "import functools, sys, threading, weakref\nclass W: pass\nw = W(); r = weakref.ref(w)\n"

@@ -6,6 +6,7 @@ import contextlib
 import io
 import sys
 import types
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,6 +69,8 @@ class SharedDefinitions:
 
     def reduce(self, value: Any) -> Any:
         """Reduce a definition to its parts."""
+        if typing.is_typeddict(value):
+            return _reduce_typed_dict(value)
         if isinstance(value, type):
             return _without_tracker(self._reduce_by_cloudpickle(value))
         name = self._module_of(value)
@@ -115,6 +118,24 @@ class SharedDefinitions:
 def _maker_of(reduced: Any) -> str:
     """Return the name of the function that makes a reduced value again."""
     return str(getattr(reduced[0], "__name__", "")) if isinstance(reduced, tuple) else ""
+
+
+def _reduce_typed_dict(kind: Any) -> Any:
+    """Reduce a TypedDict, whose metaclass makes no class from the parts of a class."""
+    fields = dict(kind.__annotations__)
+    if hasattr(typing, "NotRequired"):  # Python 3.11
+        for key in kind.__optional_keys__:
+            origin: Any = typing.get_origin(fields[key])
+            if origin is not typing.NotRequired:
+                fields[key] = typing.NotRequired[fields[key]]
+    return _make_typed_dict, (kind.__name__, fields, kind.__total__, kind.__module__)
+
+
+def _make_typed_dict(name: str, fields: dict[str, Any], total: bool, module: str) -> Any:
+    make: Any = typing.TypedDict
+    kind = make(name, fields, total=total if not hasattr(typing, "NotRequired") else True)
+    kind.__module__ = module
+    return kind
 
 
 def _without_tracker(reduced: Any) -> Any:

@@ -25,7 +25,9 @@ INTERRUPTIBLE = True
 
 _DEEP = 200_000  # nested calls of the slow pickler
 _DEEP_STACK_BYTES = 512 << 20
-MIN_PART_BYTES = 64 << 10  # of a large text, or bytes, that are not put together with the rest
+_STOP_SECONDS = 1.0
+LARGE_BYTES = 256 << 10  # of a text, or bytes, kept as a part
+PART_BYTES = 4 << 20  # of the rest
 
 
 class NamespaceOfCells:
@@ -55,7 +57,7 @@ class Stream:
         error: why the value cannot be written; then the rest is what was seen of it.
     """
 
-    parts: list[bytes] = field(default_factory=list)
+    parts: list[bytes | bytearray] = field(default_factory=list)
     shared: dict[int, Any] = field(default_factory=dict)
     needs: set[int] = field(default_factory=set)
     blocks: set[int] = field(default_factory=set)
@@ -121,19 +123,19 @@ def is_shared(value: Any, *, is_named: bool = False) -> bool:
 class _Sink:
     """Collects the output of a pickler in parts; large texts and bytes are not copied."""
 
-    def __init__(self, parts: list[bytes]) -> None:
+    def __init__(self, parts: list[bytes | bytearray]) -> None:
         self._parts = parts
-        self._is_open = False
+        self._open: bytearray | None = None
 
     def write(self, data: bytes) -> int:
-        if len(data) >= MIN_PART_BYTES * 4:
+        if len(data) >= LARGE_BYTES:
             self._parts.append(data)
-            self._is_open = False
-        elif self._is_open and len(self._parts[-1]) < MIN_PART_BYTES:
-            self._parts[-1] += bytes(data)
+            self._open = None
+        elif self._open is not None and len(self._open) < PART_BYTES:
+            self._open += data
         else:
-            self._parts.append(bytes(data))
-            self._is_open = True
+            self._open = bytearray(data)
+            self._parts.append(self._open)
         return len(data)
 
 
@@ -226,14 +228,14 @@ class _DeepPickler(pickle._Pickler):
         """Write a value."""
         limit, stack = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK_BYTES)
         errors: list[BaseException] = []
-        thread = threading.Thread(target=self._dump, args=(value, errors), name="jupyter_dist-pickle")
+        thread = threading.Thread(target=self._dump, args=(value, errors), daemon=True)
         try:
             sys.setrecursionlimit(_DEEP)
             thread.start()
             thread.join()
         finally:
             self._stopped = True  # after an interrupt, which comes to the main thread
-            thread.join()
+            thread.join(_STOP_SECONDS)  # the thread may be in a method of the user
             sys.setrecursionlimit(limit)
             threading.stack_size(stack)
         if errors:

@@ -40,7 +40,7 @@ class BlobWriter:
         """The number of bytes of all contents."""
         return sum(job.num_bytes for job in self._jobs)
 
-    def add_parts(self, parts: Iterable[bytes]) -> list[Piece]:
+    def add_parts(self, parts: Iterable[bytes | bytearray]) -> list[Piece]:
         """Add a content that is in parts; the pieces have their names when `write` has returned."""
         return [piece for part in parts for piece in self._add_part(part)]
 
@@ -92,7 +92,7 @@ class BlobWriter:
         self._store.put_named(name, job.num_bytes, job.data, self.written)
         return name
 
-    def _add_part(self, part: bytes) -> list[Piece]:
+    def _add_part(self, part: bytes | bytearray) -> list[Piece]:
         view = memoryview(part)
         return self.add(view.nbytes, lambda at, size: view[at : at + size])
 
