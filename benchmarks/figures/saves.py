@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.calls import Call, timed
+from benchmarks.calls import timed
 from benchmarks.options import Options
 from benchmarks.ours import Server
 from benchmarks.tables import Table
@@ -62,23 +64,31 @@ def measure(options: Options) -> list[Table]:
 def _round(group: Group, folder: Path, options: Options, tables: tuple[Table, Table, Table]) -> None:
     saving, again, loading = tables
 
-    def cell(code: str, name: str) -> Call:
+    def cell(code: str, name: str) -> float:
         (folder / name).mkdir(parents=True, exist_ok=True)
-        return timed(lambda: group.run(code.format(folder=folder / name), check=True))
+        return _alone(lambda: group.run(code.format(folder=folder / name), check=True))
 
-    ours = timed(lambda: group.save("bench", folder=str(folder / "ours")))
-    saving.row(TORCH).values.append(cell(SAVE, "torch")())
-    saving.row(SYNCED).values.append(cell(SYNC, "synced")())
+    def save() -> float:
+        return _alone(lambda: group.save("bench", folder=str(folder / "ours")))
+
+    saving.row(TORCH).values.append(cell(SAVE, "torch"))
+    saving.row(SYNCED).values.append(cell(SYNC, "synced"))
     if options.rivals:
-        saving.row(DCP).values.append(cell(DCP_SAVE, "dcp")())
-    saving.row(US).values.append(ours())
+        saving.row(DCP).values.append(cell(DCP_SAVE, "dcp"))
+    saving.row(US).values.append(save())
     group.run(CHANGE, check=True)
-    again.row(TORCH).values.append(cell(SAVE, "torch")())
-    again.row(US).values.append(ours())
-    loading.row(LOAD).values.append(cell(LOAD_CELL, "torch")())
+    again.row(TORCH).values.append(cell(SAVE, "torch"))
+    again.row(US).values.append(save())
+    loading.row(LOAD).values.append(cell(LOAD_CELL, "torch"))
     if options.rivals:
-        loading.row(DCP).values.append(cell(DCP_LOAD, "dcp")())
-    loading.row(US).values.append(timed(lambda: group.restore("bench", folder=str(folder / "ours")))())
+        loading.row(DCP).values.append(cell(DCP_LOAD, "dcp"))
+    loading.row(US).values.append(_alone(lambda: group.restore("bench", folder=str(folder / "ours"))))
+
+
+def _alone(work: Callable[[], object]) -> float:
+    """Measure work while nothing is left to write of what was before it, which a sync of the work would wait for."""
+    os.sync()
+    return timed(work)()
 
 
 def _judge(saving: Table, again: Table, loading: Table, options: Options) -> None:

@@ -265,6 +265,10 @@ def test_a_group_is_saved_listed_restored_and_the_save_deleted(dist, group, tmp_
     group.run("kept = 0", check=True)
     assert dist("restore", "half", "-g", group.name, *place).stdout.startswith("Restored 'half': ")
     assert group.gather("kept") == {0: 3, 1: 3}
+    dist("save", "first", "-g", group.name)
+    assert re.match(r"Group 'again': 2 ranks ready", dist("start", "again", "--restore", "first").stdout)
+    assert "3" in dist("exec", "-g", "again", "print(kept)").stdout
+    dist("stop", "again")
     assert "freed bytes: " in dist("delete-save", "half", *place).stdout
     assert dist("saves", *place).stdout == "There are no saves.\n"
     refused = dist("restore", "half", "-g", group.name, *place, status=1)

@@ -281,3 +281,12 @@ def test_a_group_that_was_resized_is_saved_with_the_ranks_that_it_has(group, fol
     group.resize(2)
     with pytest.raises(JupyterDistError, match="has 4 ranks, and this group has 2"):
         group.restore("four", folder=folder)
+
+
+def test_a_program_that_is_interrupted_while_it_waits_for_a_save_ends_the_save(group, folder):
+    group.run("class Slow:\n    def __reduce__(self):\n        import time; time.sleep(1000)\nif rank: slow = Slow()")
+    saving = group._loop._begun(group._group.save("late", folder=folder))
+    until(lambda: group.status().ranks[1].state == "busy")
+    saving.cancel()  # as KeyboardInterrupt in a blocking call does
+    until(lambda: [rank.state for rank in group.status().ranks] == ["idle", "idle"])
+    assert group.saves(folder) == []

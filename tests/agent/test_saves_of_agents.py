@@ -1,0 +1,41 @@
+"""An agent that is killed while its group is saved."""
+
+import os
+import signal
+import uuid
+
+from waits import PATIENCE, until
+
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, TransferSpec
+from jupyter_dist.saves.layout import SavesFolder
+from jupyter_dist.saves.record import names, read_record
+from jupyter_dist.saves.removal import sweep
+
+from .harness import AgentProcess
+
+SLOW = "x = 2\nclass Slow:\n    def __reduce__(self):\n        import time; time.sleep(1000)\nif rank: slow = Slow()"
+
+
+def test_an_agent_that_is_killed_in_a_save_leaves_the_former_one_and_nothing_that_is_not_removed(tmp_path):
+    folder = SavesFolder(tmp_path / "saves")
+    process = AgentProcess(tmp_path / "g")
+    client = process.client()
+    client.start(2)
+    client.run("x = torch.rand(1 << 16)")
+    assert client.transfer("save", folder.path)["state"] == "ok"
+    good = read_record(folder, "x")
+    client.run(SLOW)
+    wanted = TransferSpec("save", str(folder.path), "x", timeout_seconds=PATIENCE)
+    spec = ExecutionSpec(f"e-{uuid.uuid4().hex[:8]}", [0, 1], silent=True, transfer=wanted.to_dict())
+    client.request("transfer", b"# save", execution=spec.to_dict())
+    client.wait(lambda: client.group["ranks"][1]["state"] == "busy")
+    until(lambda: len(list(folder.content("x", "any").parent.iterdir())) == 3)
+    os.kill(process.process.pid, signal.SIGKILL)
+    client.wait_closed()
+    until(lambda: not process._left())
+    client.close()
+    process.process.wait(PATIENCE)
+    assert read_record(folder, "x") == good
+    assert sweep(folder) is not None, "the lock went with the agent"
+    assert sorted(path.name for path in folder.record("x").parent.iterdir()) == sorted([good.model["id"], "save.json"])
+    assert names(folder) == ["x"]
