@@ -18,6 +18,7 @@ from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, CellDrift,
 from jupyter_dist.client.results.holders import MemoryHolders
 from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
 from jupyter_dist.client.results.samples import SampleSeries
+from jupyter_dist.client.results.saves import CellToRerun, Restored
 from jupyter_dist.numbers.curves import Curve
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 
@@ -31,6 +32,7 @@ __all__ = [
     "CaughtUp",
     "CellDrift",
     "CellError",
+    "CellToRerun",
     "Client",
     "Curve",
     "CurveTable",
@@ -41,6 +43,7 @@ __all__ = [
     "NotRun",
     "RankError",
     "RankResult",
+    "Restored",
     "Result",
     "SampleSeries",
     "Step",

@@ -45,7 +45,7 @@ def test_the_asynchronous_class_has_the_same_methods(name):
     blocking, asynchronous = getattr(client, name), getattr(client, f"Async{name}")
     only_blocking = {
         "Client": {"ask", "is_own", "url"},
-        "Group": {"begin", "start", "trust_nodes", "model"},
+        "Group": {"begin", "start", "trust_nodes", "model", "keep_undo"},
         "Execution": {"model", "wait"},
     }
     only_asynchronous = {"Client": {"server"}, "Group": {"stream"}, "Execution": set()}

@@ -21,9 +21,6 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from jupyter_dist.protocol.wire.road import TransferNews
 
-_FAILED = {"save": "Nothing was saved", "restore": "Nothing was restored"}
-_CODES = {"save": "not_saved", "restore": "not_restored"}
-
 
 class GroupShape(Protocol):
     """The facts about a group that a resize changes."""
@@ -165,8 +162,7 @@ class Transfers:
     def _drop(self, found: OpenTransfer, reason: str, *, interrupted: bool = False) -> None:
         if not found.transaction.drop(reason, interrupted=interrupted):
             return
-        action = found.job.spec.action
-        found.execution.error = JupyterDistError(_CODES[action], f"{_FAILED[action]}: {reason}")
+        found.execution.error = _failed(found.job, reason)
         self._send_decision(found, found.transaction.reports)
         for number in found.transaction.unprepared:
             rank = self._group.ranks[number]
@@ -208,3 +204,9 @@ class Transfers:
             "total_bytes": transaction.total_bytes,
         }
         self._push(found.execution)
+
+
+def _failed(job: Job, reason: str) -> JupyterDistError:
+    if isinstance(job, SaveJob):
+        return JupyterDistError("not_saved", f"Nothing was saved: {reason}")
+    return JupyterDistError("not_restored", f"Nothing was restored: {reason}")
