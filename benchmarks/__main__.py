@@ -36,6 +36,7 @@ FIGURES = {
     "faults": "faults",
     "hangs": "hangs",
     "undo": "undo",
+    "slow": "slow",
 }
 
 

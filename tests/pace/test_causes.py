@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jupyter_dist.agent.watch.pace.judge import judge
-from jupyter_dist.agent.watch.pace.observed import observe
+from jupyter_dist.agent.watch.pace.observed import StepsSeen, observe
 from jupyter_dist.agent.watch.pace.reports import Grown, RankReport, Sampled
 
 from .reports import LOOP, place, samples, seen, steps
@@ -95,10 +95,12 @@ def test_a_rank_without_a_core_is_named_and_busy_machines_are_not():
 
 def test_communication_is_named_unless_ranks_wait_for_each_other_or_for_cores():
     talking = samples(wait=60, backward=40)
-    cause = only(alike(talking))
+    wide = steps(4, 60, 0.1, num_bytes=8_000_000)
+    cause = only(seen(wide, dict.fromkeys(range(4), talking)))
     assert (cause.kind, cause.place) == ("communication", LOOP)
-    assert "4.1 kB" in cause.evidence[1]
-    assert judge(alike(talking, run_delay_seconds=2.0)) == []
+    assert "8.0 MB" in cause.evidence[1]
+    assert judge(seen(wide, dict.fromkeys(range(4), talking), run_delay_seconds=2.0)) == []
+    assert judge(alike(talking)) == []
     several = {rank: [] for rank in range(2)}
     for layer in range(20):
         for rank, its in steps(2, 40, 0.1, num_bytes=100 + layer).items():
@@ -111,3 +113,28 @@ def test_ranks_that_take_turns_in_coming_last_are_uneven():
     waiting = dict.fromkeys(range(4), samples(wait=50, backward=50))
     assert only(seen(arrivals, waiting)).kind == "uneven"
     assert judge(seen(arrivals, waiting, run_delay_seconds=2.0)) == []
+
+
+def test_steps_that_take_longer_and_longer_are_named_with_their_line():
+    growth = place(30, "total = sum(losses)")
+
+    def history(seconds, cpu):
+        return [StepsSeen(step, cpu * step, {LOOP: 0.1, growth: step - 0.1}) for step in seconds]
+
+    found = alike(BALANCED)
+    longer = [0.18, 0.20, 0.22, 0.25, 0.29, 0.31]
+    found.history = history(longer, 0.8)
+    cause = only(found)
+    assert (cause.kind, cause.place) == ("growing", growth)
+    assert cause.message.startswith("A step takes 300 ms, and took 190 ms at first, at line 30")
+    for steady in (
+        [0.2] * 6,
+        [0.2, 0.2, 0.2, 0.2, 0.3, 0.3],
+        [0.18, 0.2, 0.4, 0.41, 0.2, 0.21],
+        longer[::-1],
+        longer[:4],
+    ):
+        found.history = history(steady, 0.8)
+        assert judge(found) == []
+    found.history = history(longer, 0.1)
+    assert judge(found) == []

@@ -74,6 +74,9 @@ def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
     delays = {rank: 4.0 if rank == 2 else 0.1 for rank in range(4)}
     (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays))
     assert (cause.kind, str(cause.ranks), cause.place) == ("contention", "2", None)
+    works = {rank: 3.0 if rank == 2 else 1.0 for rank in range(4)}
+    busy = seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays, cpu_seconds=works)
+    assert [cause.kind for cause in judge(busy)] == ["straggler"]
 
 
 def test_a_rank_that_only_waits_for_another_group_is_not_blamed():
@@ -128,6 +131,7 @@ def test_what_a_rank_sends_is_checked():
         "compiles": 0,
         "cpu_seconds": 1.0,
         "run_delay_seconds": 0.0,
+        "stopped_seconds": 0.0,
         "memory": {"resident_bytes": 1, "allocated_bytes": None},
         "grown": [],
         "steps": [],

@@ -20,7 +20,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .pace.clocks import Clocks
 from .pace.judge import ShownCauses, judge
-from .pace.observed import observe
+from .pace.observed import StepsSeen, observe, steps_of
 from .pace.reports import RankReport, read_report
 from .pace.summary import PaceTotals
 
@@ -31,11 +31,14 @@ FIRST_SECONDS = 1.5
 LOOK_SECONDS = 2.0
 LATER_SECONDS = 6.0  # while nothing is found
 SHOWN_SECONDS = 4.0
-NUM_QUICK = 6  # looks
+NUM_QUICK = 8  # looks
 WINDOW_SECONDS = 12.5  # what is judged
 ANSWER_SECONDS = 2.0
-MAX_ARRIVALS = 16384  # of all ranks together, in a look
-LEAST_ARRIVALS = 32
+MAX_ARRIVALS = 4096  # of all ranks together, in a look
+LEAST_ARRIVALS = 24
+MANY_RANKS = 64  # judging more of them takes a tenth of a second: it is done more seldom
+MANY_SECONDS = 12.0
+MAX_HISTORY = 60
 
 
 class WatchedCell:
@@ -43,15 +46,17 @@ class WatchedCell:
 
     def __init__(self, execution_id: str) -> None:
         self.execution_id = execution_id
-        self.num_looks = 0
+        self.num_looks = self.num_ranks = 0
         self.reports: deque[tuple[float, dict[int, RankReport]]] = deque()
         self.totals = PaceTotals()
+        self.history: list[StepsSeen] = []
         self.shown = ShownCauses()
         self.causes: list[pace.SlowCause] = []
 
     def take(self, now: float, found: dict[int, RankReport], clocks: Clocks, hosts: dict[int, str]) -> None:
         """Judge the cell again, with another report of each rank."""
         self.num_looks += 1
+        self.num_ranks = len(found)
         if self.num_looks == 1:  # the ranks begin to measure
             found = {rank: report for rank, report in found.items() if report.arrivals}
         self.reports.append((now, found))
@@ -61,7 +66,11 @@ class WatchedCell:
         by_rank = {rank: [one[rank] for _, one in self.reports if rank in one] for rank in found}
         unsure = max((wrong for _, wrong in shifts.values()), default=0.0) if len(set(hosts.values())) > 1 else 0.0
         seen = observe(by_rank, {rank: shift for rank, (shift, _) in shifts.items()}, unsure)
-        self.totals.add(found, seen)
+        newest = observe({rank: [report] for rank, report in found.items()}, {rank: shifts[rank][0] for rank in found})
+        if (steps := steps_of(newest)) is not None:
+            self.history.append(steps)
+        seen.history = self.history[-MAX_HISTORY:]
+        self.totals.add(found, newest)
         self.causes = self.shown.after(judge(seen) if self.num_looks > 1 else [])
 
     @property
@@ -69,6 +78,8 @@ class WatchedCell:
         """After how many seconds to look again."""
         if self.num_looks < NUM_QUICK:
             return LOOK_SECONDS
+        if self.num_ranks > MANY_RANKS:
+            return MANY_SECONDS
         return SHOWN_SECONDS if self.causes else LATER_SECONDS
 
     def model(self) -> pace.Pace:

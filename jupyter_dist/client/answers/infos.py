@@ -1196,7 +1196,8 @@ class SlowCauseInfo(ApiObject):
         kind: `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait
             for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the
             next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage
-            collector. `memory`: it grows with each step. `contention`: other programs use the processor.
+            collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`:
+            other programs use the processor.
         share: Which part of the time it costs, from 0 to 1.
         evidence: What was measured, a sentence each.
         advice: What to try.
@@ -1215,6 +1216,7 @@ class SlowCauseInfo(ApiObject):
         "blocked",
         "collector",
         "memory",
+        "growing",
         "contention",
         "communication",
         "small_collectives",

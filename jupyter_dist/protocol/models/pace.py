@@ -20,6 +20,7 @@ SlowKind = Literal[
     "blocked",
     "collector",
     "memory",
+    "growing",
     "contention",
     "communication",
     "small_collectives",
@@ -44,7 +45,7 @@ class SlowCause(TypedDict):
             "`straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank "
             "now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: "
             "in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with "
-            "each step. `contention`: other programs use the processor."
+            "each step. `growing`: each step takes longer. `contention`: other programs use the processor."
         ),
     ]
     ranks: Annotated[RankSet, Field("The ranks that cause it.")]

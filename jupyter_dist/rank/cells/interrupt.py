@@ -99,10 +99,9 @@ class Interrupter:
         self.handlers = Handlers(self._on_sigint, self._may_run_handler, wake)
         self.peer_news = PeerNews()
 
-    def running(self) -> str | None:
+    def running(self) -> CurrentExecution | None:
         """Return the execution that runs (any thread)."""
-        execution = self.current
-        return None if execution is None else execution.execution_id
+        return self.current
 
     # -- main thread --------------------------------------------------------------------------------
 

@@ -34,9 +34,10 @@ class CollectiveBegin(NamedTuple):
 
 
 class Arrivals:
-    """Reads each collective once."""
+    """Reads each collective once that was begun after a moment of the wall clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, since_ns: int) -> None:
+        self._since_ns = since_ns
         self._newest: dict[str, int] = {}  # record number by recorder
         self._begun: dict[str, int] = {}
         self._offset: int | None = None
@@ -56,12 +57,16 @@ class Arrivals:
                 found += [
                     _arrival(entry, offset)
                     for entry in entries
-                    if int(entry["record_id"]) > newest and not entry.get("is_p2p")
+                    if int(entry["record_id"]) > newest and self._counts(entry)
                 ]
                 self._newest[recorder] = max((int(entry["record_id"]) for entry in entries), default=newest)
         if before is not None and abs(offset - before) > MAX_JUMP_NS:
             return []
         return sorted(found, key=lambda arrival: arrival.began)[-limit:]
+
+    def _counts(self, entry: dict[str, Any]) -> bool:
+        """Whether an entry is a collective of this cell: an earlier process group had the same name and numbers."""
+        return int(entry["time_created_ns"]) >= self._since_ns and not entry.get("is_p2p")
 
 
 def _arrival(entry: dict[str, Any], offset: int) -> CollectiveBegin:

@@ -11,7 +11,7 @@ import platform
 import random
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.guard.own import os, read_text, threading, time
@@ -25,20 +25,36 @@ from .pauses import CollectorPauses
 from .stacks import Doing
 
 SAMPLE_SECONDS = 0.1
-MOST_COST = 0.0005  # of a core, for samples
+MOST_COST = 0.0004  # of a core, for samples
+BURST_COST = 0.003  # in the first seconds, so that a cause is soon found
+BURST_SECONDS = 12.0
+LATE_SECONDS = 0.01
 FORGET_SECONDS = 30.0  # an agent that has not asked for so long does not ask again
 MAX_LINES = 40
 MAX_ARRIVALS = 256
 _MAY_BLOCK = frozenset({stacks.RUN, "save", "print"})
-_LOCKS = {"x86_64": {202}, "aarch64": {98}}.get(platform.machine(), set())  # futex: also a thread that wants the GIL
+# System calls that wait for a lock, the GIL too, for a time, or for any of several descriptors, as event loops do.
+_WAITS: set[int] = {
+    "x86_64": {202, 7, 23, 35, 230, 232, 270, 271, 281},
+    "aarch64": {98, 22, 72, 73, 101, 115},
+}.get(platform.machine(), set())
 
 Samples = defaultdict[Doing, list[int]]  # how many, and the nanoseconds of processor time before them
+
+
+class CellUnderWay(Protocol):
+    """The execution that runs (CurrentExecution), which the folder of cells has."""
+
+    execution_id: str
+    began_ns: int  # of the wall clock
 
 
 class PaceMeter:
     """Samples the main thread while a cell runs and the agent asks."""
 
-    def __init__(self, namespace: dict[str, Any], memory: MemoryCounters, running: Callable[[], str | None]) -> None:
+    def __init__(
+        self, namespace: dict[str, Any], memory: MemoryCounters, running: Callable[[], CellUnderWay | None]
+    ) -> None:
         """`running` returns the execution that runs."""
         self._namespace = namespace
         self._memory = memory
@@ -55,23 +71,28 @@ class PaceMeter:
         if measured is None:
             return
         now = time.monotonic()
-        if self._running() != measured.execution_id or now - measured.asked_at > FORGET_SECONDS:
+        if self._running_id() != measured.execution_id or now - measured.asked_at > FORGET_SECONDS:
             self._stop()
         elif now >= measured.next_sample:
             measured.sample(self._namespace, now)
 
     def answer(self, max_arrivals: int) -> dict[str, Any]:
         """Return the measurements since the last call, and begin to measure if there are none."""
-        execution_id = self._running()
-        if execution_id is None:
+        running = self._running()
+        if running is None:
             self._stop()
             return {"execution_id": None}
+        execution_id = running.execution_id
         if self._measured is None or self._measured.execution_id != execution_id:
             self._stop()
-            self._measured = MeasuredCell(execution_id)
+            self._measured = MeasuredCell(execution_id, running.began_ns)
         measured = self._measured.take(min(max_arrivals, MAX_ARRIVALS))
         grown = self._measured.growth.look(self._namespace, self._measured.cell_file)
         return {**measured, "memory": self._memory.counters(), "grown": grown}
+
+    def _running_id(self) -> str | None:
+        running = self._running()
+        return None if running is None else running.execution_id
 
     def _stop(self) -> None:
         if self._measured is not None:
@@ -82,7 +103,7 @@ class PaceMeter:
 class MeasuredCell:
     """The measurements of one execution since the last answer."""
 
-    def __init__(self, execution_id: str) -> None:
+    def __init__(self, execution_id: str, began_ns: int) -> None:
         self.execution_id = execution_id
         self.pauses = CollectorPauses()
         self.growth = Growth()
@@ -90,9 +111,11 @@ class MeasuredCell:
         self.asked_at = self._began = self._since = time.monotonic()
         self.next_sample = self._began + SAMPLE_SECONDS
         self._clock = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
-        self._arrivals = Arrivals()
+        self._arrivals = Arrivals(began_ns)
         self._samples: Samples = _no_samples()
         self._num_samples, self._cost = 0, 0.0
+        self._num_late, self._process_seconds = 0, time.process_time()
+        self._num_taken = 0  # samples when the last answer was given
         self._activity, self._num_compiles = "", 0  # of the last sample; how many compilations were found
         self._sampled_cpu_ns = self._cpu_ns = time.clock_gettime_ns(self._clock)
         self._delay_ns = _run_delay_ns()
@@ -101,23 +124,33 @@ class MeasuredCell:
     def sample(self, namespace: dict[str, Any], now: float) -> None:
         """Take a sample of the main thread."""
         began = time.thread_time()
+        self._note_lateness(now)
         doing = stacks.doing(namespace)
         cpu_ns = time.clock_gettime_ns(self._clock)
         if doing is not None:
             doing = _with_state(doing)
             self._num_compiles += doing.activity == "compile" != self._activity
             self._activity = doing.activity
-            if doing.line.file.startswith("<ipython-input-"):
-                self.cell_file = doing.line.file
+            self.cell_file = doing.cell
             sampled = self._samples[doing]
             sampled[0] += 1
             sampled[1] += cpu_ns - self._sampled_cpu_ns
         self._sampled_cpu_ns = cpu_ns
         self._num_samples += 1
         self._cost += time.thread_time() - began
-        interval = max(SAMPLE_SECONDS, self._cost / self._num_samples / MOST_COST)
+        is_new = now - self._began < BURST_SECONDS
+        most = BURST_COST if is_new else MOST_COST
+        interval = max(SAMPLE_SECONDS, self._cost / self._num_samples / most)
         # At random times, which are in no rhythm with a loop.
         self.next_sample = now + interval * random.uniform(0.5, 1.5)  # noqa: S311
+
+    def _note_lateness(self, now: float) -> None:
+        """Count the samples that came late although nothing ran: the process was stopped, throttled or swapped out."""
+        used = time.process_time()
+        late = now - self.next_sample
+        if late > LATE_SECONDS and used - self._process_seconds < late / 2:
+            self._num_late += 1
+        self._process_seconds = used
 
     def take(self, max_arrivals: int) -> dict[str, Any]:
         """Return the measurements since the last call."""
@@ -126,6 +159,8 @@ class MeasuredCell:
         samples, self._samples = self._samples, _no_samples()
         num_collections, collecting = self.pauses.take()
         num_compiles, self._num_compiles = self._num_compiles, 0
+        stopped = seconds * self._num_late / max(1, self._num_samples - self._num_taken)
+        self._num_late, self._num_taken = 0, self._num_samples
         delay_ns, cpu_ns = _run_delay_ns(), time.clock_gettime_ns(self._clock)
         delay, self._delay_ns = delay_ns - self._delay_ns, delay_ns
         cpu, self._cpu_ns = cpu_ns - self._cpu_ns, cpu_ns
@@ -138,6 +173,7 @@ class MeasuredCell:
             "compiles": num_compiles,
             "cpu_seconds": cpu / 1e9,
             "run_delay_seconds": delay / 1e9,
+            "stopped_seconds": stopped,
             "steps": track.steps_since(self._began),
             "now": time.monotonic_ns() // 1000,
         }
@@ -153,7 +189,7 @@ def _with_state(doing: Doing) -> Doing:
         return doing._replace(activity="wait") if _main_sleeps() else doing  # in C++, for gradients
     if doing.activity in _MAY_BLOCK:
         number, _ = mainthread.main_thread_syscall()
-        return doing._replace(is_blocked=number is not None and number not in _LOCKS)
+        return doing._replace(is_blocked=number is not None and number not in _WAITS)
     return doing
 
 

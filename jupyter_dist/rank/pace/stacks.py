@@ -59,6 +59,7 @@ class Doing(NamedTuple):
     activity: str
     line: Line
     inner: Line | None = None
+    cell: str = ""  # the file of the outermost code of a cell
     is_blocked: bool = False  # in a system call: it waits for a file, a socket or a time
 
 
@@ -72,7 +73,7 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
     best, innermost = _NONE, frame
     line: Line | None = None
     inner: Line | None = None
-    in_cell: bool = False
+    cell = ""
     for _ in range(MAX_FRAMES):
         if frame is None:
             break
@@ -83,7 +84,7 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
             if line is None:
                 line = _line_of(frame)
             if frame.f_globals is namespace:
-                in_cell = True
+                cell = file
         elif activity == _INPUT:  # the loader calls the user's dataset: the loop is outside of it
             best = min(best, _INPUT - (frame.f_code.co_name == "__init__"))
             inner = inner if line is None else line
@@ -91,9 +92,9 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
         elif activity < best and (activity != _DDP or frame is innermost):
             best = activity
         frame = frame.f_back
-    if line is None or not in_cell:
+    if line is None or not cell:
         return None
-    return Doing(RUN if best == _NONE else ACTIVITIES[best], line, inner)
+    return Doing(RUN if best == _NONE else ACTIVITIES[best], line, inner, cell)
 
 
 def _classify(file: str) -> tuple[bool, int]:

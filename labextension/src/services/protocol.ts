@@ -1198,8 +1198,8 @@ export interface ICodeLine {
 
 /** Why a cell is slow, in one sentence. */
 export interface ISlowCause {
-  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `contention`: other programs use the processor. */
-  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'contention' | 'communication' | 'small_collectives';
+  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. */
+  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives';
   /** The ranks that cause it. */
   ranks: RankSet;
   /** Which part of the time it costs, from 0 to 1. */

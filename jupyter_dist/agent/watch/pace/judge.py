@@ -28,6 +28,7 @@ RULES: Sequence[Callable[[Observed], Cause | None]] = (
     resources.find_collecting,
     resources.find_memory,
     resources.find_contention,
+    resources.find_growing,
     communication.find_communication,
     communication.find_uneven,
 )

@@ -29,11 +29,7 @@ class MatchedCollective(NamedTuple):
     name: str
     num_bytes: int
     began: Mapping[int, float]
-
-    @property
-    def last(self) -> int:
-        """The rank that came last."""
-        return max(self.began, key=self.began.__getitem__)
+    last: int  # the rank that came last
 
 
 class Stay(NamedTuple):
@@ -66,7 +62,7 @@ class Waits:
         last = meeting.last
         for _ in range(MAX_CHAIN):
             before = self.before.get((last, meeting.group, meeting.seq))
-            waited = max(meeting.began.values()) - min(meeting.began.values())
+            waited = meeting.began[meeting.last] - min(meeting.began.values())
             if before is None or before.waited < waited / 2e6:
                 break
             meeting = before.meeting
@@ -93,7 +89,8 @@ def meet(arrivals: Mapping[int, Iterable[Arrival]], shifts: Mapping[int, float])
         if len(by_rank) == len(members[group]) > 1 and len(names) == 1:
             times = {rank: arrival.began - shifts.get(rank, 0.0) for rank, arrival in by_rank.items()}
             num_bytes = max(arrival.num_bytes for arrival in by_rank.values())
-            found.append(MatchedCollective(group, seq, names.pop(), num_bytes, times))
+            last = max(times, key=times.__getitem__)
+            found.append(MatchedCollective(group, seq, names.pop(), num_bytes, times, last))
     return sorted(found, key=lambda meeting: min(meeting.began.values()))
 
 
@@ -114,7 +111,7 @@ def find_waits(meetings: Sequence[MatchedCollective], unsure: float) -> Waits:
             if following.group in seen and (following.group, following.seq - 1) not in known:
                 continue  # there were others between them, which no rank has reported
             began, ended = meeting.began[rank], following.began[rank]
-            waited = min(max(meeting.began.values()), ended) - began - unsure
+            waited = min(meeting.began[meeting.last], ended) - began - unsure
             stay = Stay(meeting, max(0.0, ended - began) / 1e6, max(0.0, waited) / 1e6)
             stays.append(stay)
             waits.before[rank, following.group, following.seq] = stay
@@ -124,11 +121,13 @@ def find_waits(meetings: Sequence[MatchedCollective], unsure: float) -> Waits:
 def period_of(meetings: Sequence[MatchedCollective], rank: int) -> int | None:
     """Return after how many collectives of a rank the same ones come again; None if they do not recur."""
     kinds = [(meeting.group, meeting.name, meeting.num_bytes) for meeting in meetings if rank in meeting.began]
+    found: dict[int, float] = {}
     for period in range(1, min(MAX_PERIOD, len(kinds) // LEAST_STEPS) + 1):
         pairs = len(kinds) - period
-        if sum(kinds[index] == kinds[index + period] for index in range(pairs)) >= LEAST_ALIKE * pairs:
-            return period
-    return None
+        found[period] = sum(kinds[index] == kinds[index + period] for index in range(pairs)) / pairs
+    alike = max(found.values(), default=0.0)
+    # Steps of many equal collectives and one other nearly recur after one: the period must be as good as the best.
+    return next((period for period in found if found[period] >= max(LEAST_ALIKE, alike - 0.01)), None)
 
 
 def step_seconds(waits: Waits, rank: int, period: int) -> float:

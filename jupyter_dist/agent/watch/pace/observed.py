@@ -6,11 +6,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .meetings import MatchedCollective, Waits, find_waits, meet, period_of, step_seconds
 from .reports import Arrival, CodePlace, RankReport
 
 LEAST_SAMPLES = 15
+LEAST_SAMPLES_OF_LOOK = 5
 RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
 
 
@@ -66,6 +68,14 @@ class RankPaceSeen:
         return met.most_common(1)[0][0] if met else None
 
 
+class StepsSeen(NamedTuple):
+    """The steps of a cell at one look."""
+
+    seconds: float  # of a step
+    cpu_seconds: float  # of the main thread in a step
+    lines: Mapping[CodePlace, float]  # seconds of a step for each line
+
+
 @dataclass
 class Observed:
     """The ranks of a cell in the same seconds."""
@@ -74,6 +84,7 @@ class Observed:
     meetings: Sequence[MatchedCollective]
     waits: Waits
     period: int | None  # collectives in a step
+    history: Sequence[StepsSeen] = ()  # of the whole cell, oldest first
 
     @property
     def is_sampled(self) -> bool:
@@ -86,6 +97,13 @@ class Observed:
         if self.period is None or not self.waits.stays:
             return None
         return step_seconds(self.waits, min(self.waits.stays), self.period)
+
+    def extra_cpu(self, ranks: Iterable[int], others: Iterable[int]) -> float:
+        """Return how much more of a core the main threads of these ranks use than the others'."""
+        used, usual = (
+            self.median(lambda rank: rank.part(lambda report: report.cpu_seconds), few) for few in (ranks, others)
+        )
+        return used - usual
 
     def median(self, measure: Callable[[RankPaceSeen], float], ranks: Iterable[int] | None = None) -> float:
         """Return the median of a measure over these ranks, by default over all."""
@@ -108,3 +126,17 @@ def observe(reports: Mapping[int, Sequence[RankReport]], shifts: Mapping[int, fl
     ranks = {rank: RankPaceSeen(several) for rank, several in reports.items()}
     period = period_of(meetings, min(ranks)) if ranks else None
     return Observed(ranks, meetings, find_waits(meetings, unsure), period)
+
+
+def steps_of(newest: Observed) -> StepsSeen | None:
+    """Return the steps at a look, of which these are the newest reports; None if there are none, or too few samples."""
+    step = newest.step_seconds
+    if not step or not all(seen.num_samples >= LEAST_SAMPLES_OF_LOOK for seen in newest.ranks.values()):
+        return None
+    lines: dict[CodePlace, float] = {}
+    for seen in newest.ranks.values():
+        for (activity, place), number in seen.samples.items():
+            if place is not None and activity != "wait":
+                lines[place] = lines.get(place, 0.0) + step * number / seen.num_samples / len(newest.ranks)
+    cpu = newest.median(lambda seen: seen.part(lambda report: report.cpu_seconds))
+    return StepsSeen(step, cpu * step, lines)

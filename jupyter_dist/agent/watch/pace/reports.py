@@ -77,11 +77,17 @@ class RankReport:
     num_collections: int = 0
     collecting_seconds: float = 0.0
     cpu_seconds: float = 0.0  # of the main thread
-    run_delay_seconds: float = 0.0
+    run_delay_seconds: float = 0.0  # in which it could run, and got no core
+    stopped_seconds: float = 0.0  # in which nothing of its process ran
     memory_bytes: int = 0  # allocated on the device; on CPU resident
     reserved_bytes: int | None = None
     grown: tuple[Grown, ...] = ()
     steps: tuple[tuple[float, int], ...] = field(default=())
+
+    @property
+    def kept_seconds(self) -> float:
+        """In which it was kept from running: by other programs, by a limit, or by a signal."""
+        return max(self.run_delay_seconds, self.stopped_seconds)
 
 
 def read_report(answer: Mapping[str, Any]) -> RankReport | None:
@@ -99,6 +105,7 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             collecting_seconds=_seconds(answer["collections"][1]),
             cpu_seconds=_seconds(answer["cpu_seconds"]),
             run_delay_seconds=_seconds(answer["run_delay_seconds"]),
+            stopped_seconds=_seconds(answer["stopped_seconds"]),
             memory_bytes=_whole(memory["resident_bytes"] if allocated is None else allocated),
             reserved_bytes=None if allocated is None else _whole(memory["reserved_bytes"]),
             grown=tuple(map(_grown, answer["grown"][:MAX_GROWN])),

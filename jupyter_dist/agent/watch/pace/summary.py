@@ -43,7 +43,7 @@ class PaceTotals:
         self._knows_arrivals = False
 
     def add(self, reports: Mapping[int, RankReport], seen: Observed) -> None:
-        """Add the newest reports of ranks; `seen` has them side by side with the reports before."""
+        """Add the newest reports of ranks; `seen` has them side by side."""
         self.seconds += statistics.median(report.seconds for report in reports.values()) if reports else 0.0
         for rank, report in reports.items():
             totals = self._ranks[rank]

@@ -20,7 +20,7 @@ LEAST_PRINTING = 0.15
 LEAST_COMPILING = 0.15
 LEAST_BLOCKED = 0.3
 NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
-LEAST_OF_ALL = 0.7  # of the ranks must be found doing it
+LEAST_OF_ALL = 0.6  # of the ranks must be found doing it
 
 
 def find_input(seen: Observed) -> Cause | None:

@@ -11,6 +11,7 @@ from .causes import Cause, at_place, bytes_in_words, percent, seconds_in_words
 
 LEAST_SHARE = 0.35
 LEAST_UNEVEN = 0.25
+LEAST_BYTES = 1 << 20  # in a step: for less it is not the network that takes the time
 MANY = 16  # collectives in a step
 SMALL_BYTES = 256 << 10
 MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks uneven
@@ -38,6 +39,8 @@ def find_communication(seen: Observed) -> Cause | None:
         message = f"{seen.period} small collectives a step take {percent(share)} of the time{at_place(place)}."
         advice = "Join them: one collective of a flattened tensor, or larger buckets (bucket_cap_mb) of a DDP model."
         return Cause("small_collectives", RankSet(seen.ranks), share, message, evidence, advice, place)
+    if num_bytes < LEAST_BYTES:
+        return None
     rate = num_bytes / max(1e-9, share * step)
     message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(rate)} a second{at_place(place)}."
     advice = "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
@@ -62,4 +65,4 @@ def find_uneven(seen: Observed) -> Cause | None:
 
 
 def _waits_for_cores(seen: Observed) -> bool:
-    return seen.median(lambda rank: rank.part(lambda report: report.run_delay_seconds)) > MOST_DELAY
+    return seen.median(lambda rank: rank.part(lambda report: report.kept_seconds)) > MOST_DELAY

@@ -10,13 +10,18 @@ from jupyter_dist.agent.watch.pace.observed import Observed, RankPaceSeen
 from jupyter_dist.agent.watch.pace.reports import Grown
 from jupyter_dist.protocol.ranks import RankSet
 
-from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
+from .causes import Cause, at_place, bytes_in_words, name_ranks, percent, seconds_in_words
 
 LEAST_COLLECTING = 0.1
 LEAST_REPORTS = 4  # in which memory grew
 LEAST_GROWTH = 1 << 20  # bytes in each report
 EVEN = 0.3  # the smallest growth of a report, of the mean: a cache grows fast, then slowly
 LEAST_DELAY = 0.25
+MOST_WORK = 0.3  # of the delay: a rank that has more to do than the others waits longer for cores, too
+LEAST_LOOKS = 2  # in each third of the cell
+EACH_THIRD = 1.1  # steps must take so many times longer in each third
+LONGER = 1.4
+MOST_KEPT = 0.1  # of the time, from running: above, the machine makes steps longer
 
 
 def find_collecting(seen: Observed) -> Cause | None:
@@ -86,21 +91,50 @@ def _most_grown(seen: Observed, ranks: RankSet) -> Grown | None:
 
 def find_contention(seen: Observed) -> Cause | None:
     """Return the cause if ranks wait for a core that other programs use."""
-    delays = {rank: its.part(lambda report: report.run_delay_seconds) for rank, its in seen.ranks.items()}
+    delays = {rank: its.part(lambda report: report.kept_seconds) for rank, its in seen.ranks.items()}
     waiting = RankSet(rank for rank, delay in delays.items() if delay >= LEAST_DELAY)
     rest = [delay for rank, delay in delays.items() if rank not in waiting]
     if not waiting or not rest or len(waiting) > len(delays) / 2:
         return None
     share = min(statistics.median(delays[rank] for rank in waiting), 1.0)
-    if share < 3 * max(statistics.median(rest), 0.01):
+    others = [rank for rank in delays if rank not in waiting]
+    if share < 3 * max(statistics.median(rest), 0.01) or seen.extra_cpu(waiting, others) > MOST_WORK * share:
         return None
     is_are = "do" if len(waiting) > 1 else "does"
-    message = (
-        f"{name_ranks(waiting)} {is_are} not get the processor {percent(share)} of the time: other programs use it."
-    )
-    others = percent(statistics.median(rest))
+    stopped = seen.median(lambda rank: rank.part(lambda report: report.stopped_seconds), waiting)
+    why = "it is stopped or throttled" if stopped > share / 2 else "other programs use it"
+    message = f"{name_ranks(waiting)} {is_are} not get the processor {percent(share)} of the time: {why}."
+    usual = percent(statistics.median(rest))
     evidence = [
-        f"Its main thread waited for a core {percent(share)} of the time although it could run, the others {others}."
+        f"Its main thread waited for a core {percent(share)} of the time although it could run, the others {usual}."
     ]
     advice = "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
     return Cause("contention", waiting, share, message, evidence, advice)
+
+
+def find_growing(seen: Observed) -> Cause | None:
+    """Return the cause if steps take longer and longer, in time and in processor time."""
+    number = len(seen.history) // 3
+    if number < LEAST_LOOKS or seen.median(lambda rank: rank.part(lambda report: report.kept_seconds)) > MOST_KEPT:
+        return None
+    first, middle, last = (seen.history[:number], seen.history[number : 2 * number], seen.history[-number:])
+    before, between, now = (statistics.fmean(steps.seconds for steps in part) for part in (first, middle, last))
+    cpu_before, cpu_now = (statistics.fmean(steps.cpu_seconds for steps in part) for part in (first, last))
+    is_steady = before * EACH_THIRD < between < now / EACH_THIRD
+    if not is_steady or now < LONGER * before or cpu_now - cpu_before < (now - before) / 3:
+        return None
+    places = {place for steps in last for place in steps.lines}
+    added = {
+        place: statistics.fmean(steps.lines.get(place, 0.0) for steps in last)
+        - statistics.fmean(steps.lines.get(place, 0.0) for steps in first)
+        for place in places
+    }
+    place = max(added, key=added.__getitem__, default=None)
+    place = place if place is not None and added[place] > (now - before) / 3 else None
+    message = f"A step takes {seconds_in_words(now)}, and took {seconds_in_words(before)} at first{at_place(place)}."
+    evidence = [
+        f"Its processor time grew from {seconds_in_words(cpu_before)} to {seconds_in_words(cpu_now)}.",
+        f"It took {seconds_in_words(between)} in between.",
+    ]
+    advice = "Look for work on everything so far: a list that is summed, joined or sorted at each step."
+    return Cause("growing", RankSet(seen.ranks), 1 - before / now, message, evidence, advice, place)

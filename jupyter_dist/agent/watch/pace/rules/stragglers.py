@@ -23,9 +23,10 @@ SMALL = 0.3  # a straggler waits less than this part of what the others wait
 STEADY = 0.7  # of the waiting must be for stragglers
 MOST_OF_WAITING = 0.9
 LEAST_SPREAD = 0.2  # of the time, between the first and the last collective to which a straggler came late
+LEAST_WORK = 0.3  # of the waiting must be processor time that a late rank uses more than the others
 LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
-LEAST_EXCESS = 0.25  # of the others' waiting: what a line must take more on a straggler to be named
+LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
 
 
 class Lateness(NamedTuple):
@@ -115,8 +116,9 @@ def _agree(seen: Observed, lateness: Lateness) -> bool:
     """Whether the samples show the same: the others are found waiting, the late ranks are not."""
     if not seen.is_sampled:
         return False
-    if seen.median(lambda rank: rank.part(lambda report: report.run_delay_seconds), lateness.late) > lateness.share / 2:
-        return False  # it is late because it gets no core
+    kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
+    if kept > lateness.share / 2 and seen.extra_cpu(lateness.late, lateness.others) < LEAST_WORK * lateness.share:
+        return False  # it is late because it gets no core, and not because it has more to do
     waiting = seen.median(lambda rank: rank.share("wait"), lateness.others)
     late = seen.median(lambda rank: rank.share("wait"), lateness.late)
     return waiting - late >= LEAST_AGREEMENT * lateness.share
@@ -156,7 +158,7 @@ def _evidence(seen: Observed, lateness: Lateness, place: CodePlace | None, activ
         other = seen.median(lambda rank: rank.share_at(activity, place), lateness.others)
         found.append(f"At this line it is {percent(late)} of the time, the others {percent(other)}.")
     cpu = seen.median(lambda rank: rank.part(lambda report: report.cpu_seconds), lateness.late)
-    delay = seen.median(lambda rank: rank.part(lambda report: report.run_delay_seconds), lateness.late)
+    delay = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
     found.append(f"Its main thread uses {percent(cpu)} of a core, and waits for one {percent(delay)} of the time.")
     return found
 

@@ -1,0 +1,219 @@
+"""Slow cells: the seconds until a planted cause is named, whether innocent cells are accused, and the cost of watching.
+
+The cells are those of the tests (tests/pace/kinds.py), on three ranks. The cost is measured on eight, in pairs:
+silent cells are not watched.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.options import Options
+from benchmarks.ours import FINAL, Client, Json, Server
+from benchmarks.processes import scheduled_seconds
+from benchmarks.tables import Table
+from jupyter_dist.agent.watch.pace.clocks import Clocks
+from jupyter_dist.agent.watch.pace.reports import read_report
+from jupyter_dist.agent.watch.pacewatch import LEAST_ARRIVALS, MANY_SECONDS, MAX_ARRIVALS, WatchedCell
+
+KINDS = Path(__file__).parents[2] / "tests" / "pace" / "kinds.py"
+RANKS, WATCHED_RANKS = 3, 8
+MOST_SECONDS = 10.0
+WATCH_SECONDS = 14.0
+LEAST_NAMED = 0.9
+MOST_PERCENT, MOST_LOST_PERCENT = 0.5, 1.0
+PAIRS, STEPS = 4, 2000
+STEP = """import json, threading, time
+side = next(thread for thread in threading.enumerate() if "side thread" in thread.name)
+def used():
+    return int(open(f"/proc/self/task/{side.native_id}/schedstat").read().split()[0]) / 1e9
+values = torch.ones(100)
+dist.barrier()
+before, began = used(), time.perf_counter()
+for step in range(STEPS):
+    dist.all_reduce(values)
+    time.sleep(0.008)
+told = [used() - before, time.perf_counter() - began]
+open(f"HOME/told-{rank}", "w").write(json.dumps(told))
+"""
+MANY_RANKS, MOST_OF_AGENT = 256, 2.0
+
+
+def measure(options: Options) -> list[Table]:
+    """A table of causes, one of innocent cells, and one of cost."""
+    if not options.ours:
+        return []
+    kinds = _kinds()
+    slow = Table(f"A slow cell on {RANKS} ranks, until its cause is named with its ranks and its line", "s", "")
+    steady = Table(f"Cells that look like it, on {RANKS} ranks, for as long as they were watched", "s", "")
+    with Server() as server:
+        page = _SlowPage(server, RANKS)
+        for kind in kinds.SLOW:
+            _slow(page, kinds.FIRST, kind, slow)
+        for kind in kinds.STEADY:
+            _steady(page, kinds.FIRST, kind, steady)
+        page.end()
+    right = sum(row.note == "" for row in slow.rows)
+    slow.aim(f"named in {LEAST_NAMED:.0%} of {len(slow.rows)}: {right}", right >= LEAST_NAMED * len(slow.rows))
+    longest = max((row.median for row in slow.rows if row.values), default=0.0)
+    slow.aim(f"within {MOST_SECONDS:g} s: at most {longest:.1f} s", longest <= MOST_SECONDS)
+    false = sum(bool(row.note) for row in steady.rows)
+    steady.aim(f"none of {len(steady.rows)} is accused: {false}", not false)
+    return [slow, steady, *_costs(kinds.FIRST)]
+
+
+def _slow(page: _SlowPage, first: str, kind: Any, table: Table) -> None:
+    row = table.row(kind.name)
+    page.run(first)
+    accused = page.watch(kind.code, "all", lambda cause: cause["kind"] in kind.kinds)
+    named = [one for one in accused if _is_right(kind, one[1])]
+    if named:
+        row.values.append(named[0][0])
+    else:
+        row.note = "; ".join(cause["message"] for _, cause in accused) or "nothing was named"
+
+
+def _is_right(kind: Any, cause: Json) -> bool:
+    code = (cause["place"] or {"code": ""})["code"]
+    is_line = not kind.line or any(part in code for part in kind.line)
+    return cause["kind"] in kind.kinds and cause["ranks"] == kind.ranks and is_line
+
+
+def _steady(page: _SlowPage, first: str, kind: Any, table: Table) -> None:
+    row = table.row(kind.name)
+    page.run(first)
+    began = time.perf_counter()
+    accused = page.watch(kind.code, kind.ranks, lambda _: False)
+    row.values.append(time.perf_counter() - began)
+    row.note = "; ".join(cause["message"] for _, cause in accused)
+
+
+def _costs(first: str) -> list[Table]:
+    """What watching costs on eight ranks, and what judging costs the agent of many."""
+    cost = Table(f"Watching a loop of 100 steps a second on {WATCHED_RANKS} ranks", "%", "")
+    used, lost = [], []
+    with Server() as server:
+        page = _SlowPage(server, WATCHED_RANKS)
+        page.run(first)
+        agent = server.agent_of(page.group)
+        for _ in range(PAIRS):
+            plain, watched = (_loop(server, page, agent, silent=silent) for silent in (True, False))
+            used.append(100 * (watched[0] - plain[0]))
+            lost.append(100 * (watched[1] - plain[1]) / plain[1])
+        page.end()
+    cost.row("of a core, the ranks' side threads and the agent together").values.extend(used)
+    cost.row("of the steps a second").values.extend(lost)
+    cost.aim(
+        f"under {MOST_PERCENT:g} % of a core: {statistics.median(used):.2f} %", statistics.median(used) < MOST_PERCENT
+    )
+    cost.aim(
+        f"under {MOST_LOST_PERCENT:g} % slower: {statistics.median(lost):.2f} %",
+        statistics.median(lost) < MOST_LOST_PERCENT,
+    )
+    agent_cost = Table(f"Judging a cell of {MANY_RANKS} ranks, a look each {MANY_SECONDS:g} s", "% of a core", "")
+    agent_cost.row("the agent").values.extend(_judging())
+    most = statistics.median(agent_cost.rows[0].values)
+    agent_cost.aim(f"under {MOST_OF_AGENT:g} % of a core: {most:.2f} %", most < MOST_OF_AGENT)
+    return [cost, agent_cost]
+
+
+def _loop(server: Server, page: _SlowPage, agent: int, silent: bool) -> tuple[float, float]:
+    """Return the cores that side threads and agent used meanwhile, and the seconds that the loop took."""
+    before = scheduled_seconds(agent)
+    page.run(STEP.replace("STEPS", str(STEPS)).replace("HOME", str(server.home)), silent=silent)
+    of_agent = scheduled_seconds(agent) - before
+    told = [json.loads((server.home / f"told-{rank}").read_text()) for rank in range(WATCHED_RANKS)]
+    seconds = max(one[1] for one in told)
+    return (of_agent + sum(one[0] for one in told)) / seconds, seconds
+
+
+def _judging() -> list[float]:
+    """Return the percent of a core that looks at many ranks take: reading the answers, and judging."""
+    answers = {rank: _answer(rank) for rank in range(MANY_RANKS)}
+    cell, clocks, hosts = WatchedCell("e"), Clocks(), dict.fromkeys(range(MANY_RANKS), "")
+    found = []
+    for look in range(8):
+        began = time.process_time()
+        reports = {rank: read_report(json.loads(answer)) for rank, answer in answers.items()}
+        cell.take(MANY_SECONDS * look, {rank: one for rank, one in reports.items() if one}, clocks, hosts)
+        found.append(100 * (time.process_time() - began) / MANY_SECONDS)
+    return found
+
+
+def _answer(rank: int) -> str:
+    """Return an answer of a rank as they come, with as many rows as there are of so many ranks."""
+    line = ["<ipython-input-7-0123456789ab>", 3, "<module>", "loss.backward()"]
+    number = max(LEAST_ARRIVALS, MAX_ARRIVALS // MANY_RANKS)
+    rows = [["0", "all_reduce", 4096, step, 10_000 * step + 100 * (rank % 7), None] for step in range(number)]
+    samples = [
+        [activity, 10, 1000, line, None, False] for activity in ("wait", "backward", "run", "optimizer", "input")
+    ]
+    memory = {"resident_bytes": 1 << 30, "allocated_bytes": None}
+    numbers = dict.fromkeys(("compiles", "cpu_seconds", "run_delay_seconds", "stopped_seconds"), 0)
+    answer = {"seconds": MANY_SECONDS, "now": 0, "samples": samples, "arrivals": rows, "collections": [0, 0.0]}
+    return json.dumps({**answer, **numbers, "memory": memory, "grown": [], "steps": []})
+
+
+def _kinds() -> Any:
+    """Return the module of the tests that has the cells."""
+    spec = importlib.util.spec_from_file_location("slow_kinds", KINDS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look for themselves there
+    spec.loader.exec_module(module)
+    return module
+
+
+class _SlowPage(Client):
+    """A page that follows cells of a group."""
+
+    def __init__(self, server: Server, ranks: int) -> None:
+        super().__init__(server)
+        self.open_channel()
+        self.group: str = self.start_group(ranks)["id"]
+        self.wait_ready(self.group)
+
+    def end(self) -> None:
+        """End the group and the connection."""
+        self.end_group(self.group)
+        self.close()
+
+    def run(self, code: str, silent: bool = False) -> None:
+        """Run a cell to its end."""
+        execution = self._submit(code, "all", silent)
+        while (told := self._get(execution))["state"] not in FINAL:
+            time.sleep(0.1)
+        if told["state"] != "ok":
+            raise RuntimeError(f"{code!r} ended with {told['state']}")
+
+    def watch(self, code: str, ranks: str, is_enough: Any) -> list[tuple[float, Json]]:
+        """Return what a cell was accused of, with the seconds until then; it is interrupted after a while."""
+        execution = self._submit(code, ranks)
+        began, found = time.perf_counter(), {}
+        while (told := self._get(execution))["state"] not in FINAL and time.perf_counter() - began < WATCH_SECONDS:
+            for cause in told.get("slowness") or ():
+                found.setdefault((cause["kind"], cause["ranks"]), (time.perf_counter() - began, cause))
+            if any(is_enough(cause) for _, cause in found.values()):
+                break
+            time.sleep(0.1)
+        self.must("POST", f"/groups/{self.group}/interrupt", {"ranks": "all"})
+        while self._get(execution)["state"] not in FINAL:
+            time.sleep(0.1)
+        return sorted(found.values(), key=lambda one: one[0])
+
+    def _submit(self, code: str, ranks: str, silent: bool = False) -> str:
+        body = {"code": code, "ranks": ranks, "silent": silent}
+        execution: Json = self.must("POST", f"/groups/{self.group}/executions", body)
+        return str(execution["id"])
+
+    def _get(self, execution: str) -> Json:
+        view: Json = self.must("GET", f"/groups/{self.group}/executions/{execution}")
+        told: Json = view["execution"]
+        return told

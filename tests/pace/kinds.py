@@ -1,0 +1,302 @@
+"""The slow bench: programs with a planted cause of slowness, and innocent ones that look like it.
+
+Three ranks. Each kind is a cell that runs for some ten seconds; docs/how-to/why-is-it-slow.md prints this table. What stands for
+the work of a device is a sleep: on a machine with few cores, ranks that compute would wait for each other's cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EVERYONE = "0-2"
+
+# Runs before each kind, on all ranks.
+FIRST = """import contextlib, gc, os, random, subprocess, sys, tempfile, time
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+torch.manual_seed(0)
+chance = random.Random(rank)
+nn, optim = torch.nn, torch.optim
+def layers(number, width):
+    return nn.Sequential(*(nn.Linear(width, width) for _ in range(number)))
+model = DDP(layers(2, 64))
+optimizer = optim.SGD(model.parameters(), lr=1e-4)
+batch = torch.ones(8, 64)
+def train(batch, model=model):
+    model(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+train(batch)
+class Items(Dataset):
+    def __init__(self, number, seconds):
+        self.number, self.seconds = number, seconds
+    def __len__(self):
+        return self.number
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return torch.ones(64)
+folder = tempfile.mkdtemp()
+"""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A cell that is slow: why, through which ranks, and at which line."""
+
+    name: str
+    code: str
+    kinds: tuple[str, ...]
+    ranks: str = EVERYONE
+    line: tuple[str, ...] = ()  # any of these parts of a line must be in the line that is named
+
+
+@dataclass(frozen=True)
+class Steady:
+    """A cell that nothing slows down, or that is as its author wants it."""
+
+    name: str
+    code: str
+    ranks: str = EVERYONE
+
+
+STRAGGLER = ("straggler", "occasional")
+# A pipe that is read slowly.
+SLOW_DISK = (
+    "code = 'import os, time\\nwhile os.read(0, 1 << 14): time.sleep(0.01)'\n"
+    "reader = subprocess.Popen([sys.executable, '-c', code], stdin=subprocess.PIPE)\nlog = reader.stdin.fileno()\n"
+)
+
+SLOW = [
+    Slow(
+        "a rank computes more",
+        "matrix = torch.randn(300, 300)\nfor i in range(400):\n    train(batch)\n    time.sleep(0.01)\n"
+        "    if rank == 2:\n        torch.linalg.svd(matrix)",
+        STRAGGLER,
+        "2",
+        ("torch.linalg.svd(matrix)",),
+    ),
+    Slow(
+        "a rank reads slowly",
+        "for i in range(300):\n    train(batch)\n    time.sleep(0.01)\n    if rank == 1:\n        time.sleep(0.04)",
+        STRAGGLER,
+        "1",
+        ("time.sleep(0.04)",),
+    ),
+    Slow(
+        "a bigger batch on one rank",
+        "model = DDP(layers(4, 256))\noptimizer = optim.SGD(model.parameters(), lr=1e-4)\n"
+        "mine = torch.ones(2048 if rank == 0 else 16, 256)\nfor i in range(2000):\n    loss = model(mine).sum()\n"
+        "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    time.sleep(0.005)",
+        STRAGGLER,
+        "0",
+        ("loss = model(mine)", "loss.backward()"),
+    ),
+    Slow(
+        "a rank whose process is throttled",
+        "code = f'''import os, signal, time\nfor _ in range(200):\n    os.kill({os.getpid()}, signal.SIGSTOP); time.sleep(0.04)\n"
+        "    os.kill({os.getpid()}, signal.SIGCONT); time.sleep(0.02)'''\n"
+        "if rank == 1: subprocess.Popen([sys.executable, '-c', code])\nfor i in range(400):\n    train(batch)\n    time.sleep(0.005)",
+        ("straggler", "occasional", "contention"),
+        "1",
+    ),
+    Slow(
+        "a rank that shares its core",
+        "burners = []\nif rank == 1:\n    os.sched_setaffinity(0, {0})\n    code = 'import os, time; os.sched_setaffinity(0, {0}); "
+        "end = time.time() + 13\\nwhile time.time() < end: pass'\n"
+        "    burners = [subprocess.Popen([sys.executable, '-c', code]) for _ in range(3)]\nmatrix = torch.randn(100, 100)\n"
+        "for i in range(1500):\n    train(batch)\n    torch.linalg.svd(matrix)\n    time.sleep(0.005)",
+        ("contention", "straggler"),
+        "1",
+    ),
+    Slow(
+        "a DataLoader without workers",
+        "for batch in DataLoader(Items(8000, 0.004), batch_size=8):\n    train(batch)\n    time.sleep(0.01)",
+        ("input",),
+        line=("for batch in DataLoader",),
+    ),
+    Slow(
+        "workers that are started for each short epoch",
+        "loader = DataLoader(Items(16, 0.0), batch_size=8, num_workers=1)\nfor epoch in range(80):\n"
+        "    for batch in loader:\n        train(batch)",
+        ("input",),
+        line=("for batch in loader",),
+    ),
+    Slow(
+        "slow data on one rank",
+        "for batch in DataLoader(Items(8000, 0.006 if rank == 2 else 0.0), batch_size=8):\n    train(batch)\n    time.sleep(0.01)",
+        STRAGGLER,
+        "2",
+        ("for batch in DataLoader",),
+    ),
+    Slow(
+        "rank 0 tokenises for all",
+        "def tokenise(text):\n    time.sleep(0.06)\n    return list(text)\nfor i in range(150):\n    found = [None]\n"
+        "    if rank == 0:\n        found = [tokenise('words')]\n    dist.broadcast_object_list(found, 0)\n    train(batch)",
+        STRAGGLER,
+        "0",
+        ("time.sleep(0.06)", "tokenise('words')"),
+    ),
+    Slow(
+        "rank 0 saves a checkpoint now and then",
+        "state = {'weights': torch.ones(30_000_000)}\nfor i in range(600):\n    train(batch)\n    time.sleep(0.01)\n"
+        "    if rank == 0 and i % 20 == 19:\n        torch.save(state, os.path.join(folder, 'checkpoint.pt'))",
+        STRAGGLER,
+        "0",
+        ("torch.save(state",),
+    ),
+    Slow(
+        "rank 0 writes its log to a slow disk",
+        f"{SLOW_DISK}for i in range(400):\n    train(batch)\n    if rank == 0:\n        os.write(log, bytes(1 << 16))",
+        STRAGGLER,
+        "0",
+        ("os.write(log, bytes(1 << 16))",),
+    ),
+    Slow(
+        "all ranks wait for a slow disk",
+        f"{SLOW_DISK}for i in range(400):\n    train(batch)\n    os.write(log, bytes(1 << 16))",
+        ("blocked",),
+        line=("os.write(log, bytes(1 << 16))",),
+    ),
+    Slow(
+        "a large tensor is printed each step",
+        "torch.set_printoptions(threshold=100_000)\nwide = torch.randn(60, 60)\nfor i in range(300):\n    train(batch)\n"
+        "    print(wide)",
+        ("printing",),
+        line=("print(wide)",),
+    ),
+    Slow(
+        "gradients accumulate without no_sync",
+        "model = DDP(layers(6, 768))\noptimizer = optim.SGD(model.parameters(), lr=1e-4)\nwide = torch.ones(2, 768)\n"
+        "for i in range(1000):\n    model(wide).sum().backward()\n    if i % 8 == 7:\n        optimizer.step()\n"
+        "        optimizer.zero_grad()",
+        ("communication", "accumulation"),
+        line=("model(wide).sum().backward()",),
+    ),
+    Slow(
+        "batches of uneven length",
+        "for i in range(400):\n    time.sleep(chance.choice([0.005, 0.1]))\n    train(batch)",
+        ("uneven",),
+    ),
+    Slow(
+        "a list that keeps each loss with its graph",
+        "wide, losses = torch.ones(2048, 64), []\nfor i in range(1200):\n    hidden = torch.relu(wide * i)\n"
+        "    loss = (hidden * batch.mean().requires_grad_()).sum()\n    losses.append(loss)\n    dist.all_reduce(loss.detach())\n"
+        "    time.sleep(0.01)",
+        ("memory",),
+        line=("losses.append(loss)",),
+    ),
+    Slow(
+        "a cache that grows on one rank",
+        "cache = {}\nfor i in range(1000):\n    if rank == 1:\n        cache[i] = torch.ones(100_000)\n    train(batch)\n    time.sleep(0.01)",
+        ("memory",),
+        "1",
+        ("cache[i] = torch.ones",),
+    ),
+    Slow(
+        "pauses of the garbage collector",
+        "kept = [[number] for number in range(500_000)]\nfor i in range(400):\n    train(batch)\n    time.sleep(0.01)\n"
+        "    if rank == 2: gc.collect()",
+        ("collector", "straggler"),
+        "2",
+    ),
+    Slow(
+        "torch.compile compiles each step anew",
+        "torch._dynamo.config.recompile_limit = torch._dynamo.config.cache_size_limit = 10_000\n"
+        "def silly(x):\n    for _ in range(15):\n        x = torch.sin(x) + 1\n    return x\n"
+        "compiled = torch.compile(silly, backend='eager', dynamic=False)\nfor i in range(400):\n"
+        "    compiled(torch.ones(i + 1))\n    train(batch)\n    time.sleep(0.02)",
+        ("compiling",),
+        line=("compiled(torch.ones(i + 1))",),
+    ),
+    Slow(
+        "a collective for each metric",
+        "metrics = [torch.ones(1) for _ in range(40)]\nfor i in range(2000):\n    for metric in metrics:\n"
+        "        dist.all_reduce(metric)\n    dist.all_reduce(batch)",
+        ("small_collectives", "communication"),
+        line=("dist.all_reduce(metric)",),
+    ),
+    Slow(
+        "small buckets",
+        "model = DDP(layers(40, 32), bucket_cap_mb=0.001)\noptimizer = optim.SGD(model.parameters(), lr=1e-4)\n"
+        "for i in range(2000):\n    model(torch.ones(1, 32)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()",
+        ("small_collectives", "communication"),
+        line=("backward()",),
+    ),
+    Slow(
+        "a slow link",
+        "wide = torch.ones(8_000_000)\nfor i in range(600):\n    dist.all_reduce(wide)\n    time.sleep(0.01)",
+        ("communication",),
+        line=("dist.all_reduce(wide)",),
+    ),
+    Slow(
+        "steps that take longer and longer",
+        "seen = []\nfor i in range(800):\n    seen.append(float(i))\n    train(batch)\n    time.sleep(0.005)\n"
+        "    torch.tensor(seen * 150).sort()",
+        ("growing",),
+        line=("torch.tensor(seen * 150).sort()",),
+    ),
+    Slow(
+        "a straggler behind another process group",
+        "pair, both = dist.new_group([0, 1]), dist.new_group([1, 2])\nfor i in range(200):\n    if rank == 2:\n        time.sleep(0.05)\n"
+        "    if rank in (1, 2): dist.all_reduce(batch, group=both)\n    if rank in (0, 1): dist.all_reduce(batch, group=pair)",
+        STRAGGLER,
+        "2",
+        ("time.sleep(0.05)",),
+    ),
+]
+
+STEADY = [
+    Steady("balanced training", "for i in range(500):\n    train(batch)\n    time.sleep(0.02)"),
+    Steady(
+        "balanced training, computing",
+        "matrix = torch.randn(80, 80)\nfor i in range(1500):\n    torch.linalg.svd(matrix)\n    train(batch)",
+    ),
+    Steady(
+        "a slow first step",
+        "for i in range(200):\n    time.sleep(4.0 if i == 0 and rank == 0 else 0.03)\n    train(batch)",
+    ),
+    Steady(
+        "a first compilation",
+        "def model_of(x):\n    for _ in range(60):\n        x = torch.sin(x) + 1\n    return x\n"
+        "compiled = torch.compile(model_of, backend='eager')\nfor i in range(300):\n    compiled(batch)\n    train(batch)\n    time.sleep(0.02)",
+    ),
+    Steady(
+        "evaluation between epochs",
+        "for epoch in range(4):\n    for i in range(60):\n        train(batch)\n        time.sleep(0.02)\n"
+        "    with torch.no_grad():\n        for i in range(20):\n            model.module(batch)\n            time.sleep(0.05)\n    dist.barrier()",
+    ),
+    Steady(
+        "a pipeline with bubbles",
+        "for i in range(150):\n    if rank > 0: dist.recv(batch, rank - 1)\n    time.sleep(0.02)\n    if rank < 2: dist.send(batch, rank + 1)",
+    ),
+    Steady(
+        "a coordinator that waits for workers",
+        "for i in range(150):\n    if rank: time.sleep(0.06)\n    dist.gather(batch, [torch.empty_like(batch) for _ in range(3)] if rank == 0 else None)",
+    ),
+    Steady("searching parameters, each rank by itself", "for i in range(40):\n    time.sleep(0.2 + 0.1 * rank)"),
+    Steady(
+        "a rank that downloads once",
+        "if rank == 0: time.sleep(7)\ndist.barrier()\nfor i in range(80):\n    train(batch)\n    time.sleep(0.03)",
+    ),
+    Steady(
+        "data that is prepared, and grows",
+        "rows = []\nfor i in range(300):\n    rows.append(torch.ones(50_000))\n    time.sleep(0.03)",
+    ),
+    Steady("a cell on one rank", "for i in range(80):\n    time.sleep(0.1)", "1"),
+    Steady("small differences", "for i in range(300):\n    time.sleep(0.03 + 0.002 * (rank == 2))\n    train(batch)"),
+    Steady(
+        "a loader that keeps up",
+        "for batch in DataLoader(Items(3000, 0.0), batch_size=8):\n    train(batch)\n    time.sleep(0.03)",
+    ),
+    Steady(
+        "progress that is printed",
+        "for i in range(400):\n    train(batch)\n    time.sleep(0.02)\n    print('step', i, 'loss', 1 / (i + 1))",
+    ),
+    Steady(
+        "accumulation with no_sync",
+        "for i in range(400):\n    with model.no_sync() if i % 4 < 3 else contextlib.nullcontext():\n        model(batch).sum().backward()\n"
+        "    if i % 4 == 3:\n        optimizer.step()\n        optimizer.zero_grad()\n    time.sleep(0.02)",
+    ),
+    Steady("short cells", "for i in range(20):\n    train(batch)\n    time.sleep(0.02 * (1 + 4 * (rank == 1)))"),
+]
