@@ -165,9 +165,7 @@ class Rank:
             comms=comms,
             memory=self._memory,
             pace=self._pace,
-            parking=RankParking(
-                self._spec.rank, self._membership, self._memory, lambda: self._runner.comes_by_itself(is_idle=True)
-            ),
+            parking=RankParking(self._membership, self._memory, lambda: self._runner.comes_by_itself(is_idle=True)),
             surroundings=self._surroundings,
             namespace=self._shell.user_ns,
             rejoin=self._rejoin,

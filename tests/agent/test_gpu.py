@@ -117,6 +117,23 @@ def test_a_first_collective_that_hangs_is_freed_like_any_other(gpus):
         assert agent.text(0, agent.run("print(kept)", [0], timeout=60)["id"]) == "42\n"
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_parked_group_leaves_the_device_and_comes_back(gpus, number):
+    """Twice in one group; a cell resumes it, with communicators and a view of the same storage."""
+    agent = gpus(number)
+    ranks = list(range(number))
+    agent.run("big = torch.arange(1 << 26, device=device); view = big[7:9]; t = torch.ones(1, device=device)\n"
+              "before = int(big.sum()); dist.all_reduce(t)", ranks, timeout=60)  # fmt: skip
+    for _ in range(2):
+        agent.request("park", to="host", timeout=60)
+        agent.wait_group("parked", timeout=120)
+        assert agent.group["parked"]["held_bytes"] >= number << 29
+        assert agent.group["parked"]["left_bytes"] < 1 << 30
+        code = "t.fill_(1); dist.all_reduce(t); print(int(big.sum()) == before, view[0].item(), t.item())"
+        execution = agent.run(code, ranks, timeout=120)
+        assert agent.text(0, execution["id"]) == f"True 7 {float(number)}\n"
+
+
 TRAINING = (
     "t = torch.ones(1 << 12, 1 << 12, device=device)\nprint('go', flush=True)\n"
     "while True:\n    u = t @ t\n    dist.all_reduce(u)\n    u.sum().item()"

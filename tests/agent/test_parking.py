@@ -6,6 +6,7 @@ On CPU alone files are offered; on a device the same code moves to host memory, 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -192,6 +193,27 @@ def test_a_folder_that_cannot_be_written_is_named(agent):
     assert texts(agent, "print(step(1) > 0)") == ["True\n"] * 2
 
 
+def test_a_group_that_cannot_be_resumed_stays_parked_and_loses_nothing(agent):
+    """One rank has no room for its tensors; the cell that waits ends with the reason."""
+    texts(agent, "much = torch.ones(16 << 20) * rank; None")  # 64 MiB
+    park(agent)
+    pid = agent.group["ranks"][1]["pid"]
+    used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * 4096
+    _, hard = resource.prlimit(pid, resource.RLIMIT_AS)
+    resource.prlimit(pid, resource.RLIMIT_AS, (used + (8 << 20), hard))
+    try:
+        for _ in range(2):
+            waiting = agent.run("much.sum()")
+            assert waiting["state"] == "aborted"
+            assert "could not be resumed: Rank 1: Cannot bring" in waiting["error"]["message"]
+            assert agent.group["state"] == "parked"
+            assert "It stays parked." in agent.group["note"]
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_AS, (hard, hard))
+    assert texts(agent, "print(int(much.sum().item())); del much") == ["0\n", f"{16 << 20}\n"]
+    assert texts(agent, "print(step(1) > 0)") == ["True\n"] * 2
+
+
 def test_a_rank_that_dies_while_parked_is_named_and_replaced(own):
     for _ in range(2):
         texts(own, "kept = torch.ones(1000)")
@@ -267,3 +289,4 @@ def test_an_idle_group_is_parked_after_a_notice(tmp_path):
         client.wait(lambda: "it is parked in 1 s" in (client.group["note"] or ""))
         client.wait_group("parked")
         assert texts(client, "print(2)") == ["2\n"] * 2
+        assert "it is parked in" not in (client.group["note"] or "")

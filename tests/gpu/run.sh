@@ -2,7 +2,7 @@
 # Run the experiments of this folder on a machine with an NVIDIA GPU, torch and no network:
 #     bash run.sh WHEELS OUT [PLAN] [OPTION ...]           make gpu WHEELS=... OUT=... PLAN=... does the same
 # WHEELS is the folder that wheelhouse.sh filled; OUT gets results (*.jsonl) and a log. PLAN is one of first (default),
-# second, third, promises, tests, all, or experiments of one program: facts:NAME,NAME or product:NAME,NAME. Options: --dry,
+# second, third, promises, park, tests, all, or experiments of one program: facts:NAME,NAME or product:NAME,NAME. Options: --dry,
 # --seconds N (for all together; 540), --scale X (of all limits).
 set -uo pipefail
 
@@ -31,7 +31,7 @@ main() {
     versions
     cd "$out" || exit 1  # Python would find the package of a checkout first
     case $plan in
-        first | second | third | promises) "$plan" ;;
+        first | second | third | promises | park) "$plan" ;;
         tests) lane product product tests ;;
         all) first; second; third ;;
         facts:* | product:*) IFS=, read -r -a names <<< "${plan#*:}"; lane "${plan%%:*}" "${plan%%:*}" "${names[@]}" ;;
@@ -132,6 +132,8 @@ promises() {
     lane e product recovery late &
     wait
 }
+
+park() { lane park product park park_for_another; }
 
 third() { lane product product tests; }
 

@@ -306,9 +306,10 @@ class AgentGroup:
         if reason is None:
             self.dispatcher.pump()  # cells that waited for the link
 
-    def add_note(self, text: str) -> None:
-        """Show a note to users, in the group and in its journal."""
+    def add_note(self, text: str, *, until_next_cell: bool = False) -> None:
+        """Show a note to users, in the group and in its journal; in the group perhaps until the next cell has ended."""
         self.note = text
+        self._news = text if until_next_cell else self._news
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
         self._on_group()
 

@@ -21,11 +21,8 @@ from .storages import find_storages, why_addresses_matter
 class RankParking:
     """Moves the rank's storages away and back, when the agent asks for it."""
 
-    def __init__(
-        self, rank: int, membership: Membership, memory: MemoryCounters, other_life: Callable[[], str | None]
-    ) -> None:
+    def __init__(self, membership: Membership, memory: MemoryCounters, other_life: Callable[[], str | None]) -> None:
         self.is_parked = False
-        self._rank = rank
         self._membership = membership
         self._memory = memory
         self._other_life = other_life
@@ -60,12 +57,12 @@ class RankParking:
         models.release_buckets()
         gc.collect()
         found = find_storages(self._memory.device_type)
-        path = None if folder is None else os.path.join(folder, f".parked-{self._rank}-{os.getpid()}-{time.time_ns()}")
+        path = None if folder is None else os.path.join(folder, f".parked-{os.getpid()}-{time.time_ns()}")
         try:
             self._moved = MovedStorages(found.movable, path)
         except (OSError, ValueError, MemoryError, RuntimeError) as err:
             where = "host memory" if folder is None else folder
-            message = f"Rank {self._rank} cannot move {found.num_bytes >> 20} MiB to {where}: {err}"[:500]
+            message = f"Cannot move {found.num_bytes >> 20} MiB to {where}: {err}"[:500]
             raise JupyterDistError("group_not_ready", message, "Free some, or choose another place.") from err
         left = sum(found.left_bytes.values())
         in_use = self._memory.in_use()
@@ -91,7 +88,7 @@ class RankParking:
                 self._moved.bring_back()
             except (MemoryError, OSError, RuntimeError) as err:
                 what = "out of memory" if isinstance(err, (MemoryError, OutOfMemoryError)) else str(err)
-                message = f"Rank {self._rank} cannot bring {self._moved.num_bytes >> 20} MiB back: {what}."[:500]
+                message = f"Cannot bring {self._moved.num_bytes >> 20} MiB back: {what}."[:500]
                 raise JupyterDistError("group_not_ready", message, "Free memory there, and resume it again.") from err
         self._moved, self.is_parked = None, False
         return {"seconds": time.monotonic() - began}

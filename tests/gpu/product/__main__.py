@@ -10,8 +10,8 @@ import sys
 
 from kit import lab
 
-from . import devices, hangs, models
+from . import devices, hangs, models, parking
 
-__all__ = ["devices", "hangs", "models"]
+__all__ = ["devices", "hangs", "models", "parking"]
 
 sys.exit(lab.main("product"))

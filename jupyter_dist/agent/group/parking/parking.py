@@ -109,7 +109,8 @@ class Parking:
         due = self._clock.due(time.monotonic())
         if due == "notice":
             seconds = self._clock.notice_seconds
-            self._group.add_note(f"The group is idle: it is parked in {seconds:.0f} s, unless it is used.")
+            text = f"The group is idle: it is parked in {seconds:.0f} s, unless it is used."
+            self._group.add_note(text, until_next_cell=True)
         elif due == "park":
             self._begin(self._park_idle())
 
@@ -278,8 +279,8 @@ class Parking:
             *(rank.request(kind, seconds, **fields) for rank in asked), return_exceptions=True
         )
         for rank, outcome in zip(asked, outcomes, strict=True):
-            if isinstance(outcome, BaseException) and not (may_die and _is_dead(rank)):
-                raise outcome
+            if isinstance(outcome, BaseException) and not (may_die and rank.state == "dead"):
+                raise _named(outcome, rank)
         return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     def _stay_parked(self, reason: str) -> None:
@@ -297,8 +298,11 @@ class Parking:
         group.dispatcher.end_all(error)
 
 
-def _is_dead(rank: RankProcess) -> bool:
-    return rank.state == "dead"
+def _named(error: BaseException, rank: RankProcess) -> BaseException:
+    """Return an error that a rank has returned with its number, which a resize may have changed."""
+    if not isinstance(error, JupyterDistError) or error.code != "group_not_ready":
+        return error
+    return JupyterDistError(error.code, f"Rank {rank.rank}: {error.message}", error.hint)
 
 
 def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> models.ParkedState:
