@@ -293,6 +293,8 @@ def show_in_ipython(execution: Execution, show: Show, changing: Changing) -> Res
         changing.update()
         if in_notebook():
             changing.keep(execution, result, display)
+    if "undo" in result.execution and (reason := result.execution["undo"].get("reason")):
+        print(f"This cell cannot be undone. {reason}")
     return result
 
 

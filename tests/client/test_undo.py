@@ -163,4 +163,6 @@ def test_by_magics(notebook) -> None:
     assert "numbers.append(2)" in listed
     assert "Undone: cell" in notebook.run("%dist_undo").text
     assert notebook.run("%%distributed\nnumbers").said == [("0-1", "[1]")]
+    notebook.run("%%distributed\nlarge = torch.empty((2 << 30) + 1, dtype=torch.uint8)")  # of which no page is touched
+    assert "the limit is 2048 MiB" in notebook.run("%%distributed\ndel large").text
     assert notebook.run("%dist_keep_undo off").text == "Cells keep no undo.\n"

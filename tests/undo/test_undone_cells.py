@@ -187,6 +187,11 @@ CASES = {
         "A()",
         "made",
     ),
+    "library": (
+        "import torch; from torch import nn",
+        "nn.functional.relu = len; nn.Linear.forward = len; torch.undo_x = 1; torch.nn.Linear.undo_y = 2",
+        "(nn.functional.relu, nn.Linear.forward, hasattr(torch, 'undo_x'), hasattr(nn.Linear, 'undo_y'))",
+    ),
     "settings": (
         "import numpy as np, torch",
         "np.seterr(all='ignore'); torch.set_float32_matmul_precision('medium'); torch.set_num_threads(1)",

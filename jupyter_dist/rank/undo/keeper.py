@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.rank.guard.own import time
+from jupyter_dist.rank.guard.own import gc, time
 
 from .reach import Bystanders
 from .states.mementos import DictState, Memento, NamesState
@@ -73,9 +73,10 @@ class UndoKeeper:
         began, cell = time.monotonic(), KeptCell(execution_id, is_silent)
         reason = None
         try:
-            self._take(cell, code, limits)
+            with _no_collections():
+                self._take(cell, code, limits)
         except (TooManyObjectsError, JupyterDistError) as err:
-            reason = str(err) or "The variables are more objects than can be kept."
+            reason = str(err) or "The cell can reach more objects than can be kept (a million, or 10 seconds)."
         except MemoryError:
             reason = "There is not enough memory to keep the state before the cell."
         except Exception as err:  # an object that no rule foresees must not keep the cell from running
@@ -240,6 +241,18 @@ class DisplayState(Memento):
         """Set the last results."""
         for name, item in zip(self.names, self.saved, strict=True):
             setattr(self.value, name, item)
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile: many objects are made and none become garbage, which Python would look for."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _pieces(memento: Memento) -> list[MemoryPiece]:

@@ -93,6 +93,15 @@ def names_of_cell(code: str) -> frozenset[str]:
     return names_of_code(compiled)
 
 
+def all_names(code: str) -> set[str]:
+    """Return the names that the code of a cell has, whatever it can reach."""
+    try:
+        compiled = compile(code, "<cell>", "exec", _FLAGS, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return {name for part in _parts(compiled) for name in part.co_names}
+
+
 @lru_cache(maxsize=4096)
 def names_of_code(code: CodeType) -> frozenset[str]:
     """Return the names that compiled code has, and the code in it; raises ReachesAllError if it can reach others."""

@@ -45,6 +45,7 @@ from jupyter_dist.rank.cells.variables.opening import (
     name_of,
 )
 from jupyter_dist.rank.collectives.torch_compat import base_of, storage_id, without_functions
+from jupyter_dist.rank.guard.own import time
 
 from . import reach
 from .states.caches import CacheState, ContextState
@@ -57,6 +58,7 @@ from .states.mementos import (
     DictState,
     FunctionState,
     InstanceState,
+    LibraryState,
     ListState,
     Memento,
     NamesState,
@@ -73,7 +75,7 @@ _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLET
 _PLAIN = ids(
     (
         *(int, float, bool, complex, str, bytes, type(None), range, slice, type(...), type(NotImplemented)),
-        *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, CodeType),
+        *(object, torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, CodeType),
         *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType),
     )
 )
@@ -99,7 +101,9 @@ _APART = {
     ("socket", "socket"): "a socket keeps its connection",
     ("torch.utils.data.dataloader", "_MultiProcessingDataLoaderIter"): "an iterator with workers keeps its place",
 }
-MAX_OBJECTS = 3_000_000
+MAX_OBJECTS = 1_000_000
+MAX_SECONDS = 10.0  # of a walk: a cell must not wait for longer
+LOOK_EVERY = 10_000  # objects
 MAX_NAMED = 20
 
 
@@ -126,6 +130,9 @@ class ObjectWalk:
         self._todo: list[Any] = []
         self._names: set[str] | None = set()  # None: all
         self._origin = ""
+        self._began = time.monotonic()
+        self._visits: dict[int, Callable[[ObjectWalk, Any], None]] = {}  # by id of a class
+        self._libraries: list[Any] = []  # modules and classes that the code may change
         self._held: list[Any] = []  # temporary objects, so that no id is used twice
 
     def from_code(self, code: str | None) -> None:
@@ -139,6 +146,20 @@ class ObjectWalk:
             self._begin_again()
             for name in list(self._namespace):
                 self._walk_name(name)
+        self._keep_libraries(code)
+
+    def _keep_libraries(self, code: str | None) -> None:
+        """Keep modules and classes of libraries under the names of the code, which may replace or add these."""
+        names = set(self._names or ())
+        if code is not None:
+            names |= reach.all_names(code)
+        seen: set[int] = set()
+        for library in self._libraries:  # grows
+            if id(library) in seen:
+                continue
+            seen.add(id(library))
+            state = self.mementos[(id(library), LibraryState)] = LibraryState(library, names)
+            self._libraries += state.parts(names)
 
     def _begin_again(self) -> None:
         """Forget a walk that has found too little, and walk from all names."""
@@ -147,6 +168,7 @@ class ObjectWalk:
         self.copied_bytes = 0
         self.not_kept.clear()
         self._todo.clear()
+        self._libraries.clear()
         self._names, self._seen = None, {id(self._namespace)}
 
     def _walk_name(self, name: str) -> None:
@@ -165,13 +187,24 @@ class ObjectWalk:
         if id(type(value)) in _PLAIN or id(value) in self._seen:
             return
         self._seen.add(id(value))
-        if len(self._seen) > MAX_OBJECTS:
+        if len(self._seen) % LOOK_EVERY == 0 and (
+            len(self._seen) > MAX_OBJECTS or time.monotonic() - self._began > MAX_SECONDS
+        ):
             raise TooManyObjectsError
+        visit = self._visits.get(id(type(value)))
+        if visit is None:
+            visit = self._visits[id(type(value))] = self._visit_of(value)
+        visit(self, value)
+
+    @staticmethod
+    def _visit_of(value: Any) -> Callable[[ObjectWalk, Any], None]:
+        """Return the method for objects of a type."""
         for kind in mro_of(value):
             if (visit := _VISITS.get(id(kind))) is not None:
-                visit(self, value)
-                return
-        self._instance(value)
+                return visit
+        if (sentence := _kept_apart(value)) is not None:
+            return lambda walk, _: walk.name(sentence) if sentence else None
+        return ObjectWalk._weak if is_weak(value) else ObjectWalk._instance
 
     def keep(self, value: Any, kind: type[M]) -> M:
         """Keep the state of an object: the last known one if the object has not changed since."""
@@ -254,6 +287,8 @@ class ObjectWalk:
             module = module_of(base)
             if module != "__main__" and not reach.is_users(module):
                 self._library(module)
+                if base is kind:
+                    self._libraries.append(base)
             elif not any(base is plain for plain in (object, type)):
                 self.add(self.keep(base, ClassState).saved.values())
 
@@ -305,6 +340,7 @@ class ObjectWalk:
     def _module(self, value: Any) -> None:
         attributes = attributes_of(value)
         if attributes is not None:
+            self._libraries.append(value)
             self._globals(attributes) if attributes is not self._namespace else self._all()
 
     def _all(self) -> None:
@@ -353,14 +389,10 @@ class ObjectWalk:
     def _nothing(self, value: Any) -> None:
         return
 
+    def _weak(self, value: Any) -> None:
+        self.add([value()] if is_kind_of(value, weakref.ReferenceType) else [])
+
     def _instance(self, value: Any) -> None:
-        if (kept_apart := _kept_apart(value)) is not None:
-            if kept_apart:
-                self.name(kept_apart)
-            return
-        if is_weak(value):
-            self.add([value()] if is_kind_of(value, weakref.ReferenceType) else [])
-            return
         self._attributes(value)
         if (generator := generator_state(value)) is not None:
             self.mementos[(id(value), type(generator))] = generator

@@ -10,8 +10,9 @@ import re
 import sys
 from array import array
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable
 from operator import is_
-from types import CellType, FunctionType, MemberDescriptorType
+from types import CellType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, ClassVar
 
 from jupyter_dist.rank.cells.variables.opening import attributes_of, is_kind_of, mro_of, name_of
@@ -329,6 +330,43 @@ class FunctionState(Memento):
         """Write code and defaults back."""
         for name, item in zip(self.names, self.saved, strict=True):
             FunctionType.__dict__[name].__set__(self.value, item)
+
+
+class LibraryState(Memento):
+    """The names of a library's module or class that code has: they may be replaced, or added."""
+
+    __slots__ = ("_names", "saved")
+
+    def __init__(self, value: Any, names: Iterable[str]) -> None:
+        super().__init__(value)
+        self._names = [name for name in names if name[:2] != "__"]
+        self.saved = self._now()
+        self.num_bytes = sys.getsizeof(self.saved)
+
+    def parts(self, names: set[str]) -> list[Any]:
+        """Return the modules and classes under these names."""
+        found = _get_dict(self.value) if is_kind_of(self.value, type) else attributes_of(self.value) or {}
+        return [found[name] for name in names if isinstance(found.get(name), type | ModuleType)]
+
+    def _now(self) -> dict[str, Any]:
+        is_class = is_kind_of(self.value, type)
+        found = _get_dict(self.value) if is_class else attributes_of(self.value) or {}
+        return {name: found[name] for name in self._names if name in found and type(found[name]) is not ModuleType}
+
+    def differs(self) -> bool:
+        """Whether a name has another object now."""
+        now = self._now()
+        return len(now) != len(self.saved) or any(now.get(name, _EMPTY) is not one for name, one in self.saved.items())
+
+    def restore(self) -> None:
+        """Set and delete the names."""
+        now = self._now()
+        place = type if is_kind_of(self.value, type) else object
+        for name in now.keys() - self.saved.keys():
+            place.__delattr__(self.value, name)
+        for name, item in self.saved.items():
+            if now.get(name, _EMPTY) is not item:
+                place.__setattr__(self.value, name, item)
 
 
 class ClassState(Memento):
