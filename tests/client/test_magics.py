@@ -261,6 +261,17 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     assert cell.error.startswith("KeyboardInterrupt: the ranks were interrupted but are still running")
 
 
+def test_a_group_is_parked_by_a_magic_and_resumed_by_a_cell(kernel):
+    kernel.run("%dist_init")
+    kernel.run("stays = torch.ones(1000)")
+    assert "holds no devices" in kernel.run("%dist_park").error
+    assert kernel.run("%dist_park --to file").text.startswith("Parked in ")
+    assert ": parked, 2 ranks" in kernel.run("%dist_status").text
+    assert kernel.run("int(stays.sum())").said == [("0-1", "1000")]
+    kernel.run("%dist_park --to file")
+    assert "All variables are kept." in kernel.run("%dist_resume").text
+
+
 def test_a_group_is_resized_by_a_magic(kernel):
     kernel.run("stays = 1")
     assert "'train-it' has 3 ranks, not 2, after" in kernel.run("%dist_resize 3 --others keep").text
