@@ -29,6 +29,7 @@ FIGURES = {
     "notebook": "notebook",
     "timeline": "timeline",
     "adoption": "adoption",
+    "resizing": "resizing",
     "memory": "memory",
     "past": "past",
     "growth": "growth",

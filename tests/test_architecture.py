@@ -91,7 +91,7 @@ RANK = ROOT / "jupyter_dist" / "rank"
 COMPAT = {
     RANK / "collectives" / "torch_compat.py",
     RANK / "collectives" / "torch_recorders.py",
-    *(RANK / "collectives" / "revival" / f"{name}.py" for name in ("compat", "frames", "models")),
+    *(RANK / "collectives" / "revival" / f"{name}.py" for name in ("compat", "frames", "models", "shards")),
     RANK / "ipython" / "ipython_compat.py",
 }
 # Beside them, in what kernels share with ranks; tests/compat/test_names.py looks for them in each version.

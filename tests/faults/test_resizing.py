@@ -205,3 +205,40 @@ def test_what_ranks_do_not_have_alike_is_asked_about(own):
     )
     again = resize(own, 2)["again"]
     assert again == ["A DeviceMesh was made for 3 ranks: make it again, with the models that are sharded over it."]
+
+
+SHARDS = """
+from torch.distributed.fsdp import fully_shard
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Linear(5, 1))
+for layer in [*net, net]:
+    fully_shard(layer)
+adam = torch.optim.Adam(net.parameters())
+def step():
+    net(torch.ones(2, 3)).square().mean().backward()
+    adam.step()
+    adam.zero_grad()
+def whole():
+    moments = [state["exp_avg"].full_tensor() for state in adam.state.values()]
+    return [part.tolist() for part in [*(p.full_tensor() for p in net.parameters()), *moments]]
+step()
+before = [id(p) for p in net.parameters()]
+"""
+
+
+def test_a_sharded_model_is_divided_among_the_ranks_of_now(own):
+    """FSDP2 with its optimizer: equal parameters bit for bit, under the same objects, and it trains on as one."""
+    own.start(2)
+    assert own.run(SHARDS, range(2))["state"] == "ok", own.records[-1]
+    for num_ranks in (3, 1):
+        ranks = range(len(own.group["ranks"]))
+        text = own.text(0, own.run("print(whole())", ranks)["id"])
+        resized = resize(own, num_ranks, others="keep")
+        assert (resized["resharded"], resized["again"]) == (["adam", "layer", "net"], [])
+        cell = own.run("print(whole())", range(num_ranks))
+        assert cell["state"] == "ok", own.records[-1]
+        assert {own.text(rank, cell["id"]) for rank in range(num_ranks)} == {text}
+        cell = own.run("step(); print(whole())", range(num_ranks))
+        assert cell["state"] == "ok", own.records[-1]
+        assert len({own.text(rank, cell["id"]) for rank in range(num_ranks)}) == 1
+    assert own.run("assert before == [id(p) for p in net.parameters()]", [0])["state"] == "ok"

@@ -48,7 +48,6 @@ class Revived(NamedTuple):
 
     num_subgroups: int
     left: tuple[str, ...]  # names of process groups that differ between ranks
-    again: tuple[str, ...] = ()  # sentences on what cells must make again after a resize
     lacking: tuple[str, ...] = ()  # process groups of which members have left the group
 
 

@@ -77,11 +77,8 @@ async def rejoin(ranks: list[RankProcess], store_path: str, move: Header | None 
     revived = [outcome for outcome in outcomes if isinstance(outcome, Revived)]
     if not revived:
         return Revived(0, ())
-    # Each rank has created the same; ranks have left different process groups, and have different objects.
-    return revived[0]._replace(
-        lacking=tuple(dict.fromkeys(name for one in revived for name in one.lacking)),
-        again=tuple(dict.fromkeys(sentence for one in revived for sentence in one.again)),
-    )
+    # Each rank has created the same; ranks have left different process groups.
+    return revived[0]._replace(lacking=tuple(dict.fromkeys(name for one in revived for name in one.lacking)))
 
 
 async def rejoin_with(
@@ -123,5 +120,5 @@ async def _rejoin_one(rank: RankProcess, store_path: str, move: Header | None) -
     finally:
         if not rank.gone.is_set():
             rank.set_state("idle")
-    left, again, lacking = (tuple(map(str, answer[name])) for name in ("left", "again", "lacking"))
-    return Revived(int(answer["num_subgroups"]), left, again, lacking)
+    left, lacking = (tuple(map(str, answer[name])) for name in ("left", "lacking"))
+    return Revived(int(answer["num_subgroups"]), left, lacking)

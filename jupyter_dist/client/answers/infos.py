@@ -1036,6 +1036,7 @@ class ResizeInfo(ApiObject):
         error: Why the group has its earlier size again.
         again: Sentences on what cells must make again, and what could not be copied.
         copied: The names that new ranks have copies of.
+        resharded: The names with DTensors that are divided among the ranks of now.
         differ: The names that were not alike on all ranks, or could not be compared.
     """
 
@@ -1046,6 +1047,7 @@ class ResizeInfo(ApiObject):
     error: ErrorBodyInfo | None
     again: list[str]
     copied: list[str]
+    resharded: list[str]
     differ: list[str]
 
 

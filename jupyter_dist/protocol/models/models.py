@@ -169,6 +169,7 @@ class ResizeModel(TypedDict):
     error: Annotated[ErrorBody | None, Field("Why the group has its earlier size again.")]
     again: Annotated[list[str], Field("Sentences on what cells must make again, and what could not be copied.")]
     copied: Annotated[list[str], Field("The names that new ranks have copies of.")]
+    resharded: Annotated[list[str], Field("The names with DTensors that are divided among the ranks of now.")]
     differ: Annotated[list[str], Field("The names that were not alike on all ranks, or could not be compared.")]
 
 

@@ -21,7 +21,7 @@ from jupyter_dist.rank.collectives.interruptible import waits
 from jupyter_dist.rank.guard.own import os, time
 
 from . import failures, linkstore, lostdevice, torch_compat
-from .revival import followers, models
+from .revival import models
 from .revival.compat import Move
 from .revival.groups import KeptGroups
 
@@ -38,7 +38,6 @@ class RevivedGroups(NamedTuple):
     num_subgroups: int
     left: list[str]  # names that mean different process groups on different ranks
     lacking: list[str]  # names of process groups of which members have left the group
-    again: list[str]  # sentences on what cells must make again after a resize
 
 
 class Mesh(NamedTuple):
@@ -169,7 +168,6 @@ class Membership:
         """Leave the broken group and join a new one, with all process groups that any rank has."""
         kept = KeptGroups()
         before = dist.group.WORLD if dist.is_initialized() else None
-        before_size = 0 if before is None else before.size()
         if dist.is_initialized():
             self._close(kept)
         self.begin_cell()
@@ -188,8 +186,7 @@ class Membership:
             )
         for sentence in models.end_half_done_steps(before):
             self._log(f"jupyter_dist: {sentence}\n")
-        again = [] if move is None else followers.made_for(before_size)
-        return RevivedGroups(kept.num_subgroups, kept.left, kept.lacking, again)
+        return RevivedGroups(kept.num_subgroups, kept.left, kept.lacking)
 
     def disconnect(self) -> None:
         """Close the connections of all process groups, whose objects stay until `rejoin` gives them new ones."""

@@ -7,10 +7,12 @@ Equal hashes mean equal values; what cannot be hashed counts as different.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import pickletools
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jupyter_dist.rank.collectives.revival import followers
+from jupyter_dist.rank.collectives.revival import followers, shards
 from jupyter_dist.rank.guard.own import os
 
 from . import saving
@@ -25,22 +27,38 @@ from .store.hashing import Hasher
 CALLS_USER_CODE = True
 INTERRUPTIBLE = True
 
+# torch draws the names under which a module has the states of its wrappers, in each process.
+_OF_PROCESS = re.compile(rb"__composable_api_state_key_[0-9a-f-]{36}")
+
 Place = tuple[int, int]  # a rank, and how many there are
 
 
 def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a request of the agent: `signatures`, `out` or `in`."""
+    """Answer a request of the agent: the name of one of the functions below, in `do`."""
     if asked["do"] == "signatures":
         with followers.as_one(place):
-            return signatures(shell)
+            return signatures(shell, place[1])
     if asked["do"] == "out":
         return copy_out(shell, asked["folder"], asked["keys"])
-    found = copy_in(shell, asked["folder"], asked["file"], place)
-    followers.follow((0, place[1]), place)
-    return found
+    if asked["do"] == "in":
+        found = copy_in(shell, asked["folder"], asked["file"], place)
+        followers.follow((0, place[1]), place)
+        return found
+    if asked["do"] == "gather":
+        new = None if asked["number"] is None else (asked["number"], asked["size"])
+        _gathered[:] = shards.new_parts(_sharded(shell, asked["groups"], place[1]), place[1], new)
+    elif asked["do"] == "take":
+        shards.take(_gathered, place[1])
+        _gathered.clear()
+    elif asked["do"] == "spread":
+        shards.take(shards.new_parts(_sharded(shell, asked["groups"], asked["size"]), asked["size"], place), place[1])
+    return {"again": followers.made_for(asked["size"])} if asked["do"] == "again" else {"done": True}
 
 
-def signatures(shell: Any) -> dict[str, Any]:
+_gathered: list[shards.NewPart] = []  # until the group has its new size
+
+
+def signatures(shell: Any, world_size: int) -> dict[str, Any]:
     """Return a hash for each co-variable, and the names that cannot be copied, with the reasons."""
     snapshot = saving.NamespaceSnapshot(shell)
     hashes = _MemoryHashes()
@@ -48,8 +66,23 @@ def signatures(shell: Any) -> dict[str, Any]:
     for one in snapshot.graph.covariables:
         roots = [root for root in one.roots if root[0] != "definition"]
         if roots:
-            found.append({"keys": sorted(map(_key, roots)), "hash": _signature(roots, snapshot, shell, hashes)})
+            view = shards.ShardView(world_size)
+            digest = _signature(roots, snapshot.values, shell, hashes, view)
+            is_sharded = bool(view.tensors)
+            found.append({"keys": sorted(map(_key, roots)), "hash": digest, "is_sharded": is_sharded})
     return {"covariables": found, "skipped": snapshot.skipped}
+
+
+def _sharded(shell: Any, groups: Sequence[Sequence[str]], size: int) -> list[Any]:
+    """Return the DTensors of these co-variables, in the same order on all ranks."""
+    snapshot = saving.NamespaceSnapshot(shell, lambda root: any(_key(root) in keys for keys in groups))
+    by_key = {_key(root): root for root in snapshot.values}
+    view = shards.ShardView(size)
+    for keys in groups:
+        space = pickling.make_space(shell.user_ns, shell.user_module)
+        space.hides = view.hide
+        covariables.write_together([by_key[key] for key in keys], snapshot.values, space)
+    return view.tensors
 
 
 def copy_out(shell: Any, folder: str, keys: Sequence[str]) -> dict[str, Any]:
@@ -70,22 +103,24 @@ def _key(root: Root) -> str:
     return str(key) if kind == "name" else f"Out[{key}]" if kind == "result" else f"({key})"
 
 
-def _signature(roots: list[Root], snapshot: saving.NamespaceSnapshot, shell: Any, hashes: _MemoryHashes) -> str | None:
+def _signature(
+    roots: list[Root], values: dict[Root, Any], shell: Any, hashes: _MemoryHashes, view: shards.ShardView
+) -> str | None:
     """Return the hash of a co-variable, written alone: its numbers do not depend on what else a rank has."""
     space = pickling.make_space(shell.user_ns, shell.user_module)
-    streams = [covariables.write_together(roots, snapshot.values, space)]
+    space.hides = view.hide
+    roots = sorted(roots, key=_key)
+    streams = [covariables.write_together(roots, values, space)]
     number = 0
     while number < len(space.definitions.objects):  # grows meanwhile
         if space.definitions.parents[number] == number:
-            streams.append(covariables.write_together([("definition", number)], snapshot.values, space))
+            streams.append(covariables.write_together([("definition", number)], values, space))
         number += 1
     if any(stream.error is not None for stream in streams):
         return None
     digest = hashlib.blake2b(digest_size=16)
     for stream in streams:
-        digest.update(str(stream.num_bytes).encode())
-        for part in stream.parts:
-            digest.update(part)
+        _add_stream(digest, b"".join(stream.parts))
     for memory in space.memory.memories():
         place = (
             memory.device.partition(":")[0],
@@ -94,6 +129,41 @@ def _signature(roots: list[Root], snapshot: saving.NamespaceSnapshot, shell: Any
         )
         digest.update(repr((place, hashes.of(memory))).encode())
     return digest.hexdigest()
+
+
+def _add_stream(digest: Any, data: bytes) -> None:
+    """Add a stream to a digest: equal values give equal digests, whichever of their texts are the same object.
+
+    A text that occurs twice is written once, and referred to then, if both are one object: users cannot notice that.
+    """
+    texts: dict[int, bytes] = {}
+    numbers: dict[int, int] = {}
+    before: bytes | None = None
+    operations: Iterator[tuple[Any, Any, Any]] = pickletools.genops(data)
+    for operation, argument, _ in operations:
+        name = operation.name
+        if name == "MEMOIZE":
+            place = len(texts) + len(numbers)
+            if before is None:
+                numbers[place] = len(numbers)
+            else:
+                texts[place] = before
+            continue
+        before = None
+        if name in ("BINGET", "LONG_BINGET") and argument not in texts:
+            digest.update(b"get %d" % numbers[argument])
+        elif name in ("BINGET", "LONG_BINGET"):
+            digest.update(texts[argument])
+        elif name in _TEXTS:
+            text = argument.encode("utf-8", "surrogatepass") if type(argument) is str else argument
+            text = _OF_PROCESS.sub(b"", text)
+            before = b"%s %d %s" % (type(argument).__name__.encode(), len(text), text)
+            digest.update(before)
+        elif name not in ("FRAME", "PROTO"):
+            digest.update(f"{name} {argument!r}".encode())
+
+
+_TEXTS = frozenset(("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8"))
 
 
 class _MemoryHashes:

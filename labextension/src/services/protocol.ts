@@ -180,6 +180,8 @@ export interface IResize {
   again: string[];
   /** The names that new ranks have copies of. */
   copied: string[];
+  /** The names with DTensors that are divided among the ranks of now. */
+  resharded: string[];
   /** The names that were not alike on all ranks, or could not be compared. */
   differ: string[];
 }

@@ -20,9 +20,10 @@ MAX_NAMED = 20
 
 
 class Likeness(NamedTuple):
-    """The names of the ranks: which are alike on all of them, and which differ."""
+    """The names of the ranks: which are alike on all of them, which are divided among them, and which differ."""
 
     alike: list[str]
+    sharded: list[list[str]]  # names of co-variables that are alike but for the parts that ranks have of DTensors
     differ: list[str]
 
 
@@ -35,15 +36,17 @@ async def compare(ranks: Sequence[RankProcess]) -> Likeness:
 def likeness(answers: Sequence[Header]) -> Likeness:
     """Return the co-variables that have the same names and the same hash in all answers. Pure."""
     hashes = [{tuple(one["keys"]): one["hash"] for one in answer["covariables"]} for answer in answers]
-    alike = {
-        key
+    equal = [
+        keys
         for keys, value in hashes[0].items()
         if value is not None and all(other.get(keys) == value for other in hashes)
-        for key in keys
-    }
+    ]
+    parted = {tuple(one["keys"]) for one in answers[0]["covariables"] if one["is_sharded"]}
+    alike = {key for keys in equal for key in keys}
     names = {key for one in hashes for keys in one for key in keys}
     names.update(one["name"] for answer in answers for one in answer["skipped"])
-    return Likeness(sorted(alike), sorted(name for name in names - alike if name.isidentifier()))
+    differ = sorted(name for name in names - alike if name.isidentifier())
+    return Likeness(sorted(alike), sorted(list(keys) for keys in equal if keys in parted), differ)
 
 
 def refusal(differ: Sequence[str], is_growing: bool) -> JupyterDistError:
@@ -75,6 +78,30 @@ async def copy(source: RankProcess, to: Sequence[RankProcess], folder: Path, key
     failed = {one["name"]: one["reason"] for part in parts for one in part}
     notes = [f"{one['name']}: {one['reason']}" for one in out["notes"]]
     return [*(f"{name} was not copied to new ranks: {reason}." for name, reason in failed.items()), *notes]
+
+
+async def on_all(ranks: Sequence[RankProcess], do: str, **asked: Any) -> list[Header]:
+    """Let ranks do a step together. Raises JupyterDistError, the first one, when all have answered."""
+    answers = await asyncio.gather(
+        *(_ask(rank, COPY_SECONDS, do=do, **asked) for rank in ranks), return_exceptions=True
+    )
+    return _sound(answers)
+
+
+async def gather_parts(staying: Sequence[RankProcess], leaving: Sequence[RankProcess], groups: list[list[str]]) -> None:
+    """Let ranks that stay have their new parts of DTensors, which they take when the group has its new size."""
+    size = len(staying)
+    numbered: list[tuple[RankProcess, int | None]] = [(rank, number) for number, rank in enumerate(staying)]
+    numbered += [(rank, None) for rank in leaving]
+    asking = (_ask(rank, COPY_SECONDS, do="gather", groups=groups, number=new, size=size) for rank, new in numbered)
+    _sound(await asyncio.gather(*asking, return_exceptions=True))
+
+
+def _sound(answers: Sequence[Header | BaseException]) -> list[Header]:
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, BaseException)]
 
 
 async def _ask(rank: RankProcess, seconds: float, **asked: Any) -> Header:

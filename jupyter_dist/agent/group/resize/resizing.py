@@ -72,10 +72,12 @@ class Resize:
             "again": [],
             "copied": [],
             "differ": [],
+            "resharded": [],
         }
         self._since = time.monotonic()
         self._has_begun = False  # whether ranks may have taken their new places
         self._alike: list[str] = []
+        self._sharded: list[list[str]] = []
         group.resized = self._report
         group.process_group.close()
         group.set_state("resizing")
@@ -93,8 +95,9 @@ class Resize:
             report["error"] = error.to_dict()
             await self._undo(error)
         else:
-            report["again"] = [*map(_lacking, revived.lacking), *map(_left, revived.left), *revived.again]
+            report["again"] = [*map(_lacking, revived.lacking), *map(_left, revived.left)]
             await self._copy()
+            await self._divide()
             await end_ranks(self._leaving, "the group was resized", patient=True)
             size = f"from {report['before']} to {report['after']} ranks"
             group.add_note(" ".join([f"The group was resized {size}.", *report["again"]]))
@@ -108,6 +111,8 @@ class Resize:
         if self._fresh or self._leaving:  # else dead ranks leave, and no other loses anything
             await self._compare()
         self._has_begun = True
+        if self._sharded and self._leaving:
+            await copies.gather_parts(self._staying, self._leaving, self._sharded)
         if not self._fresh:
             return await rejoin(self._staying, group.stores.new(), move)
         await self._starter.prepare(group.preparing())
@@ -132,6 +137,8 @@ class Resize:
     async def _compare(self) -> None:
         """Find the names that all ranks have alike. Raises JupyterDistError if the user must choose about others."""
         found = await copies.compare([*self._staying, *self._leaving])
+        is_whole = len(self._staying) + len(self._leaving) == self._before.spec.world_size
+        self._sharded = found.sharded if is_whole else []  # else parts are lost
         self._alike, self._report["differ"] = found.alike, found.differ
         if found.differ and self._wanted.others == "refuse":
             raise copies.refusal(found.differ, bool(self._fresh))
@@ -150,6 +157,22 @@ class Resize:
             self._report["copied"] = sorted(name for name in wanted if name.isidentifier())
         except (JupyterDistError, OSError) as err:
             self._report["again"].append(f"Variables could not be copied to new ranks: {err} They begin without.")
+
+    async def _divide(self) -> None:
+        """Divide DTensors among the ranks of now, and name the objects that cells must make again."""
+        before = self._before.spec.world_size
+        try:
+            if self._sharded and self._leaving:
+                await copies.on_all(self._staying, "take")
+            elif self._sharded:
+                await copies.on_all(self._group.ranks, "spread", groups=self._sharded, size=before)
+            answers = await copies.on_all(self._staying, "again", size=before)
+        except JupyterDistError as err:
+            names = ", ".join(name for keys in self._sharded for name in keys)
+            self._report["again"].append(f"{names} could not be divided among the ranks of now: {err} Make it again.")
+            return
+        self._report["resharded"] = sorted(name for keys in self._sharded for name in keys if name.isidentifier())
+        self._report["again"] += dict.fromkeys(str(one) for answer in answers for one in answer["again"])
 
     async def _undo(self, error: JupyterDistError) -> None:
         """Be of the earlier size again, with all ranks of before that live."""

@@ -51,6 +51,9 @@ def made_for(size: int) -> list[str]:
     """Return a sentence for each kind of object of this process that was made for a group of that many ranks."""
     kinds = {name: kind for name, module in _MODULES.items() if (kind := getattr(sys.modules.get(module), name, None))}
     found = {name for value in gc.get_objects() for name, kind in kinds.items() if issubclass(type(value), kind)}
+    meshes = kinds.get("DeviceMesh")
+    if meshes and not any(issubclass(type(one), meshes) and one.size() == size for one in gc.get_objects()):
+        found.discard("DeviceMesh")
     return [_AGAIN[name].format(size) for name in _AGAIN if name in found]
 
 

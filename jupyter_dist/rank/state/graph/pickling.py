@@ -42,6 +42,7 @@ class SaveSpace:
     main_module: types.ModuleType
     definitions: SharedDefinitions
     memory: MemoryTable
+    hides: Callable[[Any], Any] | None = None  # returns what to write instead of an object; None: the object
 
 
 @dataclass
@@ -164,6 +165,9 @@ class _Reducer:
 
     def reduce(self, value: Any) -> Any:
         """Reduce a value that is no plain list, dict, number, text and the like."""
+        hides = self._space.hides
+        if hides is not None and (hidden := hides(value)) is not None:
+            return hidden
         kind = type(value)
         reduce = self._by_kind.get(kind)
         if reduce is not None:

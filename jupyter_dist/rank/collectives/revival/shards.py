@@ -1,0 +1,178 @@
+"""Divides DTensors and models of FSDP2 among another number of ranks, under the same objects.
+
+Only over a mesh of one dimension that has all ranks of the group. One tensor at a time is whole: each rank gets all
+parts of it, keeps its new part, and drops the rest. All private names here are torch's own.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+INTERRUPTIBLE = True  # ranks wait here for each other
+
+_MESH = ("torch.distributed.device_mesh",)
+_FSDP_PARAM = ("torch.distributed.fsdp._fully_shard._fsdp_param", "torch.distributed._composable.fsdp._fsdp_param")
+_FSDP_COMMON = ("torch.distributed.fsdp._fully_shard._fsdp_common", "torch.distributed._composable.fsdp._fsdp_common")
+
+
+class ShardView:
+    """Collects the DTensors that a pickler meets, and hides what each rank has of them."""
+
+    def __init__(self, size: int) -> None:
+        self.tensors: list[Any] = []
+        self._size = size
+        self._known: set[int] = set()
+        parts = (_class(_FSDP_PARAM, "FSDPParam"), _class(_FSDP_COMMON, "DataParallelMeshInfo"))
+        self._hidden = (*filter(None, parts), *filter(None, (_class(_MESH, "DeviceMesh"),)))
+
+    def hide(self, value: Any) -> Any:
+        """Return the reduced form of a hidden object; None for other objects."""
+        if is_of_all(value, self._size):
+            self._add(value)
+            described = (tuple(value.shape), str(value.dtype), str(value.placements), value.requires_grad)
+            return str, (repr(described),)
+        if any(issubclass(type(value), kind) for kind in self._hidden):
+            return str, (type(value).__name__,)
+        return None
+
+    def _add(self, tensor: Any) -> None:
+        for one in (tensor, tensor.grad if tensor.is_leaf else None):
+            if one is not None and id(one) not in self._known and is_of_all(one, self._size):
+                self._known.add(id(one))
+                self.tensors.append(one)
+
+
+class NewPart(NamedTuple):
+    """The part of a DTensor that this rank has in the group's new size."""
+
+    tensor: Any
+    local: torch.Tensor
+
+
+def is_of_all(value: Any, size: int) -> bool:
+    """Whether an object is a DTensor that is divided among all ranks, or copied to all."""
+    kind = _class(("torch.distributed.tensor",), "DTensor")
+    if kind is None or not issubclass(type(value), kind):
+        return False
+    mesh, placements = value.device_mesh, value.placements
+    return mesh.ndim == 1 and mesh.size() == size and not placements[0].is_partial()
+
+
+def new_parts(tensors: Iterable[Any], owners: int, place: tuple[int, int] | None) -> list[NewPart]:
+    """Return the new parts of these DTensors; all ranks of the process group call this with the same tensors.
+
+    Args:
+        tensors: in the same order on all ranks.
+        owners: how many ranks have parts; their numbers are the first ones.
+        place: the new number of this rank, and the new size; None for a rank that leaves.
+    """
+    found = []
+    for tensor in tensors:
+        full = _whole(tensor, owners)
+        if place is not None:
+            found.append(NewPart(tensor, _part(full, tensor.placements[0], *place)))
+    return found
+
+
+def take(parts: Sequence[NewPart], size: int) -> None:
+    """Give DTensors their new parts, and the models of FSDP2 that have them; the process group has its new size."""
+    meshes: dict[int, Any] = {}
+    for tensor, _ in parts:
+        mesh = tensor.device_mesh
+        if id(mesh) not in meshes:
+            meshes[id(mesh)] = mesh
+            _resize_mesh(mesh, size)
+    _renew_mesh_infos(meshes)
+    for tensor, local in parts:
+        spec = tensor._spec
+        tensor._local_tensor = local.requires_grad_(tensor._local_tensor.requires_grad and local.is_leaf)
+        tensor._spec = type(spec)(spec.mesh, spec.placements, tensor_meta=spec.tensor_meta)
+    of_parts = {id(tensor) for tensor, _ in parts}
+    kind = _class(_FSDP_PARAM, "FSDPParam")
+    for value in gc.get_objects():
+        if kind is not None and type(value) is kind and id(value.sharded_param) in of_parts:
+            _renew_parameter(value, size)
+
+
+def _whole(tensor: Any, owners: int) -> torch.Tensor:
+    """Return the whole of a DTensor on every rank."""
+    (placement,) = tensor.placements
+    local = tensor._local_tensor.detach()
+    if placement.is_replicate():
+        return local
+    whole = torch.empty(tensor.shape, dtype=local.dtype, device=local.device)
+    for rank, part in enumerate(_chunks(whole, owners, placement.dim)):
+        if part.numel():
+            piece = local.contiguous() if rank == dist.get_rank() else torch.empty_like(part).contiguous()
+            dist.broadcast(piece, rank)
+            part.copy_(piece)
+    return whole
+
+
+def _part(whole: torch.Tensor, placement: Any, rank: int, size: int) -> torch.Tensor:
+    if placement.is_replicate():
+        return whole
+    return _chunks(whole, size, placement.dim)[rank].contiguous().clone()
+
+
+def _chunks(tensor: torch.Tensor, number: int, dim: int) -> list[torch.Tensor]:
+    """Return the parts as DTensor makes them: the last ones may be smaller, or empty."""
+    parts = list(torch.chunk(tensor, number, dim=dim))
+    shape = list(tensor.shape)
+    shape[dim] = 0
+    return [*parts, *(tensor.new_empty(shape) for _ in range(number - len(parts)))]
+
+
+def _resize_mesh(mesh: Any, size: int) -> None:
+    """Make a mesh of all ranks one of all ranks again, under the same object."""
+    new = type(mesh)(mesh.device_type, torch.arange(size), mesh_dim_names=mesh.mesh_dim_names)
+    vars(mesh).clear()
+    vars(mesh).update(vars(new))
+
+
+def _renew_mesh_infos(meshes: dict[int, Any]) -> None:
+    kind = _class(_FSDP_COMMON, "DataParallelMeshInfo")
+    for value in gc.get_objects():
+        if kind is not None and issubclass(type(value), kind) and id(value.mesh) in meshes:
+            value.__post_init__()
+
+
+def _renew_parameter(parameter: Any, size: int) -> None:
+    """Let FSDP2 divide a parameter again: it gets the whole shape, and the part that this rank has is put in place."""
+    sharded = parameter.sharded_param
+    local, requires_grad, grad = sharded._local_tensor.detach(), sharded.requires_grad, sharded.grad
+    placement = parameter.fsdp_placement
+    whole = torch.zeros(sharded.shape, dtype=local.dtype, device=local.device)
+    chunk = _chunks(whole, size, placement.dim)[dist.get_rank()]
+    chunk.copy_(local)
+    arguments = {
+        "param": torch.nn.Parameter(whole, requires_grad=requires_grad),
+        "device": parameter.device,
+        "shard_placement_fn": None if placement.dim == 0 else lambda _: placement,
+        "mesh_info": parameter.mesh_info,
+    }
+    names = inspect.signature(parameter._init_sharded_param).parameters
+    parameter._init_sharded_param(**{name: value for name, value in arguments.items() if name in names})
+    if parameter.post_forward_mesh_info:
+        parameter._init_sharded_post_forward_param_metadata(whole)
+    parameter._init_extensions()
+    parameter.all_gather_outputs, parameter.unsharded_accumulated_grad = [], None
+    vars(parameter).pop("_unsharded_param", None)
+    fresh = parameter.sharded_param
+    sharded._local_tensor, sharded._spec = fresh._local_tensor, fresh._spec
+    parameter.sharded_param, sharded.grad = sharded, grad
+    parameter._sharding_spec = sharded._spec
+    parameter._setattr_on_modules(sharded)
+
+
+def _class(modules: tuple[str, ...], name: str) -> Any:
+    """Return a class that has been imported, if it is in one of these modules."""
+    found = (getattr(sys.modules.get(module), name, None) for module in modules)
+    return next((kind for kind in found if isinstance(kind, type)), None)
