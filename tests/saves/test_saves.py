@@ -266,7 +266,8 @@ def test_a_sharded_model_goes_on_in_new_ranks_as_in_the_old_ones_again_and_again
         assert group.gather("next(net.parameters()).device_mesh is mesh") == {0: True, 1: True}
 
 
-def test_a_group_that_was_resized_is_saved_with_the_ranks_that_it_has(group, folder):
+def test_a_group_that_was_resized_is_saved_with_the_ranks_that_it_has(client, folder):
+    group = client.start("sizes", num_ranks=2, accelerator="cpu")
     group.run("def everywhere():\n    return dist.all_reduce(torch.ones(1))\nmine = 0", check=True)
     group.resize(4)
     group.run("mine = rank + 10\nhalf = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]", check=True)
@@ -278,7 +279,7 @@ def test_a_group_that_was_resized_is_saved_with_the_ranks_that_it_has(group, fol
     assert group.gather(summed) == {0: 21, 1: 21, 2: 25, 3: 25}
     with pytest.raises(JupyterDistError, match="all_reduce needs all 4 ranks"):
         group.run("everywhere()", "0", ask_first=True)
-    group.resize(2)
+    group.resize(2, others="keep")
     with pytest.raises(JupyterDistError, match="has 4 ranks, and this group has 2"):
         group.restore("four", folder=folder)
 
