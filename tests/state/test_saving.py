@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -366,6 +368,24 @@ text = Text("a")
 suffix = "b"
 """)
     assert restored(shell).names["text"].text == "ab"
+
+
+def test_a_save_and_a_restore_keep_no_memory_of_users(shell: Shell) -> None:
+    made = "import torch\nclass Net: pass\nnet = Net(); net.weight = torch.ones(1 << 15); "
+    shell.run(made + "lost = Net(); lost.weight = net.weight; lost.gen = iter(Net, 1); lost.file = open('/dev/null')")
+    gc.disable()
+    try:
+        shell.save()
+        after = [weakref.ref(shell.names["net"]), weakref.ref(shell.names["net"].weight.untyped_storage())]
+        shell.names["lost"].file.close()
+        del shell.names["net"], shell.names["lost"]
+        assert [one() for one in after] == [None, None]
+        shell.restore()
+        after = [weakref.ref(shell.names["net"]), weakref.ref(shell.names["net"].weight.untyped_storage())]
+        del shell.names["net"]
+        assert [one() for one in after] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_two_thousand_names(shell: Shell) -> None:

@@ -46,6 +46,10 @@ class Loader:
         self._reads_code = python == platform.python_version().split(".")[:2]
         self._marks = {name: getattr(self, f"_{name}") for name in marks.__all__}
 
+    def close(self) -> None:
+        """Forget the values of the save at once: the methods in `_marks` refer to this object."""
+        self._marks.clear()
+
     def read_memories(self, progress: Callable[[int, int], None] | None) -> None:
         """Read the bytes of all tensors and arrays."""
         memories = list(enumerate(self._saved["memories"]))

@@ -109,18 +109,21 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     _import(saved["submodules"])
     _create_groups(file, saved)
     loader = Loader(shell, names.device_of(shell), saved, BlobReader(ChunkStore(folder)))
-    loader.read_memories(options.progress)
-    content: Content = {"name": {}, "result": {}, "process": {}}
-    failed = []
-    with warnings.catch_warnings(), _overlaid(shell.user_ns) as overlay:
-        warnings.simplefilter("ignore")  # of torch, for what cells did before
-        for one, loaded in loader.covariables():
-            if isinstance(loaded, BaseException):
-                failed += [{"name": name, "reason": reasons.of(loaded)} for name in _titles(one)]
-                continue
-            for kind, values in content.items():
-                values.update(loaded[kind])
-            overlay(loaded["name"])
+    try:
+        loader.read_memories(options.progress)
+        content: Content = {"name": {}, "result": {}, "process": {}}
+        failed = []
+        with warnings.catch_warnings(), _overlaid(shell.user_ns) as overlay:
+            warnings.simplefilter("ignore")  # of torch, for what cells did before
+            for one, loaded in loader.covariables():
+                if isinstance(loaded, BaseException):
+                    failed += [{"name": name, "reason": reasons.of(loaded)} for name in _titles(one)]
+                    continue
+                for kind, values in content.items():
+                    values.update(loaded[kind])
+                overlay(loaded["name"])
+    finally:
+        loader.close()
     return LoadedNames(shell, saved, content, options, failed)
 
 

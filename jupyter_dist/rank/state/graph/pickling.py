@@ -98,13 +98,16 @@ _Kind = type["_StreamPickler"] | type["_DeepPickler"]
 def _dump(
     value: Any, space: SaveSpace, own: frozenset[int], stream: Stream, kind: _Kind
 ) -> _StreamPickler | _DeepPickler:
-    pickler = kind(_Sink(stream.parts), _Reducer(space, own, stream))
+    reducer = _Reducer(space, own, stream)
+    pickler = kind(_Sink(stream.parts), reducer)
     try:
         pickler.dump(value)
     except KeyboardInterrupt:
         raise
     except BaseException as err:  # from the user's methods, which may raise anything
-        stream.error = err
+        stream.error = err.with_traceback(None)  # whose frames would keep the user's objects
+    finally:
+        reducer.close()
     return pickler
 
 
@@ -177,6 +180,11 @@ class _Reducer:
         if issubclass(kind, torch.Tensor):
             return self._tensors.reduce_tensor(value)
         return special.reduce_any(value)
+
+    def close(self) -> None:
+        """Forget the reducers, which refer to this object: users' objects would stay until Python finds the circle."""
+        self._by_kind.clear()
+        self._tensors.by_kind.clear()
 
     def _reduce_definition(self, value: Any) -> Any:
         number = self._space.definitions.number_of(value)
