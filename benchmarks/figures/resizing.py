@@ -13,7 +13,7 @@ MODEL = f"""
 torch.manual_seed(0)
 net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1024, {MODEL_MB * 256}, bias=False))
 """
-CHECKSUM = "print(net.weight.view(torch.int32).sum(dtype=torch.int64).item())"
+CHECKSUM = "print(net.module.weight.view(torch.int32).sum(dtype=torch.int64).item())"
 GROW, SHRINK, BACK = "{0} to {1} ranks", "{1} to {0} ranks", "both"
 RESTART = "a restart instead, which loses the variables"
 AIM_SECONDS = 2.0
@@ -53,7 +53,8 @@ def measure(options: Options) -> list[Table]:
 
 def _checksums(client: Client, group: str) -> set[str]:
     """Return the different checksums of the ranks."""
-    view = client.cell(group, CHECKSUM.replace("net.", "net.module."))
+    execution = client.must("POST", f"/groups/{group}/executions", {"code": CHECKSUM})["id"]
+    view = client.must("GET", f"/groups/{group}/executions/{execution}?wait=60")
     return {item["output"]["text"] for item in view["items"] if "output" in item}
 
 
