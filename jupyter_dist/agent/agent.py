@@ -31,6 +31,7 @@ from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import StartMethod
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pacewatch import PaceWatch
+from jupyter_dist.agent.watch.proving import Proving
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -78,6 +79,7 @@ class Agent:
         self._pulse: Pulse | None = None
         self._hangs: HangWatch | None = None
         self.pace: PaceWatch | None = None
+        self.proving = Proving()
         self._starts: GroupStarts | None = None
         self._parking: Parking | None = None
         self._ended = asyncio.Event()
@@ -139,8 +141,8 @@ class Agent:
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
-        self._hangs = hangs = HangWatch(self.group, self._push_execution)
-        self.pace = PaceWatch(self.group, self._push_execution)
+        self._hangs = hangs = HangWatch(self.group, self._push_execution, self.proving)
+        self.pace = PaceWatch(self.group, self._push_execution, self.proving)
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
@@ -176,6 +178,7 @@ class Agent:
         assert self._pulse is not None
         assert self._hangs is not None
         ranks = self.need_group().transfers.interrupt(ranks)
+        self.proving.acted()
         self._hangs.freeing.interrupt(ranks)
         return self._pulse.check_interrupted(ranks)
 

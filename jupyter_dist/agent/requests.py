@@ -78,6 +78,7 @@ class Requests:
             "debug": self._debug,
             "stacks": self._stacks,
             "pace": self._pace,
+            "verdicts": self._verdicts,
             "watch": self._watch,
             "lease": self._lease,
             "own": self._own,
@@ -308,6 +309,10 @@ class Requests:
     async def _pace(self, header: Header, _: bytes) -> Answer:
         watch = self._agent.pace
         return answer(pace=None if watch is None else watch.pace_of(str(header["execution_id"])))
+
+    async def _verdicts(self, _header: Header, _: bytes) -> Answer:
+        self._agent.need_group()
+        return answer(**self._agent.proving.model())
 
     async def _stacks(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_parking().check_awake()

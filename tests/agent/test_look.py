@@ -11,6 +11,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.agent.watch import hangs
 from jupyter_dist.agent.watch.look import finite, look_at
+from jupyter_dist.agent.watch.proving import Proving
 from jupyter_dist.agent.watch.verdicts import verdict
 from jupyter_dist.agent.watch.verdicts.facts import Fact, WaitedCall
 from jupyter_dist.agent.watch.verdicts.verdict import judge
@@ -124,14 +125,14 @@ async def test_a_cell_that_begins_soon_after_another_is_looked_at_as_soon():
     cells = []
     queue = SimpleNamespace(in_state=lambda _: cells)
     group = SimpleNamespace(dispatcher=SimpleNamespace(queue=queue), spec=SimpleNamespace(accelerator="cpu"))
-    watch = hangs.HangWatch(group, lambda _: None)
+    watch = hangs.HangWatch(group, lambda _: None, Proving())
     loop = asyncio.get_running_loop()
     watch._look_in(hangs.LOOK_SECONDS)  # after a look at a cell that has ended since
-    watch.changed(SimpleNamespace(state="running", began=time.monotonic()))
+    watch.changed(SimpleNamespace(state="running", is_final=False, began=time.monotonic()))
     assert watch._timer.when() - loop.time() <= hangs.FIRST_SECONDS
     # A rank that leaves its cell during a look is looked at soon after it, too.
     watch._timer.cancel()
     watch._looking = loop.create_future()
-    watch.changed(SimpleNamespace(state="running", began=time.monotonic() - 10))
+    watch.changed(SimpleNamespace(state="running", is_final=False, began=time.monotonic() - 10))
     assert watch._wish == hangs.SETTLE_SECONDS
     watch.stop()

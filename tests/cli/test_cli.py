@@ -169,6 +169,7 @@ def test_doctor_says_what_there_is(dist, group):
     findings = json.loads(dist("doctor", "--json").stdout)
     assert {finding["subject"] for finding in findings} == {
         "server", "environment", "devices", "network", "shared memory", "open files", "kept for fast starts",
+        "verdicts on cells",
     }  # fmt: skip
     found = next(finding["text"] for finding in findings if finding["subject"] == "environment")
     assert re.search(r": torch \d\S+, IPython \d\S+, Python 3\S+$", found)

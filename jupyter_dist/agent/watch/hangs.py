@@ -19,7 +19,9 @@ from jupyter_dist.transport.tasks import start_task
 
 from .freeing import Freeing
 from .look import look_at
-from .verdicts.facts import Facts
+from .proving import Proving
+from .verdicts.facts import Fact, Facts
+from .verdicts.sentences import waits_in
 from .verdicts.stillness import Stillness
 from .verdicts.verdict import judge
 
@@ -35,8 +37,9 @@ CONFIRM_SECONDS = 0.7
 class HangWatch:
     """Watches the cells of a group, from `changed` on, while any runs."""
 
-    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None]) -> None:
+    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None], proving: Proving) -> None:
         self._group = group
+        self._proving = proving
         self._on_change = on_change
         self.freeing = Freeing(group)
         self._timer: asyncio.TimerHandle | None = None
@@ -47,7 +50,10 @@ class HangWatch:
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
+        if execution.is_final:
+            self._proving.hang_gone(execution)
         if execution.state == "running":
+            self._proving.acted(besides=execution)
             # A rank that has ended its part late may be the last that could help.
             has_run = time.monotonic() - execution.began > FIRST_SECONDS
             self._look_in(SETTLE_SECONDS if has_run else FIRST_SECONDS)
@@ -90,18 +96,18 @@ class HangWatch:
         cpu_counts = not ACCELERATORS[self._group.spec.accelerator].has_devices
         still = self._stillness.after(before, cpu_counts, time.monotonic())
         if not any(fact.state == "waits" for fact in before.values()):
-            self._report(judge(before, before, cpu_counts, still))
+            self._report(judge(before, before, cpu_counts, still), before)
             return
         await asyncio.sleep(CONFIRM_SECONDS)
         now = await self._look()
-        self._report(judge(before, now, cpu_counts, still))
+        self._report(judge(before, now, cpu_counts, still), now)
 
     async def _look(self) -> Facts:
         facts = await look_at(self._group)
         self.last_look = time.time(), facts
         return facts
 
-    def _report(self, verdicts: dict[str, models.Verdict]) -> None:
+    def _report(self, verdicts: dict[str, models.Verdict], facts: Facts) -> None:
         for execution in self._running():
             verdict = verdicts.get(execution.id)
             known = execution.verdict
@@ -112,11 +118,29 @@ class HangWatch:
                     verdict["could_join"] = could_join
             if verdict != known:
                 execution.verdict = verdict
+                self._keep(execution, known, facts)
                 self._on_change(execution)
                 self.freeing.judged(execution)
 
+    def _keep(self, execution: AgentExecution, before: models.Verdict | None, facts: Facts) -> None:
+        """Keep a verdict that the cell cannot end, with what each rank was found doing, or note that it has gone."""
+        verdict = execution.verdict
+        was_hung = before is not None and before["kind"] == "cannot_end"
+        if verdict is None or verdict["kind"] != "cannot_end":
+            if was_hung:
+                self._proving.hang_gone(execution)
+        elif before is None or (before["kind"], before["reason"]) != (verdict["kind"], verdict["reason"]):
+            self._proving.hang_shown(execution, verdict["message"], map(_witness, facts.values()))
+
     def _running(self) -> list[AgentExecution]:
         return self._group.dispatcher.queue.in_state("running")
+
+
+def _witness(fact: Fact) -> str:
+    """Describe a rank in a line."""
+    parts = [f"rank {fact.rank}: {fact.state}", waits_in(fact), fact.place, fact.comes, fact.error, fact.left_over]
+    counts = ", ".join(f"{name}: {number}" for name, number in fact.counts.items())
+    return "; ".join(filter(None, [*parts, counts and f"collectives begun: {counts}"]))
 
 
 def _could_join(execution: AgentExecution, verdict: models.Verdict) -> str | None:

@@ -23,6 +23,7 @@ from .pace.judge import ShownCauses, judge
 from .pace.observed import StepsSeen, observe, steps_of
 from .pace.reports import RankReport, read_report
 from .pace.summary import PaceTotals
+from .proving import Proving
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
@@ -90,8 +91,9 @@ class WatchedCell:
 class PaceWatch:
     """Watches the cells of a group, from `changed` on, while any runs."""
 
-    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None]) -> None:
+    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None], proving: Proving) -> None:
         self._group = group
+        self._proving = proving
         self._on_change = on_change
         self._clocks = Clocks()
         self._cells: dict[str, WatchedCell] = {}
@@ -148,6 +150,7 @@ class PaceWatch:
         cell.take(time.monotonic(), found, self._clocks, hosts)
         if cell.causes != before and not execution.is_final:
             execution.slowness = cell.causes
+            self._proving.slowness_shown(execution, cell.causes)
             self._on_change(execution)
 
     async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:

@@ -1438,6 +1438,37 @@ class VerdictPartInfo(ApiObject):
     call: str | None
 
 
+class VerdictRecordInfo(ApiObject):
+    """A verdict on a cell, and what happened afterwards.
+
+    Attributes:
+        kind: `cannot_end`, or the kind of a cause of slowness.
+        outcome: `refuted`: the cell ended or went on by itself, or the cause was gone at once. `open`: it
+            still holds. `not_refuted`: anything else, as after an interrupt.
+        witnesses: What was known of each rank, or measured, when it was shown.
+    """
+
+    execution_id: str
+    kind: str
+    message: str
+    shown_at: float
+    outcome: Literal["open", "refuted", "not_refuted"]
+    witnesses: list[str]
+
+
+class VerdictsInfo(ApiObject):
+    """The verdicts on the cells of a group since its agent was started, and how many were wrong.
+
+    Attributes:
+        shown: How many verdicts there were.
+        verdicts: The last 50, oldest first.
+    """
+
+    shown: int
+    refuted: int
+    verdicts: list[VerdictRecordInfo]
+
+
 class VersionsInfo(ApiObject):
     """The versions of the server."""
 

@@ -62,6 +62,13 @@ class PlainAsyncClient(Caller):
 class PlainAsyncGroup(Caller):
     """Methods of AsyncGroup that make one request each."""
 
+    async def verdicts(self) -> infos.VerdictsInfo:
+        """Return the verdicts on cells that cannot end or are slow, and what happened afterwards.
+
+        Each has its witnesses. A refuted one is a fault of jupyter_dist: please report it with this answer.
+        """
+        return infos.VerdictsInfo(await self._call("verdicts"))
+
     async def interrupt(self, ranks: str = "all") -> infos.InterruptedInfo:
         """Interrupt running cells; the ranks keep their variables.
 

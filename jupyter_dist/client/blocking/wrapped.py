@@ -388,6 +388,13 @@ class BlockingGroup:
         """Yield the last records of a rank's log, then new ones, without end."""
         return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
 
+    def verdicts(self) -> infos.VerdictsInfo:
+        """Return the verdicts on cells that cannot end or are slow, and what happened afterwards.
+
+        Each has its witnesses. A refuted one is a fault of jupyter_dist: please report it with this answer.
+        """
+        return self._loop.run(self._group.verdicts())
+
     def interrupt(self, ranks: str = "all") -> infos.InterruptedInfo:
         """Interrupt running cells; the ranks keep their variables.
 

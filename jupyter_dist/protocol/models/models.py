@@ -267,6 +267,34 @@ class Verdict(TypedDict):
     ]
 
 
+VerdictOutcome = Literal["open", "refuted", "not_refuted"]
+
+
+class VerdictRecord(TypedDict):
+    """A verdict on a cell, and what happened afterwards."""
+
+    execution_id: str
+    kind: Annotated[str, Field("`cannot_end`, or the kind of a cause of slowness.")]
+    message: str
+    shown_at: float
+    outcome: Annotated[
+        VerdictOutcome,
+        Field(
+            "`refuted`: the cell ended or went on by itself, or the cause was gone at once. `open`: it still holds. "
+            "`not_refuted`: anything else, as after an interrupt."
+        ),
+    ]
+    witnesses: Annotated[list[str], Field("What was known of each rank, or measured, when it was shown.")]
+
+
+class Verdicts(TypedDict):
+    """The verdicts on the cells of a group since its agent was started, and how many were wrong."""
+
+    shown: Annotated[int, Field("How many verdicts there were.")]
+    refuted: int
+    verdicts: Annotated[list[VerdictRecord], Field("The last 50, oldest first.")]
+
+
 class StackFrame(TypedDict):
     """A line that a rank is at, or a call that led there."""
 

@@ -40,6 +40,17 @@ GROUP_OPERATIONS = (
         errors=("unknown_group",),
     ),
     Operation(
+        name="verdicts",
+        verb="get",
+        path="groups/{group}/verdicts",
+        right="read",
+        sentence="Return the verdicts on cells that cannot end or are slow, and what happened afterwards.",
+        details="Each has its witnesses. A refuted one is a fault of jupyter_dist: please report it with this answer.",
+        answer=Answer("The verdicts", models.Verdicts),
+        errors=ASKING,
+        command="verdicts",
+    ),
+    Operation(
         name="shutdown",
         verb="delete",
         path="groups/{group}",

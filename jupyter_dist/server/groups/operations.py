@@ -166,6 +166,11 @@ class GroupOperations:
         answer, _ = await self._mirror.ask("stacks")
         return {"stacks": list(answer["stacks"])}
 
+    async def verdicts(self) -> models.Verdicts:
+        """Return the verdicts on the group's cells, and what happened afterwards."""
+        answer, _ = await self._mirror.ask("verdicts")
+        return {"shown": answer["shown"], "refuted": answer["refuted"], "verdicts": answer["verdicts"]}
+
     async def variables(self, ranks: str = "all") -> differences.VariablesModel:
         """Return the variables of idle ranks; no code of users runs there."""
         self._mirror.status.check_awake()  # else its ranks would be listed as silent

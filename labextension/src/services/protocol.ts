@@ -285,6 +285,28 @@ export interface IVerdict {
   could_join?: RankSet;
 }
 
+/** A verdict on a cell, and what happened afterwards. */
+export interface IVerdictRecord {
+  execution_id: string;
+  /** `cannot_end`, or the kind of a cause of slowness. */
+  kind: string;
+  message: string;
+  shown_at: number;
+  /** `refuted`: the cell ended or went on by itself, or the cause was gone at once. `open`: it still holds. `not_refuted`: anything else, as after an interrupt. */
+  outcome: 'open' | 'refuted' | 'not_refuted';
+  /** What was known of each rank, or measured, when it was shown. */
+  witnesses: string[];
+}
+
+/** The verdicts on the cells of a group since its agent was started, and how many were wrong. */
+export interface IVerdicts {
+  /** How many verdicts there were. */
+  shown: number;
+  refuted: number;
+  /** The last 50, oldest first. */
+  verdicts: IVerdictRecord[];
+}
+
 /** A line that a rank is at, or a call that led there. */
 export interface IStackFrame {
   file: string;

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from jupyter_dist.cli.command import Command
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.protocol.models.machine import Devices, Prepared
-from jupyter_dist.protocol.models.models import EnvironmentsModel
+from jupyter_dist.protocol.models.models import EnvironmentsModel, Verdicts
 
 MIN_FILES = 4096
 MIN_SHARED_BYTES = 1 << 30
@@ -51,6 +52,16 @@ class DoctorCommand(Command):
             yield from environment_findings(environments)
             yield devices_finding(client.ask("GET", "devices"), environments)
             yield prepared_finding(client.ask("GET", "prepared"))
+            yield verdicts_finding(_verdicts(client))
+
+
+def _verdicts(client: Client) -> dict[str, Verdicts]:
+    """Return the verdicts of each group that answers, by its name."""
+    found: dict[str, Verdicts] = {}
+    for group in client.ask("GET", "groups")["groups"]:
+        with contextlib.suppress(JupyterDistError):  # it has ended, or is not reachable now
+            found[group["name"]] = client.ask("GET", "groups", group["id"], "verdicts")
+    return found
 
 
 def local_findings() -> Iterator[Finding]:
@@ -109,6 +120,14 @@ def prepared_finding(answer: Prepared) -> Finding:
     names = ", ".join(f"{process['what']} {process['pid']}" for process in kept)
     text = f"{used:.0f} MiB ({names}), until memory is short" if kept else "nothing"
     return Finding("kept for fast starts", True, text)
+
+
+def verdicts_finding(answers: Mapping[str, Verdicts]) -> Finding:
+    """Return the finding about cells that were reported as hanging or slow, and were not."""
+    shown, refuted = (sum(answer[name] for answer in answers.values()) for name in ("shown", "refuted"))
+    wrong = ", ".join(name for name, answer in answers.items() if answer["refuted"])
+    advice = f"Please report it with the output of 'jupyter dist verdicts --json' of group {wrong}."
+    return Finding("verdicts on cells", not refuted, f"{shown} shown, {refuted} refuted by what happened then", advice)
 
 
 def _line(finding: Finding) -> str:

@@ -56,6 +56,7 @@ import type {
   IUndoRequest,
   IUndoableCells,
   IVariables,
+  IVerdicts,
   IVersions,
   IView,
   IViewQuery
@@ -135,6 +136,11 @@ export abstract class Api {
   /** Return the state of the group, at once or after it has left a state. */
   status(group: string, query: IStatusQuery = {}): Promise<IGroup> {
     return this.ask({ verb: 'GET', path: ['groups', group], query });
+  }
+
+  /** Return the verdicts on cells that cannot end or are slow, and what happened afterwards. Each has its witnesses. A refuted one is a fault of jupyter_dist: please report it with this answer. */
+  verdicts(group: string): Promise<IVerdicts> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'verdicts'] });
   }
 
   /** End the group; return a sentence about each process that had to be killed. */

@@ -1,0 +1,117 @@
+"""Keeps each verdict with its witnesses, and compares it with what happened afterwards.
+
+A cell that "cannot end" and ends by itself was a wrong verdict, unless a user acted meanwhile: an interrupt, another
+cell that ran, more ranks for the cell, or a rank that died. A cause of slowness that is gone after a few seconds, while
+the cell keeps running, was none. Users see the counts, and can report the witnesses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models, pace
+
+MAX_KEPT = 50
+MAX_WITNESSES = 64
+SOON_SECONDS = 8.0  # a cause of slowness that goes sooner is refuted
+FINAL_BY_ITSELF = ("ok", "error")
+
+
+@dataclass
+class ShownVerdict:
+    """A verdict while it is shown, and its outcome."""
+
+    execution: AgentExecution
+    kind: str
+    message: str
+    witnesses: Sequence[str]
+    num_ranks: int
+    shown_at: float = field(default_factory=time.time)
+    shown: float = field(default_factory=time.monotonic)
+    outcome: models.VerdictOutcome = "open"
+    is_touched: bool = False  # a user acted meanwhile
+
+    def model(self) -> models.VerdictRecord:
+        """Return the VerdictRecord of docs/api.md."""
+        return {
+            "execution_id": self.execution.id,
+            "kind": self.kind,
+            "message": self.message,
+            "shown_at": self.shown_at,
+            "outcome": self.outcome,
+            "witnesses": list(self.witnesses),
+        }
+
+
+class Proving:
+    """The last verdicts of a group, and how many were refuted."""
+
+    def __init__(self) -> None:
+        self._kept: deque[ShownVerdict] = deque(maxlen=MAX_KEPT)
+        self.num_shown = 0
+        self.num_refuted = 0
+
+    # -- hangs ----------------------------------------------------------------------------------------
+
+    def hang_shown(self, execution: AgentExecution, message: str, witnesses: Iterable[str]) -> None:
+        """Keep a verdict that a cell cannot end."""
+        self._withdraw(execution, is_refuted=False)
+        self._keep(execution, "cannot_end", message, witnesses)
+
+    def hang_gone(self, execution: AgentExecution) -> None:
+        """Handle the end of a wait, or of the cell."""
+        self._withdraw(execution, is_refuted=execution.state in ("running", *FINAL_BY_ITSELF))
+
+    def acted(self, besides: AgentExecution | None = None) -> None:
+        """Handle an act of a user, after which anything may happen to cells other than this one."""
+        for shown in self._open():
+            if shown.execution is not besides:
+                shown.is_touched = True
+
+    def _withdraw(self, execution: AgentExecution, is_refuted: bool) -> None:
+        for shown in self._open("cannot_end"):
+            if shown.execution is execution:
+                statuses = {status for status, _ in execution.statuses.values()}
+                was_left = statuses <= {"running", *FINAL_BY_ITSELF} and len(execution.spec.ranks) == shown.num_ranks
+                self._close(shown, is_refuted and was_left and not shown.is_touched)
+
+    # -- slowness -------------------------------------------------------------------------------------
+
+    def slowness_shown(self, execution: AgentExecution, causes: Sequence[pace.SlowCause]) -> None:
+        """Keep the new causes, and judge the causes that have gone."""
+        present = {(cause["kind"], cause["message"]) for cause in causes}
+        kinds = {cause["kind"] for cause in causes}
+        for shown in self._open():
+            if shown.execution is execution and shown.kind != "cannot_end" and shown.kind not in kinds:
+                is_soon = time.monotonic() - shown.shown < SOON_SECONDS
+                self._close(shown, is_soon and execution.state == "running")
+        known = {shown.kind for shown in self._open() if shown.execution is execution}
+        for cause in causes:
+            if cause["kind"] not in known and (cause["kind"], cause["message"]) in present:
+                self._keep(execution, cause["kind"], cause["message"], cause["evidence"])
+
+    # -- both -----------------------------------------------------------------------------------------
+
+    def model(self) -> models.Verdicts:
+        """Return the Verdicts of docs/api.md."""
+        records = [shown.model() for shown in self._kept]
+        return {"shown": self.num_shown, "refuted": self.num_refuted, "verdicts": records}
+
+    def _keep(self, execution: AgentExecution, kind: str, message: str, witnesses: Iterable[str]) -> None:
+        self.num_shown += 1
+        told = list(witnesses)[:MAX_WITNESSES]
+        self._kept.append(ShownVerdict(execution, kind, message, told, len(execution.spec.ranks)))
+
+    def _close(self, shown: ShownVerdict, is_refuted: bool) -> None:
+        shown.outcome = "refuted" if is_refuted else "not_refuted"
+        self.num_refuted += is_refuted
+
+    def _open(self, kind: str | None = None) -> list[ShownVerdict]:
+        return [shown for shown in self._kept if shown.outcome == "open" and kind in (None, shown.kind)]
