@@ -48,6 +48,10 @@ export const CommandIDs = {
   killRank: 'jupyter-dist:kill-rank',
   /** Re-create the process group in the same processes; args: `{group}`. */
   reform: 'jupyter-dist:reform',
+  /** Give the devices of an idle group back; args: `{group}`. */
+  park: 'jupyter-dist:park',
+  /** Bring a parked group back to its devices; args: `{group}`. */
+  resume: 'jupyter-dist:resume',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
   /** Shut all groups down. */

@@ -90,6 +90,7 @@ function commandOptions(
       execute: on(restart, group => actions.restart(group))
     },
     ...repairOptions(common, on, actions, trans),
+    ...parkOptions(common, on, actions, groups, trans),
     [CommandIDs.emptyCache]: {
       ...common,
       label: emptyCache,
@@ -140,6 +141,36 @@ function repairOptions(
       label: reform,
       caption: trans.__('Re-create the process group in the same processes; all variables are kept'),
       execute: on(reform, group => actions.reform(group))
+    }
+  };
+}
+
+/** The commands that park a group and resume it. */
+function parkOptions(
+  common: Pick<Options, 'isEnabled' | 'describedBy'>,
+  on: On,
+  actions: GroupCommands,
+  groups: IDistGroups,
+  trans: TranslationBundle
+): Record<string, Options> {
+  const park = trans.__('Park Ranks');
+  const resume = trans.__('Resume Parked Ranks');
+  return {
+    [CommandIDs.park]: {
+      ...common,
+      isEnabled: () => groups.groups.some(group => group.state === 'ready'),
+      label: park,
+      caption: trans.__(
+        'Give the devices of idle ranks back; all variables are kept, and the next cell resumes the ranks'
+      ),
+      execute: on(park, group => actions.park(group))
+    },
+    [CommandIDs.resume]: {
+      ...common,
+      isEnabled: () => groups.groups.some(group => group.state === 'parked'),
+      label: resume,
+      caption: trans.__('Bring the tensors of parked ranks back to their devices'),
+      execute: on(resume, group => actions.resume(group))
     }
   };
 }

@@ -85,6 +85,7 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
     catchUp: group => run(CommandIDs.catchUp, { group: group.id }),
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
+    resume: group => run(CommandIDs.resume, { group: group.id }),
     shutdown: group => run(CommandIDs.shutdown, { group: group.id }),
     emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),

@@ -15,6 +15,7 @@ export interface IGroupActions {
   catchUp(group: IGroup): void;
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
+  resume(group: IGroup): void;
   shutdown(group: IGroup): void;
   emptyCache(group: IGroup): void;
   openLog(group: IGroup, rank: number): void;

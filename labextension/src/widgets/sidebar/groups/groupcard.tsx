@@ -52,6 +52,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
       <GroupHeader group={group} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
       <AllocationNote group={group} />
       <GroupNote group={group} />
+      <ParkedNote group={group} />
       {group.error && <ErrorNote error={group.error} />}
       {isOpen && (
         <>
@@ -99,6 +100,28 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
           {trans.__('Catch up\u2026')}
         </button>
       )}
+    </div>
+  );
+}
+
+/** What of a parked group is still on its devices, and a button to resume it. */
+function ParkedNote({ group }: { group: IGroup }): React.ReactElement | null {
+  const { actions, trans } = useSidebar();
+  if (group.state !== 'parked') {
+    return null;
+  }
+  return (
+    <div className="jpd-Group-note" role="status" data-parked>
+      {group.parked?.left.map(sentence => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+      <button
+        type="button"
+        title={trans.__('Bring its tensors back to their devices; the next cell does so, too')}
+        onClick={() => actions.resume(group)}
+      >
+        {trans.__('Resume')}
+      </button>
     </div>
   );
 }
