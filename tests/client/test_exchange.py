@@ -105,7 +105,7 @@ def test_tensors_that_stay_on_their_device_are_copied_in_parts_into_the_file(tmp
         chunks.extend(whole[start : start + 300_000] for start in range(0, whole.nbytes, 300_000))
         yield from chunks
 
-    monkeypatch.setattr(staging, "_from_device", from_device)
+    monkeypatch.setattr(staging, "chunks_of", from_device)
     path, warm = str(tmp_path / "x"), str(tmp_path / "warm")
     if is_warm:
         (tmp_path / "warm").write_bytes(bytes(8 << 20))

@@ -37,7 +37,9 @@ DDP = "torch.nn.parallel.DistributedDataParallel"
 FSDP1 = "torch.distributed.fsdp.FullyShardedDataParallel"
 STATE = "torch.distributed.fsdp._fully_shard._fsdp_state.FSDPState"
 PARAMS = "torch.distributed.fsdp._fully_shard._fsdp_param_group.FSDPParamGroup"
+PARAM = "torch.distributed.fsdp._fully_shard._fsdp_param.FSDPParam"
 LIBRARY = "libtorch_cpu.so"
+RESIZE = f"tests/faults/test_resizing.py: {CPU}; {UNSEEN}"
 REVIVAL = f"tests/recovery/test_matrix.py: {CPU}; {UNSEEN}"
 
 NAMES = [
@@ -64,7 +66,7 @@ NAMES = [
     Name(BINDINGS, "_unregister_all_process_groups", "forgets these names", REVIVAL),
     Name(GROUP, "_register_backend", "gives a process group another backend for a type of device; the first of a type of backend stays", REVIVAL),
     Name(GROUP, "_device_types", "the types of devices that a process group has backends for", REVIVAL),
-    Name(GROUP, "_id", "the address of the object in C++, for `ProcessGroup::release_resources`", REVIVAL),
+    Name(GROUP, "_id", "the address of the object in C++, for `ProcessGroup::release_resources`, and for its rank and size, which a resize of the group changes", REVIVAL),
     Name(LIBRARY, "_ZN4c10d12ProcessGroup17release_resourcesEv", "closes the backends of a process group over gloo, as torch does at its end", REVIVAL),
     Name(GROUP, "_get_backend", "the backend for a type of device", f"tests/compat: {CPU}; {H200}"),
     Name(GROUP, "_get_sequence_number_for_group", "how many collectives this rank has begun in a group", f"tests/hangs: {CPU}; {H200}"),
@@ -95,6 +97,12 @@ NAMES = [
     Name(PARAMS, "_post_backward_hook_state", "hooks of a step that was not completed", REVIVAL),
     Name(PARAMS, "_to_sharded", "gives up gathered parameters", REVIVAL),
     Name(PARAMS, "_unsharded_param", "a gathered parameter", REVIVAL),
+    Name(PARAM, "_init_sharded_param", "divides a parameter of FSDP2 among the ranks of its mesh", RESIZE),
+    Name(PARAM, "_init_sharded_post_forward_param_metadata", "the same for the parts that are kept after the forward pass", RESIZE),
+    Name(PARAM, "_init_extensions", "finds the hooks of a parameter's own gathering", RESIZE),
+    Name(PARAM, "_setattr_on_modules", "puts a parameter into its modules", RESIZE),
+    Name("torch", "_utils", "how torch pickles tensors", f"tests/state: {CPU}"),
+    Name("torch._utils", "_rebuild_wrapper_subclass", "makes a tensor subclass that holds others, such as a DTensor, again", f"tests/state: {CPU}; {UNSEEN}"),
     Name("torch.distributed.tensor.DTensor", "_local_tensor", "this rank's part of a DTensor", f"tests/client/test_differences.py: {CPU}"),
     Name("torch.distributed.tensor.DTensor", "_op_dispatcher", "holds the cache of how operations are sharded", REVIVAL),
     Name("torch._C", "_clear_DTensor_sharding_propagator_cache", "forgets how operations were sharded on earlier meshes, where it is in C++", REVIVAL),
