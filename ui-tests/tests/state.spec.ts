@@ -12,7 +12,12 @@ test('a group on CPU is parked in files after a question, and resumed by its but
   page,
   request
 }) => {
-  await run(request, lab.GROUP, 'big = torch.ones(1024, 1024) * (rank + 1)\npart = big[:2]', { wait: true });
+  await run(
+    request,
+    lab.GROUP,
+    'big = torch.ones(1024, 1024) * (rank + 1)\npart = big[:2]\nimport numpy\nshared = torch.from_numpy(numpy.ones(131072))',
+    { wait: true }
+  );
   await openLab(page);
   await command(page, 'jupyter-dist:show-sidebar');
   const card = page.getByRole('region', { name: `Group ${lab.GROUP}` });
@@ -25,6 +30,7 @@ test('a group on CPU is parked in files after a question, and resumed by its but
     await expect(dialog).toContainText('Its ranks hold no devices.');
     await dialog.getByRole('button', { name: 'Park in Files' }).click();
     await expect(card.locator('.jpd-Group-summary')).toHaveText('2 ranks, parked, 8.00 MB in files');
+    await expect(card.getByText('1 MiB stay where they are')).toHaveCount(1);
     await resume.focus();
     await page.keyboard.press('Enter');
   }

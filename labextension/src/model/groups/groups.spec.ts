@@ -1,7 +1,7 @@
 import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { IGroup } from '../../services/protocol';
-import { GroupsModel, remedy } from './groups';
+import { GroupsModel, noteLines, remedy } from './groups';
 
 function group(name: string, started_at: number): IGroup {
   return { id: `id-${name}`, name, started_at, ranks: [] as unknown } as IGroup;
@@ -29,6 +29,14 @@ it('keeps groups where they are when one is restarted', () => {
   model.dispose();
 });
 
+it('names what of a parked group stays where it was, once', () => {
+  const of = (state: string, note: string | null): string[] =>
+    noteLines({ state, note, parked: { left: ['8 MiB stay.', 'A graph stays.'] } } as unknown as IGroup);
+  expect(of('parked', 'Parked in 0.1 s. 8 MiB stay.')).toEqual(['Parked in 0.1 s. 8 MiB stay.', 'A graph stays.']);
+  expect(of('parked', null)).toEqual(['8 MiB stay.', 'A graph stays.']);
+  expect(of('resuming', null)).toEqual([]);
+});
+
 it('offers what puts a group right', () => {
   const of = (state: string, ...ranks: string[]): unknown => {
     const [states, groups] = [ranks.map(rank => rank.split(' ')[0]), ranks.map(rank => rank.split(' ')[1])];
@@ -42,6 +50,7 @@ it('offers what puts a group right', () => {
   expect(of('ready', 'idle ok', 'idle ok')).toBe(null);
   expect(of('ready', 'idle broken', 'busy ok')).toBe(null);
   expect(of('ready', 'joining broken', 'joining broken')).toBe(null);
+  expect(of('parked', 'idle none', 'idle none')).toBe('resume');
   expect(of('restarting', 'idle none', 'idle none')).toBe(null);
 });
 

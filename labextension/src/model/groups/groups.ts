@@ -88,9 +88,12 @@ export function findGroup(groups: readonly IGroup[], reference: string): IGroup 
 }
 
 /** The action that repairs a group and keeps the remaining variables. */
-export function remedy(group: IGroup): 'replace' | 'reform' | null {
+export function remedy(group: IGroup): 'replace' | 'reform' | 'resume' | null {
   if (group.state === 'degraded') {
     return 'replace';
+  }
+  if (group.state === 'parked') {
+    return 'resume';
   }
   // While a rank is working, the cell or the agent may still repair it.
   const isSettled = group.state === 'ready' && group.ranks.every(rank => rank.state === 'idle');
@@ -98,6 +101,12 @@ export function remedy(group: IGroup): 'replace' | 'reform' | null {
     return 'replace'; // its device is lost: only another process gets a new context on it
   }
   return isSettled && group.ranks.some(rank => rank.process_group !== 'ok') ? 'reform' : null;
+}
+
+/** The sentences on a group: its note, and what of a parked group stays where it was, unless the note has it. */
+export function noteLines({ note, state, parked }: IGroup): string[] {
+  const left = state === 'parked' ? (parked?.left ?? []) : [];
+  return [...(note ? [note] : []), ...left.filter(sentence => !note?.includes(sentence))];
 }
 
 /** Whether nothing of it runs any more, so that its name is free. */

@@ -11,7 +11,7 @@ import {
   variableIcon
 } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
-import { remedy } from '../../../model/groups/groups';
+import { noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
 import { isAway, isStarting } from '../../../model/format/states';
@@ -52,7 +52,6 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
       <GroupHeader group={group} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
       <AllocationNote group={group} />
       <GroupNote group={group} />
-      <ParkedNote group={group} />
       {group.error && <ErrorNote error={group.error} />}
       {isOpen && (
         <>
@@ -71,21 +70,26 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
 function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   const way = remedy(group);
-  if (!group.note && !way) {
+  const lines = noteLines(group);
+  if (lines.length === 0 && !way) {
     return null;
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
   const labels = {
     replace: hasLost ? trans.__('Replace ranks without device') : trans.__('Replace dead ranks'),
-    reform: trans.__('Re-create process group')
+    reform: trans.__('Re-create process group'),
+    resume: trans.__('Resume')
   };
   const titles = {
     replace: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
-    reform: trans.__('All ranks join a new process group; all variables are kept')
+    reform: trans.__('All ranks join a new process group; all variables are kept'),
+    resume: trans.__('Bring its tensors back to where they were; the next cell does so, too')
   };
   return (
     <div className="jpd-Group-note" role="status" data-remedy={way}>
-      {group.note && <p>{group.note}</p>}
+      {lines.map(line => (
+        <p key={line}>{line}</p>
+      ))}
       {way && (
         <button type="button" title={titles[way]} onClick={() => actions[way](group)}>
           {labels[way]}
@@ -100,28 +104,6 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
           {trans.__('Catch up\u2026')}
         </button>
       )}
-    </div>
-  );
-}
-
-/** What of a parked group is still on its devices, and a button to resume it. */
-function ParkedNote({ group }: { group: IGroup }): React.ReactElement | null {
-  const { actions, trans } = useSidebar();
-  if (group.state !== 'parked') {
-    return null;
-  }
-  return (
-    <div className="jpd-Group-note" role="status" data-parked>
-      {group.parked?.left.map(sentence => (
-        <p key={sentence}>{sentence}</p>
-      ))}
-      <button
-        type="button"
-        title={trans.__('Bring its tensors back to their devices; the next cell does so, too')}
-        onClick={() => actions.resume(group)}
-      >
-        {trans.__('Resume')}
-      </button>
     </div>
   );
 }
