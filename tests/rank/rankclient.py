@@ -180,6 +180,12 @@ class RankClient:
         self.send({"t": kind, "id": number, **fields}, payload)
         return number
 
+    def post_rejoin(self, store: Path | str) -> int:
+        """Ask for a new process group over this store, in the place that the rank has."""
+        names = ("rank", "local_rank", "world_size", "local_world_size", "node", "shape", "env")
+        place = {**{name: getattr(self.spec, name) for name in names}, "places": {}}
+        return self.post("rejoin", json.dumps(place).encode(), store_path=str(store))
+
     def answer(self, number: int, timeout: float = PATIENCE) -> Header:
         return self.wait_for("answer", timeout, id=number)
 

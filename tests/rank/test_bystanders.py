@@ -76,8 +76,8 @@ _numbers = itertools.count()
 
 
 def rejoin(group: list[RankClient], tmp_path: Path) -> None:
-    store = str(tmp_path / f"rejoined{next(_numbers)}")
-    numbers = [rank.post("rejoin", store_path=store) for rank in group]
+    store = tmp_path / f"rejoined{next(_numbers)}"
+    numbers = [rank.post_rejoin(store) for rank in group]
     answers = [rank.answer(number, 60) for rank, number in zip(group, numbers)]
     assert all(answer["ok"] for answer in answers), answers
 

@@ -52,7 +52,7 @@ def run_all(group: list[RankClient], code: str) -> list[Result]:
 
 
 def rejoin(group: list[RankClient], tmp_path: Path) -> None:
-    numbers = [rank.post("rejoin", store_path=str(tmp_path / "again")) for rank in group]
+    numbers = [rank.post_rejoin(tmp_path / "again") for rank in group]
     assert all(rank.answer(number)["ok"] for rank, number in zip(group, numbers))
 
 

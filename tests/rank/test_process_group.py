@@ -31,8 +31,8 @@ def run_all(group: list[RankClient], code: str) -> list[str]:
 
 def rejoin(group: list[RankClient], tmp_path: Path) -> list[int]:
     """Re-create the process group; return how many subgroups each rank re-created with it."""
-    store = str(tmp_path / f"rejoined{next(_numbers)}")
-    numbers = [rank.post("rejoin", store_path=store) for rank in group]
+    store = tmp_path / f"rejoined{next(_numbers)}"
+    numbers = [rank.post_rejoin(store) for rank in group]
     answers = [rank.answer(number) for rank, number in zip(group, numbers)]
     assert all(answer["ok"] and answer["left"] == [] for answer in answers), answers
     return [answer["num_subgroups"] for answer in answers]
@@ -264,7 +264,7 @@ def test_second_init_does_nothing(make_group: MakeGroup) -> None:
 
 
 def test_rejoin_that_fails_is_told(rank: RankClient) -> None:
-    answer = rank.ask("rejoin", store_path="/nonexistent/folder/store")
+    answer = rank.answer(rank.post_rejoin("/nonexistent/folder/store"))
     assert answer["ok"] is False
     assert answer["error"]["message"]
     assert rank.run("print(1)").text() == "1\n"
