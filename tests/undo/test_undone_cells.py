@@ -370,3 +370,18 @@ def test_views_with_gaps_of_memory_of_no_object() -> None:
     space.run("a += 1")
     space.undo()
     assert space["a"].tolist() == [0, 0, 0]
+
+
+def test_no_torch_function_of_users_runs() -> None:
+    cells = Undoable()
+    cells.run(
+        "import torch\nclass Trapped(torch.Tensor):\n"
+        "    @classmethod\n    def __torch_function__(cls, *_, **__): raise SystemExit('torch function')\n"
+        "whole = torch.zeros(4)\ntrapped = whole[:2].as_subclass(Trapped)",
+        keep=False,
+    )
+    for _ in range(2):
+        cells.run("whole += 1; globals()['trapped']")
+        assert cells.last["cell"]["not_kept"] == []
+    assert cells.undo(2) == []
+    assert cells["whole"].tolist() == [0.0] * 4

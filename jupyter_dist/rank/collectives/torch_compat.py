@@ -537,20 +537,21 @@ def storage_id(storage: torch.UntypedStorage) -> int:
 
 def is_view(tensor: torch.Tensor) -> bool:
     """Return whether autograd takes a tensor for a view of another one."""
-    return bool(tensor._is_view())
+    with without_functions():
+        return bool(tensor._is_view())
 
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """Return the tensor that a tensor is a view of; None if it is none."""
-    return tensor._base
+    with without_functions():
+        return tensor._base
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
     """Return the number of changes in place that autograd has counted; None of an inference tensor."""
-    try:
+    with without_functions(), suppress(RuntimeError):
         return int(tensor._version)
-    except RuntimeError:
-        return None
+    return None
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
