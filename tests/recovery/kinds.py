@@ -156,7 +156,8 @@ def others(number):
 
 def begin():
     """Make all models again, from the same parameters."""
-    global models, parts
+    global models, parts, fails
+    fails = False  # an earlier fault may have come in the middle of half_steps()
     parts = distribute_tensor(torch.arange(8.0, device=device).reshape(4, 2), mesh, [Shard(0), Shard(1)])
     torch._dynamo.reset()
     models = {name: make() for name, make in MAKE.items()}
