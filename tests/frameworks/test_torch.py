@@ -91,9 +91,9 @@ def test_a_destroyed_process_group_is_told_and_formed_anew_on_request(ranks):
     ranks.wait_note("Ranks 0-1 destroyed the process group")
     assert ranks.cell("dist.barrier()").state == "error"
     ranks.agent.request("reform")
+    ranks.wait_note("re-created")  # until a cell has run
     assert ranks.agree("t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item())") == "2.0"
     assert ranks.run("print(kept)", (1,)) == ["2\n"]
-    ranks.wait_note("re-created")
 
 
 def test_ranks_meet_again_although_one_came_early_and_gave_up(ranks):

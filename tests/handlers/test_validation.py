@@ -165,7 +165,7 @@ def unbounded(schema, path):
     """Where something that is sent to us may be as long or large as it likes."""
     kinds = schema.get("type", [])
     kinds = {kinds} if isinstance(kinds, str) else set(kinds)
-    if "string" in kinds and "maxLength" not in schema:
+    if "string" in kinds and not {"maxLength", "enum"} & set(schema):
         yield f"{path}: a string"
     if kinds & {"integer", "number"} and not {"minimum", "maximum"} <= set(schema):
         yield f"{path}: a number"

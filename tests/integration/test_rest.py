@@ -155,10 +155,10 @@ async def test_a_process_group_that_user_code_destroyed_is_formed_anew(shared_ap
     await shared_api.ask("POST", "groups/g/interrupt", {"ranks": "all"})
     await shared_api.view("g", busy)
     await shared_api.ask("POST", "groups/g/reform")
+    group = await shared_api.until("g", lambda group: "re-created" in (group["note"] or ""))
+    assert "destroyed" not in group["note"]
     view = await shared_api.run("g", "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item(), kept == rank)")
     assert texts(view) == [("0-1", "2.0 True\n")]
-    group = await shared_api.until("g", lambda group: "re-created" in group["note"])
-    assert "destroyed" not in group["note"]
     assert _process_groups(group) == {"ok"}
 
 

@@ -183,11 +183,16 @@ def test_a_damaged_save_changes_no_rank(group, folder):
     place = Path(folder, "saves", "broken")
     (content,) = [path for path in place.iterdir() if path.is_dir()]
     rank_file = content / "rank-1.json"
-    rank_file.write_bytes(rank_file.read_bytes()[:-20])
+    whole = rank_file.read_bytes()
+    rank_file.write_bytes(whole[:-20])
     group.run("x = y = 'new'")
-    with pytest.raises(JupyterDistError, match=r"Nothing was restored: Rank 1: .*damaged: a checksum differs"):
+    with pytest.raises(
+        JupyterDistError,
+        match=r"Nothing was restored: Rank \d: .*(rank-1.json of the save cannot be read|damaged: a checksum differs)",
+    ):
         group.restore("broken", folder=folder)
     assert group.gather("(x, y)") == {0: ("new", "new"), 1: ("new", "new")}
+    rank_file.write_bytes(whole)
     rank_file.chmod(0o666)
     with pytest.raises(JupyterDistError, match="can be written by others"):
         group.restore("broken", folder=folder)
