@@ -46,6 +46,24 @@ def test_init_then_cells_go_to_the_ranks(kernel):
     assert kernel.run("%time x = 1\n'x' in globals()").said[-1] == ("0-1", "True")
 
 
+def test_a_group_is_parked_by_a_magic_and_resumed_by_a_cell(kernel):
+    kernel.run("%dist_init")
+    kernel.run("stays = torch.ones(1000)")
+    assert "holds no devices" in kernel.run("%dist_park").error
+    assert kernel.run("%dist_park --to file").text.startswith("Parked in ")
+    assert ": parked, 2 ranks" in kernel.run("%dist_status").text
+    assert kernel.run("int(stays.sum())").said == [("0-1", "1000")]
+    kernel.run("%dist_park --to file")
+    assert "All variables are kept." in kernel.run("%dist_resume").text
+
+
+def test_a_group_is_resized_by_a_magic(kernel):
+    kernel.run("stays = 1")
+    assert "'train-it' has 3 ranks, not 2, after" in kernel.run("%dist_resize 3 --others keep").text
+    assert kernel.run("(world_size, 'stays' in globals())").said == [("0-2", "(3, True)")]
+    assert "has 2 ranks, not 3" in kernel.run("%dist_resize 2 --others keep").text
+
+
 @pytest.mark.parametrize("line", ["%%rank [1]", "%%rank[1]", "%%rank 1", "%%rank !0", "%%rank -1", "%%rank 1::2"])
 def test_rank_takes_every_expression(kernel, line):
     assert kernel.run(f"{line}\nrank").said == [("1", "1")]
@@ -259,24 +277,6 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     assert kernel.run("%dist_restart --dead").error.startswith("DistError: Group 'train-it' has no rank to replace")
     cell = kernel.run(STUBBORN.format(then="pass"), after=lambda: (interrupt(), interrupt()))
     assert cell.error.startswith("KeyboardInterrupt: the ranks were interrupted but are still running")
-
-
-def test_a_group_is_parked_by_a_magic_and_resumed_by_a_cell(kernel):
-    kernel.run("%dist_init")
-    kernel.run("stays = torch.ones(1000)")
-    assert "holds no devices" in kernel.run("%dist_park").error
-    assert kernel.run("%dist_park --to file").text.startswith("Parked in ")
-    assert ": parked, 2 ranks" in kernel.run("%dist_status").text
-    assert kernel.run("int(stays.sum())").said == [("0-1", "1000")]
-    kernel.run("%dist_park --to file")
-    assert "All variables are kept." in kernel.run("%dist_resume").text
-
-
-def test_a_group_is_resized_by_a_magic(kernel):
-    kernel.run("stays = 1")
-    assert "'train-it' has 3 ranks, not 2, after" in kernel.run("%dist_resize 3 --others keep").text
-    assert kernel.run("(world_size, 'stays' in globals())").said == [("0-2", "(3, True)")]
-    assert "has 2 ranks, not 3" in kernel.run("%dist_resize 2 --others keep").text
 
 
 def test_restart_gives_fresh_ranks_and_reload_keeps_them(kernel):
