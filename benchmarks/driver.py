@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import select
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -104,3 +106,14 @@ class Driver:
     def _last_words(self) -> str:
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 2000))
         return self._log.read().decode("utf-8", "replace")
+
+
+def module_of_tests(path: Path, name: str) -> Any:
+    """Import a module of the tests, such as the one that has a figure's cells."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look for themselves there
+    spec.loader.exec_module(module)
+    return module

@@ -5,13 +5,12 @@ The cells are those of the tests (tests/hangs/kinds.py), on four ranks; the cost
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.driver import module_of_tests
 from benchmarks.options import Options
 from benchmarks.ours import FINAL, Client, Json, Server
 from benchmarks.processes import descendants, scheduled_seconds
@@ -37,7 +36,7 @@ def measure(options: Options) -> list[Table]:
     """Two tables of verdicts, and one of cost."""
     if not options.ours:
         return []
-    kinds = _kinds()
+    kinds = module_of_tests(KINDS, "hang_kinds")
     hangs = Table(f"A cell that cannot end on {RANKS} ranks, from its start until its verdict", "s", "")
     innocent = Table(f"Cells that look like it, on {RANKS} ranks, until they have ended", "s", "")
     cost = Table(f"Watching a cell on {WATCHED_RANKS} ranks", "% of a core", "")
@@ -95,17 +94,6 @@ def _cost(server: Server, page: _Page, table: Table) -> None:
     table.row("looks while ranks wait for others").values.append(both)
     table.row("looks while ranks wait for others").note = f"{1000 * looking:.2f} ms a look, agent and ranks together"
     table.aim(f"under {MOST_PERCENT:g} % of a core: {both:.2f} %", both < MOST_PERCENT)
-
-
-def _kinds() -> Any:
-    """Return the module of the tests that has the cells."""
-    spec = importlib.util.spec_from_file_location("hang_kinds", KINDS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look for themselves there
-    spec.loader.exec_module(module)
-    return module
 
 
 class _Page(Client):

@@ -6,14 +6,13 @@ silent cells are not watched.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.driver import module_of_tests
 from benchmarks.options import Options
 from benchmarks.ours import FINAL, Client, Json, Server
 from benchmarks.processes import scheduled_seconds
@@ -49,7 +48,7 @@ def measure(options: Options) -> list[Table]:
     """A table of causes, one of innocent cells, and one of cost."""
     if not options.ours:
         return []
-    kinds = _kinds()
+    kinds = module_of_tests(KINDS, "slow_kinds")
     slow = Table(f"A slow cell on {RANKS} ranks, until its cause is named with its ranks and its line", "s", "")
     steady = Table(f"Cells that look like it, on {RANKS} ranks, for as long as they were watched", "s", "")
     with Server() as server:
@@ -158,17 +157,6 @@ def _answer(rank: int) -> str:
     numbers = dict.fromkeys(("compiles", "cpu_seconds", "run_delay_seconds", "stopped_seconds"), 0)
     answer = {"seconds": MANY_SECONDS, "now": 0, "samples": samples, "arrivals": rows, "collections": [0, 0.0]}
     return json.dumps({**answer, **numbers, "memory": memory, "grown": [], "steps": []})
-
-
-def _kinds() -> Any:
-    """Return the module of the tests that has the cells."""
-    spec = importlib.util.spec_from_file_location("slow_kinds", KINDS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look for themselves there
-    spec.loader.exec_module(module)
-    return module
 
 
 class _SlowPage(Client):
