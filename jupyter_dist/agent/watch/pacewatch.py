@@ -71,7 +71,7 @@ class WatchedCell:
         if (steps := steps_of(newest)) is not None:
             self.history.append(steps)
         seen.history = self.history[-MAX_HISTORY:]
-        self.totals.add(found, newest)
+        self.totals.add(found, newest, time.time())
         self.causes = self.shown.after(judge(seen) if self.num_looks > 1 else [])
 
     @property

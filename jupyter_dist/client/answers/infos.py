@@ -1261,11 +1261,13 @@ class StepTimesInfo(ApiObject):
         seconds: How long a step takes now.
         collectives: In a step; null if `track(step=...)` names the steps.
         trend: The seconds of a step in the course of the cell, oldest first; at most 60.
+        times: When each of the trend was measured.
     """
 
     seconds: float
     collectives: int | None
     trend: list[float]
+    times: list[float]
 
 
 class TensorDifferenceInfo(ApiObject):

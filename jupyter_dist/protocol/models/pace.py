@@ -82,6 +82,7 @@ class StepTimes(TypedDict):
     seconds: Annotated[float, Field("How long a step takes now.")]
     collectives: Annotated[int | None, Field("In a step; null if `track(step=...)` names the steps.")]
     trend: Annotated[list[float], Field("The seconds of a step in the course of the cell, oldest first; at most 60.")]
+    times: Annotated[list[float], Field("When each of the trend was measured.")]
 
 
 class Pace(TypedDict):

@@ -1268,6 +1268,8 @@ export interface IStepTimes {
   collectives: number | null;
   /** The seconds of a step in the course of the cell, oldest first; at most 60. */
   trend: number[];
+  /** When each of the trend was measured. */
+  times: number[];
 }
 
 /** Where the time of a cell goes. */

@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.ranks import RankSet
 
@@ -32,18 +32,50 @@ class _RankTotals:
     for_whom: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
 
+class _StepTime(NamedTuple):
+    at: float  # in seconds since the epoch
+    seconds: float
+
+
+class _Trend:
+    """How long steps took in the course of the cell: at most MAX_TREND times, each the mean of as many looks."""
+
+    def __init__(self) -> None:
+        self.newest: float | None = None
+        self._kept: list[_StepTime] = []
+        self._looks: list[_StepTime] = []  # not in `_kept` yet
+        self._width = 1
+
+    def add(self, step: _StepTime) -> None:
+        self.newest = step.seconds
+        self._looks.append(step)
+        if len(self._looks) == self._width:
+            self._kept.append(_mean(self._looks))
+            self._looks = []
+        if len(self._kept) == MAX_TREND:
+            self._kept = [_mean(pair) for pair in zip(self._kept[::2], self._kept[1::2], strict=True)]
+            self._width *= 2
+
+    def steps(self) -> list[_StepTime]:
+        return [*self._kept, _mean(self._looks)] if self._looks else self._kept
+
+
+def _mean(steps: Sequence[_StepTime]) -> _StepTime:
+    return _StepTime(*map(statistics.fmean, zip(*steps, strict=True)))
+
+
 class PaceTotals:
     """Adds up what the looks at a cell observed."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._ranks: dict[int, _RankTotals] = defaultdict(_RankTotals)
-        self._steps: list[float] = []
+        self._trend = _Trend()
         self._period: int | None = None
         self._knows_arrivals = False
 
-    def add(self, reports: Mapping[int, RankReport], seen: Observed) -> None:
-        """Add the newest reports of ranks; `seen` has them side by side."""
+    def add(self, reports: Mapping[int, RankReport], seen: Observed, at: float) -> None:
+        """Add the newest reports of ranks, taken at that time; `seen` has them side by side."""
         self.seconds += statistics.median(report.seconds for report in reports.values()) if reports else 0.0
         for rank, report in reports.items():
             totals = self._ranks[rank]
@@ -62,11 +94,7 @@ class PaceTotals:
         if seen.step_seconds:
             self._knows_arrivals = True
             self._period = seen.period
-            self._steps.append(seen.step_seconds)
-            if len(self._steps) > 2 * MAX_TREND:  # half as many, each the mean of two
-                self._steps = [
-                    statistics.fmean(pair) for pair in zip(self._steps[::2], self._steps[1::2], strict=False)
-                ]
+            self._trend.add(_StepTime(at, seen.step_seconds))
 
     def model(self, execution_id: str, causes: Sequence[pace.SlowCause]) -> pace.Pace:
         """Return the Pace of docs/api.md."""
@@ -82,10 +110,15 @@ class PaceTotals:
         }
 
     def _step_times(self) -> pace.StepTimes | None:
-        if not self._steps:
+        if self._trend.newest is None:
             return None
-        trend = [round(seconds, 6) for seconds in self._steps[-MAX_TREND:]]
-        return {"seconds": trend[-1], "collectives": self._period, "trend": trend}
+        steps = self._trend.steps()
+        return {
+            "seconds": round(self._trend.newest, 6),
+            "collectives": self._period,
+            "trend": [round(step.seconds, 6) for step in steps],
+            "times": [round(step.at, 3) for step in steps],
+        }
 
     def _lines(self) -> list[pace.LineShare]:
         shares: dict[CodePlace, dict[int, float]] = defaultdict(dict)
