@@ -49,6 +49,7 @@ COMMANDS = {
     "save": Listed("saving.SaveCommand", "Save the variables of all ranks of a group."),
     "restore": Listed("saving.RestoreCommand", "Give all ranks of a group the variables of a save."),
     "saves": Listed("operation.all_saves", "List the saves in a folder."),
+    "last-saves": Listed("operation.last_saves", "List the newest save of each group."),
     "attach": Listed("attach.AttachCommand", "Open a prompt whose cells run on a group's ranks."),
     "exec": Listed("cells.ExecCommand", "Run code on a group's ranks."),
     "undo": Listed("cells.UndoCommand", "Undo the last cells that kept undo."),

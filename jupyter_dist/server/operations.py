@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jupyter_dist.protocol.models import machine, models
-from jupyter_dist.protocol.models.saves import DeletedSave, SavesModel
+from jupyter_dist.protocol.models.saves import DeletedSave, LastSavesModel, SavesModel
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 
 from .environments.environments import default_environment
@@ -53,9 +53,15 @@ class ServerOperations:
         """Return the saves in a folder, newest first."""
         return await self._manager.saves.listed(folder)
 
+    async def last_saves(self, group: str | None = None) -> LastSavesModel:
+        """Return the newest save of each group, newest first."""
+        return {"saves": await self._manager.last_saves.listed(group)}
+
     async def delete_save(self, save: str, folder: str | None = None) -> DeletedSave:
         """Delete a save."""
-        return await self._manager.saves.delete(save, folder)
+        deleted = await self._manager.saves.delete(save, folder)
+        self._manager.last_saves.look()
+        return deleted
 
     async def groups(self) -> models.Groups:
         """Return all groups, oldest first."""

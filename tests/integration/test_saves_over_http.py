@@ -1,5 +1,7 @@
 """Saves over HTTP: what a client sees of them, and an administrator's limits."""
 
+import os
+import signal
 import time
 
 import pytest
@@ -28,6 +30,8 @@ async def test_saves_over_http_keep_to_the_limits_of_the_administrator(api, tmp_
     assert 0 < done["transfer"]["done_bytes"] == done["transfer"]["total_bytes"]
     listed = await api.ask("GET", "saves")
     assert (listed["folder"], [save["name"] for save in listed["saves"]]) == (str(tmp_path / "kept"), ["one"])
+
+    assert (await api.until("g", lambda group: group["last_save"]))["last_save"]["name"] == "one"
 
     await api.run("g", "x = torch.rand(1 << 18)")
     late = await ended(api, await api.ask("POST", "groups/g/saves", {"name": "two"}))
@@ -63,3 +67,28 @@ async def test_a_save_of_another_server_begins_a_group_with_its_ranks(shared_api
         await client.start("third", accelerator="cpu", num_ranks=1, restore="start")
     assert [group.name for group in await client.groups()] == ["again"]
     await client.close()
+
+
+async def test_the_newest_save_is_known_after_the_end_of_its_group_and_to_the_next_server(api, tmp_path):
+    group = await api.start(2, name="g")
+    await api.run("g", "x = 1")
+    elsewhere = {"name": "late", "folder": str(tmp_path / "elsewhere")}
+    for place in ({"name": "early"}, elsewhere):
+        assert (await ended(api, await api.ask("POST", "groups/g/saves", place)))["state"] == "ok"
+    found = await api.until("g", lambda group: group["last_save"] and group["last_save"]["name"] == "late")
+    assert found["last_save"] == (await api.ask("GET", "last-saves", group="g"))["saves"][0]
+    assert (found["last_save"]["folder"], found["last_save"]["world_size"]) == (elsewhere["folder"], 2)
+    assert (await api.ask("GET", "last-saves", group="other"))["saves"] == []
+
+    os.kill(found["ranks"][0]["pid"], signal.SIGKILL)
+    os.kill(found["ranks"][1]["pid"], signal.SIGKILL)
+    dead = await api.until("g", lambda group: group["state"] == "dead")
+    assert dead["last_save"] == found["last_save"]
+    await api.ask("DELETE", f"groups/{group['id']}")
+    fitting = await api.start(2, name="g")
+    assert fitting["last_save"] == found["last_save"]
+    await api.ask("DELETE", "groups/g")
+    assert (await api.start(1, name="g"))["last_save"] is None  # it has two ranks
+
+    await api.ask("DELETE", "saves/late", folder=elsewhere["folder"])
+    assert [save["name"] for save in (await api.ask("GET", "last-saves"))["saves"]] == ["early"]

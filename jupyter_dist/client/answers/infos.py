@@ -438,6 +438,8 @@ class GroupInfo(ApiObject):
         join: The command to run on each machine that is missing; null if none is.
         allocation: Of its nodes; null without an engine.
         parked: Where its memory is; null unless it is parked.
+        last_save: The newest save of a group with its name that it can restore, also after its end; or
+            null.
         running: Executions.
         queued: Executions.
     """
@@ -467,6 +469,7 @@ class GroupInfo(ApiObject):
     join: str | None
     allocation: AllocationInfo | None
     parked: ParkedStateInfo | None
+    last_save: LastSaveInfo | None
     running: list[str]
     queued: list[str]
 
@@ -583,6 +586,34 @@ class InterruptedInfo(ApiObject):
     interrupted: str
     idle: str
     unresponsive: str | None
+
+
+class LastSaveInfo(ApiObject):
+    """The newest save of a group's name, as it can be offered: when the group has ended, and before it is started.
+
+    Attributes:
+        group: The name of the group.
+        world_size: How many ranks a group must have to restore it.
+        python_version: Of its ranks; another version may not read it.
+    """
+
+    name: str
+    folder: str
+    group: str
+    saved_at: float
+    world_size: int
+    python_version: str
+    total_bytes: int
+
+
+class LastSavesInfo(ApiObject):
+    """The newest saves, by the names of groups and the numbers of their ranks.
+
+    Attributes:
+        saves: Newest first.
+    """
+
+    saves: list[LastSaveInfo]
 
 
 class LauncherOptionInfo(ApiObject):

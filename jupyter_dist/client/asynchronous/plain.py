@@ -49,6 +49,14 @@ class PlainAsyncClient(Caller):
         """
         return listed(infos.SaveInfo, (await self._call("all_saves", query={"folder": folder}))["saves"])
 
+    async def last_saves(self, group: str | None = None) -> list[infos.LastSaveInfo]:
+        """Return the newest save of each group and number of ranks, also of groups that have ended.
+
+        Args:
+            group: The name of a group; by default all.
+        """
+        return infos.LastSavesInfo(await self._call("last_saves", query={"group": group})).saves
+
     async def delete_save(self, save: str, folder: str | None = None) -> infos.DeletedSaveInfo:
         """Delete a save, and the data that no other save of its folder has.
 

@@ -76,6 +76,14 @@ class BlockingClient:
         """
         return self._loop.run(self._client.all_saves(folder))
 
+    def last_saves(self, group: str | None = None) -> list[infos.LastSaveInfo]:
+        """Return the newest save of each group and number of ranks, also of groups that have ended.
+
+        Args:
+            group: The name of a group; by default all.
+        """
+        return self._loop.run(self._client.last_saves(group))
+
     def delete_save(self, save: str, folder: str | None = None) -> infos.DeletedSaveInfo:
         """Delete a save, and the data that no other save of its folder has.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from jupyter_dist.client.answers.infos import SaveInfo, SavePreviewInfo, SkippedInfo
+from jupyter_dist.client.answers.infos import LastSaveInfo, SaveInfo, SavePreviewInfo, SkippedInfo
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 
 from .result import Result
@@ -88,6 +89,16 @@ def saves_text(saves: Sequence[SaveInfo]) -> str:
     lines = [
         f"{save.name}: group '{save.group}', {save.world_size} ranks, {save.num_names} names,"
         f" {_size(save.total_bytes)}{f'. {save.problem}' if save.problem else ''}"
+        for save in saves
+    ]
+    return "\n".join(lines) or "There are no saves."
+
+
+def last_saves_text(saves: Sequence[LastSaveInfo]) -> str:
+    """Return the newest saves of groups as a line each."""
+    lines = [
+        f"{save.group}, {save.world_size} ranks: '{save.name}' of"
+        f" {time.strftime('%Y-%m-%d %H:%M', time.localtime(save.saved_at))} in {save.folder}"
         for save in saves
     ]
     return "\n".join(lines) or "There are no saves."

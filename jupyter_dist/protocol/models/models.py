@@ -14,7 +14,7 @@ from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, 
 
 from .memory import CellMemory
 from .pace import Pace, SlowCause
-from .saves import Transfer
+from .saves import LastSave, Transfer
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -226,6 +226,12 @@ class GroupModel(TypedDict):
     ]
     allocation: NotRequired[Annotated[AllocationModel | None, Field("Of its nodes; null without an engine.")]]
     parked: NotRequired[Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]]
+    last_save: NotRequired[
+        Annotated[
+            LastSave | None,
+            Field("The newest save of a group with its name that it can restore, also after its end; or null."),
+        ]
+    ]
     running: Annotated[list[str], Field("Executions.")]
     queued: Annotated[list[str], Field("Executions.")]
 

@@ -54,6 +54,24 @@ class SaveModel(TypedDict):
     ]
 
 
+class LastSave(TypedDict):
+    """The newest save of a group's name, as it can be offered: when the group has ended, and before it is started."""
+
+    name: str
+    folder: str
+    group: Annotated[str, Field("The name of the group.")]
+    saved_at: float
+    world_size: Annotated[int, Field("How many ranks a group must have to restore it.")]
+    python_version: Annotated[str, Field("Of its ranks; another version may not read it.")]
+    total_bytes: int
+
+
+class LastSavesModel(TypedDict):
+    """The newest saves, by the names of groups and the numbers of their ranks."""
+
+    saves: Annotated[list[LastSave], Field("Newest first.")]
+
+
 class SavesModel(TypedDict):
     """The saves in a folder, newest first."""
 

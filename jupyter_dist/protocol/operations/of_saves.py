@@ -73,6 +73,17 @@ SAVE_OPERATIONS = (
         errors=_FOLDER,
     ),
     Operation(
+        name="last_saves",
+        command="last-saves",
+        verb="get",
+        path="last-saves",
+        right="read",
+        sentence="Return the newest save of each group and number of ranks, also of groups that have ended.",
+        query=queries.LastSavesQuery,
+        answer=Answer("Saves, newest first", saves.LastSavesModel, field="saves"),
+        errors=_FOLDER,
+    ),
+    Operation(
         name="delete_save",
         command="delete-save",
         verb="delete",

@@ -66,6 +66,12 @@ class SavesQuery(TypedDict, total=False):
     folder: SavesFolderField
 
 
+class LastSavesQuery(TypedDict, total=False):
+    """Which saves to return."""
+
+    group: Annotated[str, Field("The name of a group; by default all.", maxLength=200)]
+
+
 class LogQuery(TypedDict, total=False):
     """Which part of a log to return."""
 

@@ -23,6 +23,8 @@ from jupyter_dist.saves.ownership import check_folder
 from jupyter_dist.saves.record import records
 from jupyter_dist.saves.removal import delete, delete_older
 
+from .savefolders import remember_folder
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -57,8 +59,10 @@ class Saves:
 
     async def to_save(self, group: str, name: str | None, folder: str | None, **options: Any) -> TransferSpec:
         """Return the TransferSpec of a save, after deleting saves that are too old."""
-        place = self.folder(folder)
-        if self.max_days and place == self.folder(None):
+        place, own = self.folder(folder), self.folder(None)
+        if place != own:
+            await asyncio.to_thread(remember_folder, own, place)
+        elif self.max_days:
             await asyncio.to_thread(_delete_older, place, self.max_days)
         name = check_name(_default_name(group) if name is None else name)
         options.setdefault("timeout_seconds", DEFAULT_TRANSFER_SECONDS)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.wire.specs import LOCAL
+from jupyter_dist.server.analysis.lastsaves import LastSaves
 from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
@@ -80,11 +81,13 @@ class GroupManager:
         self._discarding: dict[asyncio.Task[None], ManagedGroup] = {}  # lost groups, while their nodes are released
         self._warm = WarmAgents(self._launch, keep_warm=keep_warm)
         self._is_stopping = False
+        self.last_saves = LastSaves(saves, self._last_saves_changed)
 
     # -- life -----------------------------------------------------------------------------------------
 
     async def adopt(self) -> None:
         """Adopt the groups that another server left, whether alive or not; known groups are kept."""
+        self.last_saves.look()
         directories = [found for found in self._spawner.directories() if found.group_id not in self._groups]
         found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
         for directory, outcome in zip(directories, found, strict=True):
@@ -95,6 +98,7 @@ class GroupManager:
     async def stop(self, end_groups: bool) -> None:
         """Leave all groups to the next server, or end them, as configured. Idempotent."""
         self._is_stopping = True
+        self.last_saves.stop()
         groups = list(self._groups.values())
         if not end_groups:
             for group in groups:
@@ -297,13 +301,27 @@ class GroupManager:
     async def _attached(self, launch: Launch, environment: Environment) -> ManagedGroup:
         check_usable(type(self._spawner))
         directory = await launch(environment.python, environment.env)
-        group = ManagedGroup(GroupMirror(directory, self.server_id, self.notify))
+        group = self._managed(directory)
         try:
             await group.mirror.attach(START_HELLO_SECONDS)
         except JupyterDistError:
             await group.shutdown()
             raise
         return group
+
+    def _managed(self, directory: GroupDirectory) -> ManagedGroup:
+        group = ManagedGroup(GroupMirror(directory, self.server_id, self._mirror_changed))
+        group.status.find_save = self.last_saves.fitting
+        return group
+
+    def _mirror_changed(self, topic: Topic) -> None:
+        if topic[0] == "execution" and (group := self._groups.get(topic[1])) and group.has_saved(topic[2]):
+            self.last_saves.look()
+        self.notify(topic)
+
+    def _last_saves_changed(self) -> None:
+        for group in self._groups.values():
+            group.mirror.changed()
 
     async def _adopt_one(self, directory: GroupDirectory) -> None:
         try:
@@ -312,7 +330,7 @@ class GroupManager:
         except OSError:
             return  # the group ended meanwhile
         content = directory.read_group_json()
-        group = ManagedGroup(GroupMirror(directory, self.server_id, self.notify))
+        group = self._managed(directory)
         if not content.get("spec"):
             await self._end_unclaimed(group)
             return

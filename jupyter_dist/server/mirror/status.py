@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
@@ -13,6 +13,11 @@ from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.system.limits import within
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models.saves import LastSave
+
+    FindSave = Callable[[str, int, "str | None"], "LastSave | None"]
 
 # The notice about a node in these states while a cell runs.
 _WORDS = {
@@ -46,6 +51,7 @@ class GroupStatus:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
         self.protocol = 0  # protocol version of its agent
         self.allocation: models.AllocationModel | None = None  # of the nodes, unknown to the agent
+        self.find_save: FindSave | None = None  # the newest save of a name, for a number of ranks and a Python
         self.silence: JupyterDistError | None = None  # shown while the agent does not respond
 
     @property
@@ -115,12 +121,17 @@ class GroupStatus:
             "spare_nodes": self.fields.get("spare_nodes") or [],
             **{field: self.fields.get(field) for field in _FROM_STATUS},
             "allocation": self.allocation,
+            "last_save": self._last_save(),
             **({"join": None} if self.allocation else {}),  # the launcher runs the join command
             "running": running,
             "queued": queued,
         }
         # The status of an agent of another version is not checked.
         return cast(models.GroupModel, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
+
+    def _last_save(self) -> LastSave | None:
+        python = (self.fields.get("environment") or {}).get("python_version")
+        return self.find_save(self.name, self.world_size, python) if self.find_save is not None else None
 
     def update(self, **changes: Any) -> None:
         """Change fields that the server sets itself."""

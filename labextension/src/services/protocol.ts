@@ -245,6 +245,8 @@ export interface IGroup {
   allocation?: IAllocation | null;
   /** Where its memory is; null unless it is parked. */
   parked?: IParkedState | null;
+  /** The newest save of a group with its name that it can restore, also after its end; or null. */
+  last_save?: ILastSave | null;
   /** Executions. */
   running: string[];
   /** Executions. */
@@ -1171,6 +1173,26 @@ export interface ISave {
   problem?: string | null;
 }
 
+/** The newest save of a group's name, as it can be offered: when the group has ended, and before it is started. */
+export interface ILastSave {
+  name: string;
+  folder: string;
+  /** The name of the group. */
+  group: string;
+  saved_at: number;
+  /** How many ranks a group must have to restore it. */
+  world_size: number;
+  /** Of its ranks; another version may not read it. */
+  python_version: string;
+  total_bytes: number;
+}
+
+/** The newest saves, by the names of groups and the numbers of their ranks. */
+export interface ILastSaves {
+  /** Newest first. */
+  saves: ILastSave[];
+}
+
 /** The saves in a folder, newest first. */
 export interface ISaves {
   folder: string;
@@ -1602,6 +1624,12 @@ export interface IHistoryQuery {
 export interface ISavesQuery {
   /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
   folder?: string;
+}
+
+/** Which saves to return. */
+export interface ILastSavesQuery {
+  /** The name of a group; by default all. */
+  group?: string;
 }
 
 /** Which part of a log to return. */

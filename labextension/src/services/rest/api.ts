@@ -27,6 +27,8 @@ import type {
   IInspectRequest,
   IInspection,
   IInterrupted,
+  ILastSaves,
+  ILastSavesQuery,
   ILaunchers,
   ILogPage,
   ILogQuery,
@@ -351,6 +353,11 @@ export abstract class Api {
   /** Return the saves in a folder, newest first. */
   allSaves(query: ISavesQuery = {}): Promise<ISaves> {
     return this.ask({ verb: 'GET', path: ['saves'], query });
+  }
+
+  /** Return the newest save of each group and number of ranks, also of groups that have ended. */
+  lastSaves(query: ILastSavesQuery = {}): Promise<ILastSaves> {
+    return this.ask({ verb: 'GET', path: ['last-saves'], query });
   }
 
   /** Delete a save, and the data that no other save of its folder has. */
