@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import io
 import json
 import os
 import signal
@@ -142,8 +143,15 @@ class JupyterServer:
         data = json.dumps(body or {}).encode() if method == "POST" else None
         url = f"{self.info['url']}jupyter-dist/api/{path}"
         request = urllib.request.Request(url, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=2 * PATIENCE) as response:
-            content = response.read()
+        try:
+            with urllib.request.urlopen(request, timeout=2 * PATIENCE) as response:
+                content = response.read()
+        except urllib.error.HTTPError as err:
+            with err:
+                content = err.read()
+            # A test that does not expect the refusal shows its reason.
+            text = f"{err.msg}: {content.decode(errors='replace')[:1000]}"
+            raise urllib.error.HTTPError(url, err.code, text, err.headers, io.BytesIO(content)) from None
         if not content.startswith(b"{"):
             return content
         answer = json.loads(content)

@@ -101,9 +101,9 @@ def test_megabytes_on_descriptor_2_block_nobody(pair):
 
 @pytest.fixture
 def small_disk():
-    """A disk of 8 MiB, of which code takes three, with a path that is short enough for a socket."""
+    """A disk of 24 MiB, of which a server's copy of the code takes some ten, with a path short enough for a socket."""
     path = Path(tempfile.mkdtemp(prefix="jd-disk-"))
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "none", path], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "none", path], check=False)
     if mounted.returncode:
         path.rmdir()
         pytest.skip("needs the right to mount a tmpfs")
@@ -116,9 +116,7 @@ def test_a_page_goes_on_while_the_disk_is_full(small_disk, tmp_path):
     server = JupyterServer(tmp_path, runtime=small_disk)
     try:
         server.start(2, name="g")
-        with (small_disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
-            while True:
-                ballast.write(b"x" * 100)
+        fill(small_disk / "ballast")
         page = server.channel()
         lines = [f"seen {n}\n" for n in range(300)] + ["x" * 8000 + "\n"] * 5
         execution = server.submit("g", f"for line in {lines}: print(line, end='')", "0")
@@ -141,16 +139,18 @@ def test_a_page_goes_on_while_the_disk_is_full(small_disk, tmp_path):
         kept = sum(len(line) for line in log.splitlines(True) if line in lines)
         assert kept + unkept == sum(map(len, lines))
         assert unkept > 0
-    finally:
         server.ask("DELETE", "groups/g")
+    finally:
         server.end()
 
 
-def fill(path: Path) -> None:
-    """Leave no byte."""
+def fill(path: Path, leave: int = 0) -> None:
+    """Write a file until the disk has this many bytes left."""
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
-        while True:
-            file.write(b"x" * 512)
+        while (size := os.statvfs(path).f_bavail * os.statvfs(path).f_frsize - leave) > 0:
+            file.write(b"x" * size)
+        while not leave:  # what is left of the last page
+            file.write(b"x" * 100)
 
 
 def test_a_start_on_a_full_disk_is_refused_with_the_reason_and_can_be_tried_again(small_disk, make_agent):
@@ -168,7 +168,7 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
     process = make_agent(small_disk)
     client = process.client()
     client.start(2)
-    (small_disk / "ballast").write_bytes(b"x" * (6 << 20))
+    fill(small_disk / "ballast", leave=2 << 20)
     execution = client.run("for n in range(100_000): print('%050d' % n)", [0])
     assert execution["state"] == "ok"
     client.wait(lambda: "not kept" in (client.group["note"] or ""))

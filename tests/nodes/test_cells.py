@@ -370,16 +370,6 @@ def test_idle_connections_to_the_head_take_none_of_its_files_that_cells_need_and
         until(lambda: len(os.listdir(folder)) < HEAD_FILES / 4, lambda: len(os.listdir(folder)))
 
 
-def test_a_node_agent_that_is_asked_to_end_does_so_and_says_so(shared_nodes):
-    client, node = shared_nodes.client, shared_nodes.nodes[1]
-    node.process.terminate()
-    assert node.code() == 1
-    assert "it was asked to end (a signal)." in node.text()
-    client.wait(lambda: client.group["nodes"][1]["state"] == "gone")
-    assert client.group["nodes"][1]["message"] == "its node agent ended with code 1"
-    client.wait_group("degraded")  # the last test of this group
-
-
 def test_a_group_on_two_nodes_is_saved_in_a_folder_that_both_have_and_restored(shared_nodes, tmp_path):
     client, folder = shared_nodes.client, tmp_path / "saves"
     client.run("kept = torch.full((2,), float(rank))\nhalves = dist.new_group([1, 2])", ALL)
@@ -393,3 +383,13 @@ def test_a_group_on_two_nodes_is_saved_in_a_folder_that_both_have_and_restored(s
         assert {rank: client.text(rank, execution["id"]) for rank in ALL} == {
             rank: f"[{total}, {total}]\n" for rank, total in sums.items()
         }
+
+
+def test_a_node_agent_that_is_asked_to_end_does_so_and_says_so(shared_nodes):
+    client, node = shared_nodes.client, shared_nodes.nodes[1]
+    node.process.terminate()
+    assert node.code() == 1
+    assert "it was asked to end (a signal)." in node.text()
+    client.wait(lambda: client.group["nodes"][1]["state"] == "gone")
+    assert client.group["nodes"][1]["message"] == "its node agent ended with code 1"
+    client.wait_group("degraded")  # the last test of this group

@@ -55,6 +55,15 @@ n = t.numpy()
     assert names["row"][1] == 77
 
 
+def test_a_storage_inside_another_one_keeps_its_place(shell: Shell) -> None:
+    """No array is saved that shows what they share: `from_numpy` makes a storage that begins in the middle."""
+    shell.run("import torch; t = torch.arange(24.).view(4, 6); inner = torch.from_numpy(t[1:, ::2].numpy())")
+    names = restored(shell).names
+    assert names["inner"].tolist() == [[6, 8, 10], [12, 14, 16], [18, 20, 22]]
+    names["t"][1, 2] = -1
+    assert names["inner"][0, 1] == -1
+
+
 def test_a_model_and_its_optimizer_go_on_alike(shell: Shell) -> None:
     shell.run("""
 import torch

@@ -146,8 +146,12 @@ class Loader:
             if number in self._arrays:
                 part = torch.from_numpy(self._arrays[number][start : start + size])
                 self._of_blocks[block] = part.untyped_storage()
-            else:
+            elif size == self._saved["memories"][number]["num_bytes"]:
                 self._of_blocks[block] = self._storages[number]
+            else:  # a storage inside another one, as `torch.from_numpy(view.numpy())` makes it
+                whole = self._storages[number]
+                part = torch.empty(0, dtype=torch.uint8, device=whole.device).set_(whole)[start : start + size]
+                self._of_blocks[block] = torch.from_dlpack(part).untyped_storage()
         storage = self._of_blocks[block]
         if dtype is None:
             return storage
