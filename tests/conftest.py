@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from cputime import CpuTimes
 from faults.server import REPOSITORY, shared_home
 from hypothesis import HealthCheck, settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
@@ -55,6 +56,7 @@ def pytest_configure(config):
     if not config.option.basetemp:
         config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
+    config.pluginmanager.register(CpuTimes(config))
     os.environ.update(preloading(LIGHT))
     # One import of torch for all groups with the same environment, whatever runtime folder a test has. Each worker has
     # its own: the kernel gives it the keepers that are forked.
