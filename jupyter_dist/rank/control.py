@@ -169,9 +169,18 @@ class Control:
         if self._debugger is None:
             from .cells.debugging.dap import DebugSession
 
-            self._debugger = DebugSession(self.rank, self.place, self.runner.shell, self.runner.when_idle)
+            self._debugger = DebugSession(
+                self.rank, self.place, self.runner.shell, self.runner.when_idle, self._report_stop
+            )
         is_busy = self.interrupter.current is not None
         self._debugger.handle(json.loads(payload), is_busy, lambda reply: self._answer(header, reply=reply))
+
+    def _report_stop(self, stop: road.Stop | None) -> None:
+        """Report where JupyterLab's debugger has stopped the cell, or that it has gone on (any thread)."""
+        if (execution := self.interrupter.current) is not None:
+            header = {"t": "from_rank", "execution_id": execution.execution_id, "number": 0}
+            kind: str = "stopped_over" if stop is None else "stopped"
+            self.outbox.send({**header, "kind": kind}, road.FROM_RANK[kind].encode(stop or {}))
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
         self.interrupter.request(header["execution_id"], header.get("frees", False))

@@ -42,6 +42,9 @@ def test_two_ranks_stop_in_a_cell_step_together_and_alone_and_are_let_go(agent):
         (scope, *_) = page.done(rank, "scopes", frameId=frames[0]["id"])["scopes"]
         variables = page.done(rank, "variables", variablesReference=scope["variablesReference"])["variables"]
         assert [(each["name"], each["value"]) for each in variables] == [("x", str(rank * 10))]
+        agent.wait(
+            lambda rank=rank: agent.group["ranks"][rank].get("stopped_at") == {"line": 2, "file": None}, PATIENCE
+        )
     where = {"frameId": page.stack(1)[0]["id"], "context": "repl"}
     assert page.done(1, "evaluate", expression="x + 5", **where)["result"] == "15"
 
@@ -71,6 +74,30 @@ def test_two_ranks_stop_in_a_cell_step_together_and_alone_and_are_let_go(agent):
     again = agent.submit("import sys; print(sys.gettrace())", (0, 1))
     assert agent.ended(again)["state"] == "ok"
     assert [agent.text(rank, again) for rank in (0, 1)] == ["None\n", "None\n"]
+
+
+def test_breakpoints_stop_in_functions_of_cells_that_ran_before_the_debugger_and_while_the_last_one_was_there(agent):
+    define, call = "def g(x):\n    y = x + 1\n    return y\n", "g(rank)"
+    defined = agent.run(define, (0, 1))["execution_count"]
+    for _ in range(2):
+        page = Debugger(agent)
+        page.attach([1])
+        for _ in range(2):
+            path = page.done(1, "dumpCell", code=define)["sourcePath"]
+            page.done(1, "setBreakpoints", source={"path": path}, breakpoints=[{"line": 2}])
+            cell = agent.submit(call, (0, 1))
+            page.wait_stopped(1, 2)
+            (frame, *_) = page.stack(1)
+            assert (frame["name"], frame["source"]["path"]) == ("g", path)
+            agent.wait(
+                lambda: agent.group["ranks"][1].get("stopped_at") == {"line": 2, "file": f"cell [{defined}]"}, PATIENCE
+            )
+            assert "stopped_at" not in agent.group["ranks"][0]
+            page.done(1, "continue", threadId=1)
+            assert agent.ended(cell)["state"] == "ok"
+            assert "stopped_at" not in agent.group["ranks"][1]
+            defined = agent.run(define, (0, 1))["execution_count"]
+        page.done(1, "disconnect")
 
 
 def test_a_stopped_rank_is_named_where_others_wait_and_breakpoint_needs_no_prompt(agent):

@@ -45,6 +45,8 @@ def test_ranks_that_ask_the_same_are_answered_one_by_one_or_at_once(agent):
     cell = agent.submit("print(input('name? '), input('age? '))", (0, 1), allow_stdin=True)
     asked = wait_asked(agent, cell, "0-1", "name? ")
     assert not asked["password"]
+    asks = lambda: [rank.get("asks", False) for rank in agent.group["ranks"]]  # noqa: E731
+    agent.wait(lambda: asks() == [True, True])
     assert answer(agent, cell, "Ada", [1]) == [1]
     wait_asked(agent, cell, "1", "age? ")
     assert [(a["ranks"], a["prompt"]) for a in asking(agent, cell)] == [("0", "name? "), ("1", "age? ")]
@@ -58,6 +60,7 @@ def test_ranks_that_ask_the_same_are_answered_one_by_one_or_at_once(agent):
     wait_asked(agent, cell, "0-1", "age? ")
     assert answer(agent, cell, "36") == [0, 1]
     assert agent.ended(cell)["state"] == "ok"
+    agent.wait(lambda: asks() == [False, False])
     assert [agent.text(rank, cell).splitlines()[-1] for rank in (0, 1)] == ["Bob 36", "Ada 36"]
     assert "asking" not in agent.executions[cell]
     assert "The cell is 'ok'" in str(refused(agent, cell, "late"))

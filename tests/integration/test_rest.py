@@ -318,6 +318,8 @@ async def test_ranks_ask_and_are_answered(shared_api):
 
     question = await asked("0-1")
     assert (question["prompt"], question["password"]) == ("name? ", False)
+    ranks = (await shared_api.ask("GET", "groups/g"))["ranks"]
+    assert [rank.get("asks") for rank in ranks] == [True, True]
     for body, word in [
         ({}, "text"),
         ({"text": 1}, "text"),

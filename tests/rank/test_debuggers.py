@@ -37,8 +37,8 @@ def debug(rank: RankClient, code: str, *commands: str, in_function: bool = False
     result = rank.result(cell)
     text = re.sub(r"\x1b\[[0-9;]*m", "", result.text())
     assert not any(part in text for part in OURS), text
-    stops = re.findall(r"^> (\S+?)\((\d+)\)", text, re.MULTILINE)[is_at_call:]
-    return result, [f"{'cell' if name.startswith('<ipython') else Path(name).name} {line}" for name, line in stops]
+    stops = re.findall(r"^> (Cell In\[\d+\]|\S+?)\((\d+)\)", text, re.MULTILINE)[is_at_call:]
+    return result, [f"{'cell' if name.startswith('Cell In[') else Path(name).name} {line}" for name, line in stops]
 
 
 def test_stepping_goes_from_statement_to_statement_and_ends_with_the_cell(rank: RankClient) -> None:

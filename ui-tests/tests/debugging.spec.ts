@@ -15,6 +15,7 @@ test('ranks are debugged together and alone, after an error, and to the end', as
   await lab.runCell(page, cell);
   const both = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: (Pdb)' });
   await expect(both).toBeFocused();
+  await expect(page.locator('.jpd-Status')).toContainText('2 ask for input');
   await page.keyboard.type('n');
   await page.keyboard.press('Enter');
   await expect.poll(() => lab.shownText(cell)).toContain('return y');
@@ -57,22 +58,33 @@ test('ranks are debugged together and alone, after an error, and to the end', as
 
 test("JupyterLab's debugger stops both ranks at a breakpoint in a cell, steps, and lets them go", async ({ page }) => {
   const code = 'def f(x):\n    y = x + 1\n    return y\na = f(rank * 10)\nb = a * 2\nprint(b)';
-  lab.writeNotebook('panel.ipynb', [code]);
+  lab.writeNotebook('panel.ipynb', [code, 'print(f(5))']);
   await lab.openNotebook(page, 'panel.ipynb');
+  const cell = lab.cell(page, 0);
+  await lab.runCell(page, cell);
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   const bug = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-DebuggerBugButton');
   await expect(bug).toHaveAttribute('aria-disabled', 'false');
   await bug.click();
-  const cell = lab.cell(page, 0);
   const gutter = cell.node.locator('.cm-gutter.cm-breakpoint-gutter');
   await gutter.locator('.cm-gutterElement').nth(2).click();
   const points = page.locator('.jp-DebuggerBreakpoint');
   await expect(points).toHaveCount(1);
+  // A function that was defined before the debugger was there.
+  const caller = lab.cell(page, 1);
+  await lab.runCell(page, caller);
+  await expect(caller.summary).toContainText('2 ranks \u00b7 stopped at a breakpoint \u00b7');
+  await lab.execute(page, 'debugger:continue');
+  await expect(caller.summary).toContainText('2 ranks \u00b7 ok');
   await lab.runCell(page, cell);
-  await lab.execute(page, 'debugger:show-panel');
+  // The panel has opened by itself.
   const stack = page.locator('.jp-DebuggerCallstackFrame');
   await expect(stack).toHaveCount(2);
+  await expect(stack.first()).toBeVisible();
   await expect(stack.first()).toContainText(/^f.*:2$/);
   await expect(page.locator('.jp-DebuggerVariables')).toContainText('x');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 stopped at a breakpoint, line 2 \u00b7');
+  await expect(page.locator('.jpd-Status')).toContainText('2 stopped at a breakpoint');
   await page.screenshot({ path: test.info().outputPath('stopped.png') });
   await lab.execute(page, 'debugger:next');
   await expect(cell.node.locator('.jp-DebuggerEditor-highlight')).toContainText('return y');
@@ -119,11 +131,11 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
   // The debug console asks the rank that is shown.
   await lab.execute(page, 'debugger:evaluate');
   const console = page.locator('.jp-DebugConsole');
+  // JupyterLab gives the notebook the focus when it has read the stack, which may be in between.
   const evaluate = async (code: string): Promise<void> => {
-    await console.locator('.jp-CodeConsole-promptCell .cm-content').click();
-    await page.keyboard.press('Control+a');
-    await page.keyboard.type(code);
-    await page.keyboard.press('Shift+Enter');
+    const prompt = console.locator('.jp-CodeConsole-promptCell .cm-content');
+    await prompt.fill(code);
+    await prompt.press('Shift+Enter');
   };
   const answer = console.locator('.jp-OutputArea-output').last();
   await evaluate('x + 5');
@@ -137,7 +149,7 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
     await evaluate('x + 6');
     await expect(answer).toHaveText('6', { timeout: 15000 });
   }).toPass();
-  await lab.execute(page, 'application:close');
+  await page.locator('.lm-TabBar-tab', { hasText: 'Console' }).locator('.lm-TabBar-tabCloseIcon').click();
   await shown.selectOption('1');
   await variable('10');
 

@@ -39,7 +39,7 @@ from .traces import Traces
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
     from jupyter_dist.protocol.models import models
-    from jupyter_dist.protocol.wire.road import TransferNews
+    from jupyter_dist.protocol.wire.road import Stop, TransferNews
 
 STARTS_AT_ONCE = 16
 GIVE_UP_SECONDS = 2.0
@@ -238,6 +238,9 @@ class AgentGroup:
         """Handle a message of the code on a rank (protocol/wire/road.py)."""
         if header["kind"] == "transfer":
             self.transfers.rank_sent(rank, cast("TransferNews", content))
+        elif header["kind"] in ("stopped", "stopped_over"):
+            if rank.execution_id == header["execution_id"]:
+                rank.awaits_user(False, cast("Stop", content) if content else None)
         elif not header["kind"].startswith("comm_"):
             self.dispatcher.rank_sent(rank, header, content)
         elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):

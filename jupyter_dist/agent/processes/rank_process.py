@@ -110,6 +110,8 @@ class RankProcess:
         self.process_group: Literal["ok", "broken", "none", "lost"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
         self.ignores_interrupt = False  # interrupted seconds ago and still running its cell
+        self.asks = False  # its cell asks for input
+        self.stopped_at: road.Stop | None = None  # where a debugger has stopped its cell
         self.unreachable: str | None = None  # why its node cannot be reached now
         self.gone = asyncio.Event()
         self.ended_with_it: tuple[tuple[int, str], ...] = ()  # pid and name of the processes it had started
@@ -166,7 +168,7 @@ class RankProcess:
         self.unreachable = None  # dead is more than unreachable
         self.release()
         self._questions.fail(lambda: JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
-        self._forget_interrupt()
+        self._forget_cell()
         text = f"Rank {self.rank} {self.exit['reason']}."
         self.ended_with_it = ending.killed
         for note in filter(None, (text, describe_companions(ending))):
@@ -209,13 +211,13 @@ class RankProcess:
         RANK_LIFE.check(self.state, "busy")
         self._send(frame)  # first: it has the cell, or nothing has changed
         self.execution_id = self.last_execution_id = execution_id
-        self._forget_interrupt()
+        self._forget_cell()
         self._enter("busy")
 
     def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None, undo: RankKept) -> None:
         """Handle the rank's reply, which is valid (for records.handle, which notifies the listener)."""
         self.execution_id = None
-        self._forget_interrupt()
+        self._forget_cell()
         self.collective_seq = reply.get("collective_seq")
         self.kinds, self.cell_memory = kinds, memory
         self.cell_undo, self.kept_cells = undo
@@ -266,6 +268,12 @@ class RankProcess:
         self.state, self.message = state, message
         return True
 
+    def awaits_user(self, asks: bool, stopped_at: road.Stop | None = None) -> None:
+        """Note whether its cell asks for input, or where a debugger has stopped it, and notify the listener."""
+        if (asks, stopped_at) != (self.asks, self.stopped_at):
+            self.asks, self.stopped_at = asks, stopped_at
+            self.listener.ranks_changed()
+
     def reached(self, reason: str | None) -> None:
         """Handle a lost link to the rank's node, with the reason; None: the link is back."""
         self.unreachable = reason
@@ -292,6 +300,10 @@ class RankProcess:
             "message": self.message,
             "ignores_interrupt": self.ignores_interrupt,
         }
+        if self.asks:
+            model["asks"] = True
+        if self.stopped_at is not None:
+            model["stopped_at"] = {"line": self.stopped_at["line"], "file": self.stopped_at["file"]}
         if self.absences:
             model["absences"] = self.absences
         if self.since is not None:
@@ -357,8 +369,9 @@ class RankProcess:
             raise ValueError("not a number")
         self.listener.rank_sent(self, header, content, len(payload))
 
-    def _forget_interrupt(self) -> None:
+    def _forget_cell(self) -> None:
         self.interrupted_at, self.ignores_interrupt = None, False
+        self.asks, self.stopped_at = False, None
 
     def _on_sync(self, header: Header, _: bytes) -> None:
         self.send({"t": "synced", "id": header["id"]})

@@ -197,6 +197,17 @@ class DebugReplyInfo(ApiObject):
     content: dict[str, Any]
 
 
+class DebuggerStopInfo(ApiObject):
+    """Where JupyterLab's debugger has stopped the cell of a rank.
+
+    Attributes:
+        file: Null: the running cell. Otherwise a file, or a cell: cell [5].
+    """
+
+    line: int
+    file: str | None
+
+
 class DeletedSaveInfo(ApiObject):
     """What the deletion of a save freed.
 
@@ -906,6 +917,8 @@ class RankInfo(ApiObject):
         state_at: When it entered that state.
         process_group: After its last cell; `none`: code destroyed it; `lost`: the rank's device is lost.
         ignores_interrupt: Its cell still runs seconds after an interrupt.
+        asks: Its cell asks for input, and waits.
+        stopped_at: Its cell is stopped in JupyterLab's debugger.
         absences: From when to when it had no process.
         since: When a resize added it, with copies of what all others had alike.
     """
@@ -922,6 +935,8 @@ class RankInfo(ApiObject):
     exit: RankExitInfo | None
     message: str | None
     ignores_interrupt: bool | None
+    asks: bool | None
+    stopped_at: DebuggerStopInfo | None
     absences: list[list[float]] | None
     since: float | None
 

@@ -85,6 +85,13 @@ class RankExit(TypedDict):
     peak_bytes: NotRequired[Annotated[int | None, Field("Its peak resident memory.")]]
 
 
+class DebuggerStop(TypedDict):
+    """Where JupyterLab's debugger has stopped the cell of a rank."""
+
+    line: int
+    file: Annotated[str | None, Field("Null: the running cell. Otherwise a file, or a cell: cell [5].")]
+
+
 class RankModel(TypedDict):
     """One rank of a group."""
 
@@ -103,6 +110,8 @@ class RankModel(TypedDict):
     exit: RankExit | None
     message: str | None
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
+    asks: NotRequired[Annotated[bool, Field("Its cell asks for input, and waits.")]]
+    stopped_at: NotRequired[Annotated[DebuggerStop, Field("Its cell is stopped in JupyterLab's debugger.")]]
     absences: NotRequired[Annotated[list[list[float]], Field("From when to when it had no process.")]]
     since: NotRequired[Annotated[float, Field("When a resize added it, with copies of what all others had alike.")]]
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from jupyter_dist.protocol.errors import bad_request
 
+from .places import MAX_NAME
+
 if TYPE_CHECKING:
     from typing_extensions import Required
 
@@ -34,6 +36,13 @@ class InputAnswer(TypedDict):
     """`input` to a rank: the answer to its question."""
 
     text: str | None  # None: there is no more input (EOFError), as after Ctrl-D in a terminal
+
+
+class Stop(TypedDict):
+    """`stopped` from a rank: JupyterLab's debugger has stopped its cell there."""
+
+    line: int
+    file: str | None  # null: the running cell; of another cell: cell [5]
 
 
 class TransferNews(TypedDict, total=False):
@@ -105,6 +114,12 @@ def _is_answer(content: dict[str, Any]) -> bool:
     return set(content) == {"text"} and (text is None or (isinstance(text, str) and len(text) <= MAX_INPUT_CHARS))
 
 
+def _is_stop(content: dict[str, Any]) -> bool:
+    line, file = content.get("line"), content.get("file", 0)
+    is_named = file is None or (isinstance(file, str) and len(file) <= MAX_NAME)
+    return set(content) == {"line", "file"} and type(line) is int and line > 0 and is_named
+
+
 def _is_comm(content: dict[str, Any]) -> bool:
     types = {"target_name": str, "data": dict, "metadata": dict, "buffers": list}
     is_typed = all(isinstance(content[name], types[name]) for name in types.keys() & content.keys())
@@ -143,6 +158,8 @@ COMM_KINDS = ("comm_open", "comm_msg", "comm_close")
 FROM_RANK: Mapping[str, Kind] = {
     "input": Kind(_is_question),
     "input_over": Kind(lambda content: not content),  # it waits no longer: it was interrupted
+    "stopped": Kind(_is_stop),
+    "stopped_over": Kind(lambda content: not content),  # its cell runs again
     **dict.fromkeys(COMM_KINDS, _COMM),
     "comm_done": Kind(_is_done),  # the code has handled that message, and its output has been sent
     "transfer": Kind(_is_news),

@@ -27,6 +27,7 @@ from jupyter_dist.rank.cells.errors import cppframes, shortage
 from jupyter_dist.rank.collectives import lostdevice
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
+from jupyter_dist.rank.ipython.cellnames import CellCompiler
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
 from jupyter_dist.rank.memory import MemoryCounters
@@ -76,6 +77,7 @@ class ShellParts:
 class RankShell(CompatibleShell):
     """The shell that `get_ipython()` returns: created in the zygote by `prepare`, assigned to a rank by `begin`."""
 
+    compiler_class = Type(CellCompiler)
     displayhook_class = Type(RankDisplayHook)
     display_pub_class = Type(RankDisplayPublisher)
 

@@ -83,6 +83,13 @@ export interface IRankExit {
   peak_bytes?: number | null;
 }
 
+/** Where JupyterLab's debugger has stopped the cell of a rank. */
+export interface IDebuggerStop {
+  line: number;
+  /** Null: the running cell. Otherwise a file, or a cell: cell [5]. */
+  file: string | null;
+}
+
 /** One rank of a group. */
 export interface IRank {
   rank: number;
@@ -101,6 +108,10 @@ export interface IRank {
   message: string | null;
   /** Its cell still runs seconds after an interrupt. */
   ignores_interrupt?: boolean;
+  /** Its cell asks for input, and waits. */
+  asks?: boolean;
+  /** Its cell is stopped in JupyterLab's debugger. */
+  stopped_at?: IDebuggerStop;
   /** From when to when it had no process. */
   absences?: number[][];
   /** When a resize added it, with copies of what all others had alike. */

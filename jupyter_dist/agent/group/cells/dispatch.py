@@ -222,6 +222,7 @@ class Dispatcher:
             execution.asking.add(rank.rank, header["number"], question)
         else:
             execution.asking.drop(rank.rank)
+        rank.awaits_user(rank.rank in execution.asking)
         self._on_change(execution)
 
     def answer(self, execution: AgentExecution, ranks: list[int] | None, seq: int | None, payload: bytes) -> list[int]:
@@ -238,6 +239,7 @@ class Dispatcher:
         answered = execution.asking.take(ranks, seq)
         for rank, asked in answered.items():
             self._ranks[rank].send({"t": "to_rank", "kind": "input", "number": asked.number}, payload)
+            self._ranks[rank].awaits_user(False)
         self._on_change(execution)
         return sorted(answered)
 

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.protocol.wire.places import MAX_NAME
+from jupyter_dist.protocol.wire.road import Stop
 from jupyter_dist.rank.guard.own import json, socket, threading, time
 from jupyter_dist.rank.ipython import tracebacks
 from jupyter_dist.rank.ipython.displays import encode_content
@@ -37,6 +39,7 @@ from .murmur import murmur2
 
 HASH_SEED = 0x6A64  # any number; JupyterLab computes the name of a cell's file with it
 MAX_EVENTS = 500
+MAX_LINES = 1_000_000  # of a cell
 MAX_WAIT_SECONDS = 8.0
 LEFT_SECONDS = 40.0  # a page asks for events all the time
 
@@ -54,16 +57,25 @@ class _State:
     breakpoints: dict[str, list[Message]] = field(default_factory=dict)
     stopped: list[int] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
+    earlier: dict[str, str] = field(default_factory=dict)  # by file: the name of a cell that ran before the debugger
 
 
 class DebugSession:
     """One debugger of this rank, whatever number of pages use it."""
 
-    def __init__(self, rank: int, place: str, shell: Any, when_idle: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        rank: int,
+        place: str,
+        shell: Any,
+        when_idle: Callable[[Callable[[], None]], None],
+        report: Callable[[Stop | None], None],
+    ) -> None:
         self.rank = rank
         self._place = place
         self._shell = shell
         self._when_idle = when_idle
+        self._report = report  # where the rank is stopped; None: it has gone on. Any thread.
         self._seq = itertools.count(1)
         self._state: _State | None = None
         self._lock = threading.Lock()
@@ -168,7 +180,17 @@ class DebugSession:
         os.replace(beside, path)
         if self._state is not None:
             self._state.paths.add(path)
+            self._find_earlier(self._state, code, path)
         respond(True, "", {"sourcePath": path})
+
+    def _find_earlier(self, state: _State, code: str, path: str) -> None:
+        """Have pydevd stop in functions of a cell that ran before: they were compiled under IPython's name of it."""
+        name = self._shell.compile.names.get(code)
+        if name not in (None, path) and path not in state.earlier:
+            state.earlier[path] = name
+            entry = {"line": 1, "endLine": MAX_LINES, "runtimeLine": 1, "runtimeSource": {"path": name}}
+            arguments = {"source": {"path": path}, "pydevdSourceMaps": [entry]}
+            self._forward({"seq": 0, "command": "setPydevdSourceMap"}, arguments, lambda _: None)
 
     def _on_setBreakpoints(self, arguments: Message, _busy: bool, respond: Callable[..., None]) -> None:  # noqa: N802
         state = self._state
@@ -311,6 +333,8 @@ class DebugSession:
         self._when_idle(lambda: stop_tracing(state.sock))
         for pending in list(state.pending.values()):
             pending({"type": "response", "success": False, "message": _ENDED, "body": {}})
+        if state.stopped:
+            self._report(None)
         for path in state.paths:
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -340,13 +364,33 @@ class DebugSession:
             body = message.get("body") or {}
             if message["event"] == "stopped":
                 state.stopped = [body.get("threadId", 1)]
+                self._look_where(state)
             elif message["event"] == "continued":
                 state.stopped = []
+                self._report(None)
             if message["event"] in ("stopped", "continued", "terminated", "breakpoint"):
                 with self._lock:
                     self._num_events += 1
                     self._events.append((self._num_events, message))
                 self._wake()
+
+    def _look_where(self, state: _State) -> None:
+        """Report the line that the rank is stopped at."""
+
+        def done(answer: Message) -> None:
+            frames = self._users((answer.get("body") or {}).get("stackFrames", []))
+            if frames and state.stopped:
+                path = str((frames[0].get("source") or {}).get("path"))
+                self._report(Stop(line=max(1, int(frames[0].get("line", 1))), file=self._name_of(state, path)))
+
+        self._forward({"seq": 0, "command": "stackTrace"}, {"threadId": state.stopped[0]}, done)
+
+    def _name_of(self, state: _State, path: str) -> str | None:
+        """Return the name of a file for users; None: the running cell."""
+        name, compiler = state.earlier.get(path, path), self._shell.compile
+        if name == compiler.current:
+            return None
+        return f"cell [{compiler.numbers[name]}]" if name in compiler.numbers else os.path.basename(path)[:MAX_NAME]
 
     def _read(self, sock: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError, EOFError):
@@ -381,7 +425,10 @@ class DebugSession:
         if sys.version_info < (3, 12) and sys.gettrace() is None:  # an interrupt in a trace function ends tracing
             pydevd: Any = sys.modules["pydevd"]
             pydevd.get_global_debugger().enable_tracing()
-        return self._file_of(raw_code)
+        path = self._file_of(raw_code)
+        state = self._state
+        # One file stands for one name: a cell that is run again keeps its own.
+        return path if state is None else state.earlier.get(path, path)
 
     def _file_of(self, code: str) -> str:
         return os.path.join(self.folder, f"{murmur2(code.encode('utf-8', 'surrogatepass'), HASH_SEED)}.py")

@@ -14,9 +14,12 @@ import sys
 from types import FrameType
 from typing import Any
 
+from IPython.core import debugger as ipythons
+
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.guard.own import asyncio, threading
 from jupyter_dist.rank.ipython import tracebacks
+from jupyter_dist.rank.ipython.cellnames import readable
 
 INTERRUPTIBLE = True  # the user's code and a debugger's prompt run below these functions on the stack
 
@@ -40,6 +43,8 @@ class Debuggers:
         for name, original in self._original.items():
             new = getattr(self, f"_{name}", None) or self._past_ours(original)
             setattr(bdb.Bdb, name, _method(new))
+        for kind in (bdb.Bdb, ipythons.Pdb):
+            kind.format_stack_entry = _readable(kind.format_stack_entry)  # type: ignore[method-assign]
 
     def end_cell(self) -> None:
         """Stop tracing: the next cell runs at full speed, and no debugger stops between cells."""
@@ -164,6 +169,15 @@ def at_prompt() -> bool:
 
 def _is_ours(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(tracebacks.MACHINERY)
+
+
+def _readable(original: Any) -> Any:
+    """Return a method that describes a line of the stack, with the names of cells as in tracebacks."""
+
+    def format_stack_entry(debugger: Any, *args: Any, **options: Any) -> str:
+        return readable(original(debugger, *args, **options))
+
+    return format_stack_entry
 
 
 def _method(function: Any) -> Any:

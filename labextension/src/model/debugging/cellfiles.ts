@@ -45,3 +45,13 @@ function moved(body: ReplyContent, from: string, to: string): ReplyContent {
   }
   return result;
 }
+
+/** A function that has not begun is at line 0, which no editor has. */
+export function fromLineOne(reply: IDebugReply): IDebugReply {
+  const body = reply.content.body as { stackFrames?: { line: number }[] } | undefined;
+  if (!body?.stackFrames?.some(({ line }) => line < 1)) {
+    return reply;
+  }
+  const stackFrames = body.stackFrames.map(frame => ({ ...frame, line: Math.max(1, frame.line) }));
+  return { ...reply, content: { ...reply.content, body: { ...body, stackFrames } } };
+}

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { IDebugReplies, IDebugRequest, IGroup } from '../../services/protocol';
 import type { IService } from '../../services/service';
+import { fromLineOne } from './cellfiles';
 import { DebugConnection } from './debugconnection';
 
 /** Where the ranks of two machines keep the files of cells, and what they replied when they were stopped in one. */
@@ -93,6 +94,27 @@ describe('a rank on another machine', () => {
     // What all are asked for is answered by the first of them that lives.
     expect((await ask('dumpCell')).sourcePath).toBe(shown);
     connection.dispose();
+  });
+});
+
+describe('the panel', () => {
+  it('is opened by JupyterLab when the debugger is attached, and not again when it was before a reload', async () => {
+    const { connection, ask } = debugged(['busy', 'busy']);
+    const events: unknown[] = [];
+    connection.iopubMessage.connect((_, message) =>
+      events.push((message as { content: { event?: string } }).content.event)
+    );
+    await ask('debugInfo');
+    expect(events).not.toContain('initialized');
+    await ask('attach');
+    expect(events.filter(event => event === 'initialized')).toHaveLength(1);
+    connection.dispose();
+  });
+
+  it('gets a function that has not begun at line 1', () => {
+    const frames = (line: number) => ({ rank: 0, content: { body: { stackFrames: [{ id: 1, line }] } } });
+    expect(fromLineOne(frames(0) as never)).toEqual(frames(1));
+    expect(fromLineOne(frames(3) as never)).toEqual(frames(3));
   });
 });
 

@@ -12,22 +12,20 @@ import { translation } from '../../services/translation';
 import { parseRanks } from '../format/ranks';
 import { isAway, isStarting } from '../format/states';
 import { isGone } from '../groups/groups';
-import { CellFiles } from './cellfiles';
+import { CellFiles, fromLineOne } from './cellfiles';
 import { RankStates } from './rankstates';
 
 type DebugContent = KernelMessage.IDebugRequestMsg['content'];
 
 /** Requests for all ranks. */
 const FOR_ALL = new Set([
-  ...[
-    'initialize',
-    'attach',
-    'configurationDone',
-    'disconnect',
-    'dumpCell',
-    'setBreakpoints',
-    'setExceptionBreakpoints'
-  ]
+  'initialize',
+  'attach',
+  'configurationDone',
+  'disconnect',
+  'dumpCell',
+  'setBreakpoints',
+  'setExceptionBreakpoints'
 ]);
 /** Requests for ranks to continue, together or alone. A running rank answers that it is not stopped. */
 const STEPS = new Set(['continue', 'next', 'stepIn', 'stepOut', 'pause']);
@@ -40,7 +38,12 @@ const ANSWERED_MS = 3000;
 interface IReply {
   success?: boolean;
   message?: string;
-  body?: { isStarted?: boolean; stoppedThreads?: number[]; events?: { event: string }[]; seq?: number };
+  body?: {
+    isStarted?: boolean;
+    stoppedThreads?: number[];
+    events?: { event: string; [name: string]: unknown }[];
+    seq?: number;
+  };
 }
 
 export interface IDebugConnectionOptions {
@@ -236,6 +239,10 @@ export class DebugConnection implements IDisposable {
     } else if (command === 'attach' ? reply.success : command === 'debugInfo' && reply.body?.isStarted) {
       this._start();
     }
+    if (command === 'attach' && reply.success) {
+      // As kernels do: JupyterLab opens its panel.
+      this._tell({ type: 'event', seq: 0, event: 'initialized', body: {} });
+    }
   }
 
   /** The reply of the first rank, or of the first rank that failed to begin. */
@@ -256,7 +263,7 @@ export class DebugConnection implements IDisposable {
       ranks,
       message: content as unknown as Record<string, unknown>
     });
-    return replies.map(reply => this._cellFiles.read(reply));
+    return replies.map(reply => fromLineOne(this._cellFiles.read(reply)));
   }
 
   /** Ask for events from now on. */
@@ -297,7 +304,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  private _tell(event: { event: string }): void {
+  private _tell(event: { event: string; [name: string]: unknown }): void {
     if (event.event === 'stopped') {
       this._isKept = true;
     }

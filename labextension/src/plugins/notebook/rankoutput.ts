@@ -21,6 +21,7 @@ import {
   IOutputAction
 } from '../../tokens';
 import type { IDriftNoteOptions } from '../../widgets/rankoutput/notes/driftnote';
+import { stopOf } from '../../widgets/rankoutput/header/stops';
 import { notesOf } from '../../widgets/rankoutput/notes/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
@@ -73,6 +74,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               trans,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
+              stopOf: ({ id, group }) => stopOf(groups.find(group), id),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
               groups,
               ...acts,

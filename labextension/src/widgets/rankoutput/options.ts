@@ -7,6 +7,7 @@ import type { IExecution, IInputRequest, IRankStack } from '../../services/proto
 import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tokens';
 import type { IDriftNoteOptions } from './notes/driftnote';
 import type { IRankNote } from './notes/ranknotes';
+import type { ICellStop } from './header/stops';
 
 export interface IRanksRendererOptions extends IDriftNoteOptions {
   rendermime: IRenderMimeRegistry;
@@ -21,6 +22,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions {
   isConnected(): boolean;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
+  /** Where JupyterLab's debugger has stopped the ranks that run it; null: nowhere. */
+  stopOf(execution: IExecution): ICellStop | null;
   /** What the ranks that run it wait for. */
   notesOf(execution: IExecution): IRankNote[];
   killRank(group: string, rank: number | null): void;

@@ -47,6 +47,7 @@ beforeEach(async () => {
     missed: { changed },
     isConnected: () => true,
     condenses: () => false,
+    stopOf: () => null,
     notesOf: () => []
   } as unknown as IRanksRendererOptions;
   renderer = new RanksRenderer(options);

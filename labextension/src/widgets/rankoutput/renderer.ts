@@ -26,9 +26,11 @@ import { IRankNote, RankNotes } from './notes/ranknotes';
 import { RankButtons } from './header/rankbuttons';
 import { ReplaceButton } from './notes/replacebutton';
 import { countStatuses } from './header/standingout';
+import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
 import { VerdictCard } from './notes/verdictcard';
+import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
 
 /** How often running times are redrawn. */
@@ -264,14 +266,18 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  /** Only for executions that the server lists as queued; a file may claim it forever. */
-  private _waiting(now: number | null): string | null {
+  /** Only for executions that the server lists as queued or running; a file may claim it forever. */
+  private _waiting(now: number | null): IWaitWords | null {
     const execution = this._followed?.execution;
+    if (execution?.state === 'running') {
+      const stop = this._options.stopOf(execution);
+      return stop && { words: stopWords(this._options.trans, stop), isState: stop.isWhole };
+    }
     if (execution?.state !== 'queued') {
       return null;
     }
     const awaited = this._options.waitsFor(execution);
-    return awaited && waitWords(this._options.trans, awaited, execution.notebook, now);
+    return awaited && { words: waitWords(this._options.trans, awaited, execution.notebook, now), isState: false };
   }
 
   private _rankNotes(): IRankNote[] {

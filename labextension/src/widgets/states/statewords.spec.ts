@@ -1,7 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
 import type { GroupState, IGroup, IParkedState, IRank, RankState } from '../../services/protocol';
-import { exitReason, groupLight, GroupLight, groupSummary } from './statewords';
+import { awaitsUserWords, exitReason, groupLight, GroupLight, groupSummary } from './statewords';
 
 const trans = nullTranslator.load('jupyter_dist');
 
@@ -38,6 +38,22 @@ it.each([
 ] as const)('says where a parked group has its bytes: %s', (place, words) => {
   const parked = { place, held_bytes: 2 * 1024 ** 3 } as IParkedState;
   expect(groupSummary(trans, { ...group('parked', ['idle', 'idle']), parked }, 0)).toBe(words);
+});
+
+it('counts the ranks that wait for a user, and has words for each', () => {
+  const ranks = [
+    { state: 'busy', asks: true },
+    { state: 'busy', stopped_at: { line: 3, file: null } },
+    { state: 'busy', stopped_at: { line: 7, file: 'model.py' } }
+  ] as IRank[];
+  const summary = groupSummary(trans, { ...group('ready', []), world_size: 3, ranks }, 0);
+  expect(summary).toBe('3 ranks, 3 busy, 1 asks for input, 2 stopped at a breakpoint');
+  expect(ranks.map(rank => awaitsUserWords(trans, rank))).toEqual([
+    'asks for input',
+    'stopped at line 3',
+    'stopped at line 7 of model.py'
+  ]);
+  expect(awaitsUserWords(trans, { state: 'busy' } as IRank)).toBeNull();
 });
 
 it('is green only when every rank has answered', () => {

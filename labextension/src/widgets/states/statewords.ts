@@ -36,6 +36,16 @@ export function stateWord(trans: TranslationBundle, state: RankState | GroupStat
   return words[state] ?? state;
 }
 
+/** "asks for input", "stopped at line 3"; null if the cell of the rank does not wait for a user. */
+export function awaitsUserWords(trans: TranslationBundle, { asks, stopped_at: stop }: IRank): string | null {
+  if (stop) {
+    return stop.file === null
+      ? trans.__('stopped at line %1', stop.line)
+      : trans.__('stopped at line %1 of %2', stop.line, stop.file);
+  }
+  return asks ? trans.__('asks for input') : null;
+}
+
 /** Whether the state is temporary: it is shown with its duration. */
 export function isPassing(state: RankState): boolean {
   return state !== 'idle' && state !== 'dead';
@@ -61,10 +71,18 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
   }
   const parts = [size];
   const busy = count(group.ranks, 'busy');
+  const asking = group.ranks.filter(rank => rank.asks).length;
+  const stopped = group.ranks.filter(rank => rank.stopped_at).length;
   const silent = count(group.ranks, 'unresponsive');
   const dead = count(group.ranks, 'dead');
   if (busy > 0) {
     parts.push(trans.__('%1 busy', busy));
+  }
+  if (asking > 0) {
+    parts.push(trans._n('%1 asks for input', '%1 ask for input', asking, asking));
+  }
+  if (stopped > 0) {
+    parts.push(trans.__('%1 stopped at a breakpoint', stopped));
   }
   if (silent > 0) {
     parts.push(trans._n('%1 not responding', '%1 not responding', silent, silent));

@@ -10,6 +10,13 @@ import type { IShown, IShownRank } from '../items/shown';
 /** At most this many ranks are named in the summary. */
 const MAX_NAMED = 4;
 
+/** What a cell waits for. */
+export interface IWaitWords {
+  readonly words: string;
+  /** Whether they are shown in place of the state. */
+  readonly isState: boolean;
+}
+
 /**
  * "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `now`: null without times that pass; `isStale`: the state may be out
  * of date; `waiting`: the cause for which the cell waits.
@@ -19,11 +26,11 @@ export function summarize(
   shown: IShown,
   now: number | null,
   isStale: boolean,
-  waiting: string | null = null
+  waiting: IWaitWords | null = null
 ): string {
-  const parts = [states(trans, shown)];
-  if (waiting) {
-    parts.push(waiting);
+  const parts = [states(trans, shown, waiting?.isState ? waiting.words : null)];
+  if (waiting && !waiting.isState) {
+    parts.push(waiting.words);
   }
   const { startedAt, endedAt } = shown;
   const until = endedAt || (shown.state === 'running' ? now : null);
@@ -39,19 +46,19 @@ export function summarize(
   return parts.join(' \u00b7 ');
 }
 
-function states(trans: TranslationBundle, shown: IShown): string {
+function states(trans: TranslationBundle, shown: IShown, instead: string | null): string {
   const { perRank } = shown;
   const groups = groupedBy(perRank, ({ status }) => status);
   if (groups.size <= 1) {
     const size = trans._n('%1 rank', '%1 ranks', perRank.length);
     const [state = shown.state] = groups.keys();
-    return `${size} \u00b7 ${stateWord(trans, state)}`;
+    return `${size} \u00b7 ${instead ?? stateWord(trans, state)}`;
   }
   // The most common status is counted, others are listed by rank.
   const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
   return sorted
     .map(([state, ranks], i) => {
-      const word = stateWord(trans, state);
+      const word = state === shown.state && instead ? instead : stateWord(trans, state);
       return i === 0 || ranks.length > MAX_NAMED
         ? trans.__('%1 %2', ranks.length, word)
         : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks.map(({ rank }) => rank))), word);

@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Spoken } from '../../base/spoken';
 import type { IShown } from '../items/shown';
-import { memoryHint, summarize } from './summary';
+import { IWaitWords, memoryHint, summarize } from './summary';
 
 export class SummaryLine {
   constructor(private readonly _trans: TranslationBundle) {
@@ -13,7 +13,7 @@ export class SummaryLine {
   readonly nodes: readonly HTMLElement[];
 
   /** `waiting` returns the cause for which the cell waits; for a null time, without how long. */
-  update(shown: IShown, now: number, isStale: boolean, waiting: (now: number | null) => string | null): void {
+  update(shown: IShown, now: number, isStale: boolean, waiting: (now: number | null) => IWaitWords | null): void {
     const words = (at: number | null): string =>
       summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at));
     const text = words(now);

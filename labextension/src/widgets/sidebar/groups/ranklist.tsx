@@ -7,7 +7,7 @@ import type { IGroup, IRank, IRankMemory } from '../../../services/protocol';
 import { useClock, useSignal } from '../../base/hooks';
 import { hueOf } from '../../states/rankcolor';
 import { StateGlyph } from '../../states/stateglyph';
-import { cannotBeInterrupted, exitReason, isPassing, stateWord } from '../../states/statewords';
+import { awaitsUserWords, cannotBeInterrupted, exitReason, isPassing, stateWord } from '../../states/statewords';
 import { useSidebar } from '../context';
 import { Sparkline } from '../charts/sparkline';
 
@@ -53,8 +53,7 @@ interface IRankRowProps extends Omit<IRankListProps, 'ranks'> {
 function RankRow({ group, monitor, rank, isFirst, onPoint }: IRankRowProps): React.ReactElement {
   const { actions, clock, trans } = useSidebar();
   const memory = monitor.memory.latest(rank.rank);
-  const does = activity(monitor, rank, trans.__('cell'));
-  const words = does ?? stateWord(trans, rank.state);
+  const words = activity(monitor, rank, trans) ?? stateWord(trans, rank.state);
   const lasts = isPassing(rank.state) ? formatSeconds(clock.since(rank.state_at)) : '';
   const bytes = rank.state === 'dead' ? '' : formatBytes(memory?.allocated_bytes ?? memory?.resident_bytes);
   return (
@@ -155,14 +154,16 @@ function RankExit({ rank }: { rank: IRank }): React.ReactElement {
   );
 }
 
-/** Which cell a busy rank runs: "[7] train.ipynb". */
-function activity(monitor: GroupMonitor, rank: IRank, cell: string): string | null {
+/** Which cell a busy rank runs: "[7] train.ipynb", "asks for input: [7] train.ipynb". */
+function activity(monitor: GroupMonitor, rank: IRank, trans: Trans): string | null {
   if (rank.execution_id === null || rank.state !== 'busy') {
     return null;
   }
   const execution = monitor.execution(rank.execution_id);
   const count = execution?.execution_count ?? '*';
-  return `[${count}] ${execution?.notebook?.split('/').pop() ?? cell}`;
+  const cell = `[${count}] ${execution?.notebook?.split('/').pop() ?? trans.__('cell')}`;
+  const awaited = awaitsUserWords(trans, rank);
+  return awaited ? trans.__('%1: %2', awaited, cell) : cell;
 }
 
 type Trans = ReturnType<typeof useSidebar>['trans'];
