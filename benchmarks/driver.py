@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import select
@@ -108,12 +108,9 @@ class Driver:
         return self._log.read().decode("utf-8", "replace")
 
 
-def module_of_tests(path: Path, name: str) -> Any:
+def module_of_tests(name: str) -> Any:
     """Import a module of the tests, such as the one that has a figure's cells."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look for themselves there
-    spec.loader.exec_module(module)
-    return module
+    folder = str(REPOSITORY / "tests")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)

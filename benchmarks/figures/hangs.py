@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from benchmarks.driver import module_of_tests
@@ -16,7 +15,6 @@ from benchmarks.ours import FINAL, Client, Json, Server
 from benchmarks.processes import descendants, scheduled_seconds
 from benchmarks.tables import Table
 
-KINDS = Path(__file__).parents[2] / "tests" / "hangs" / "kinds.py"
 MODULES = {
     "hanging.py": "import time\nimport torch.distributed as dist\ndef reduce(tensor):\n    dist.all_reduce(tensor)\n\n"
     "def later(tensor):\n    time.sleep(2.5)\n    dist.all_reduce(tensor)\n",
@@ -36,7 +34,7 @@ def measure(options: Options) -> list[Table]:
     """Two tables of verdicts, and one of cost."""
     if not options.ours:
         return []
-    kinds = module_of_tests(KINDS, "hang_kinds")
+    kinds = module_of_tests("hangs.kinds")
     hangs = Table(f"A cell that cannot end on {RANKS} ranks, from its start until its verdict", "s", "")
     innocent = Table(f"Cells that look like it, on {RANKS} ranks, until they have ended", "s", "")
     cost = Table(f"Watching a cell on {WATCHED_RANKS} ranks", "% of a core", "")

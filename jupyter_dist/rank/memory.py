@@ -68,6 +68,25 @@ class MemoryCounters:
             "peak_bytes": module.max_memory_allocated(self._device) if on_device else None,
         }
 
+    def num_alloc_retries(self) -> int | None:
+        """Return how often torch has freed its cache of device memory to find room; None if it does not count that."""
+        if not self._on_device() or not hasattr(self._module, "memory_stats_as_nested_dict"):
+            return None
+        found = self._module.memory_stats_as_nested_dict(self._device).get("num_alloc_retries")
+        return None if found is None else int(found)
+
+    def busy_percent(self) -> int | None:
+        """Return the percent of the last second in which the device ran anything; None if that is not known.
+
+        NVIDIA's library answers it without the device's own queue, so it does not wait for kernels.
+        """
+        if not self._on_device() or not hasattr(self._module, "utilization"):
+            return None
+        # The library may be missing (nvidia-ml-py), and parts of a device (MIG) do not count.
+        with contextlib.suppress(Exception):
+            return int(self._module.utilization(self._device))
+        return None
+
     # -- changes by a cell --------------------------------------------------------------------------
 
     def mark(self) -> Mark:

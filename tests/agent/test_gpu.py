@@ -60,6 +60,27 @@ def test_a_rank_on_a_gpu_computes_and_its_memory_is_seen(gpus):
     assert sample["device_used_bytes"] >= sample["reserved_bytes"] >= sample["allocated_bytes"]
 
 
+def test_reading_a_value_each_step_while_the_device_idles_is_named(gpus):
+    pytest.importorskip("pynvml")
+    agent = gpus(1)
+    code = """
+import time
+x = torch.ones(1 << 13, 1 << 13, device=device)
+begun = time.monotonic()
+while time.monotonic() - begun < 30:
+    y = x @ x
+    y.sum().item()
+    track(done=1, step=int(100 * (time.monotonic() - begun)))
+    time.sleep(0.05)
+"""
+    execution = agent.submit(code, [0])
+    agent.wait(lambda: agent.executions.get(execution, {}).get("slowness"))
+    cause = agent.executions[execution]["slowness"][0]
+    agent.request("interrupt", ranks=[0])
+    agent.ended(execution)
+    assert (cause["kind"], cause["place"]["code"]) == ("device_sync", "y.sum().item()")
+
+
 def test_emptying_the_cache_gives_memory_back(gpus):
     agent = gpus(1)
     agent.run("x = torch.ones(1 << 26, device=device); del x", [0])

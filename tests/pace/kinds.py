@@ -1,6 +1,6 @@
 """The slow bench: programs with a planted cause of slowness, and innocent ones that look like it.
 
-Three ranks. Each kind is a cell that runs for some ten seconds; docs/how-to/why-is-it-slow.md prints this table. What stands for
+On three ranks, unless it has another number. Each kind is a cell that runs for some ten seconds; docs/how-to/why-is-it-slow.md prints this table. What stands for
 the work of a device is a sleep: on a machine with few cores, ranks that compute would wait for each other's cores.
 """
 
@@ -37,6 +37,8 @@ class Items(Dataset):
         time.sleep(self.seconds)
         return torch.ones(64)
 folder = tempfile.mkdtemp()
+kept = cache = losses = seen = None  # of the program before
+gc.collect()
 """
 
 
@@ -49,6 +51,8 @@ class Slow:
     kinds: tuple[str, ...]
     ranks: str = EVERYONE
     line: tuple[str, ...] = ()  # any of these parts of a line must be in the line that is named
+    num_ranks: int = 3
+    computes: bool = False  # other cells would take its cores
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,9 @@ class Steady:
 
     name: str
     code: str
-    ranks: str = EVERYONE
+    ranks: str = "all"
+    num_ranks: int = 3
+    computes: bool = False
 
 
 STRAGGLER = ("straggler", "occasional")
@@ -75,6 +81,7 @@ SLOW = [
         STRAGGLER,
         "2",
         ("torch.linalg.svd(matrix)",),
+        computes=True,
     ),
     Slow(
         "a rank reads slowly",
@@ -91,6 +98,7 @@ SLOW = [
         STRAGGLER,
         "0",
         ("loss = model(mine)", "loss.backward()"),
+        computes=True,
     ),
     Slow(
         "a rank whose process is throttled",
@@ -99,6 +107,7 @@ SLOW = [
         "if rank == 1: subprocess.Popen([sys.executable, '-c', code])\nfor i in range(400):\n    train(batch)\n    time.sleep(0.005)",
         ("straggler", "occasional", "contention"),
         "1",
+        computes=True,
     ),
     Slow(
         "a rank that shares its core",
@@ -108,6 +117,7 @@ SLOW = [
         "for i in range(1500):\n    train(batch)\n    torch.linalg.svd(matrix)\n    time.sleep(0.005)",
         ("contention", "straggler"),
         "1",
+        computes=True,
     ),
     Slow(
         "a DataLoader without workers",
@@ -121,6 +131,7 @@ SLOW = [
         "    for batch in loader:\n        train(batch)",
         ("input",),
         line=("for batch in loader",),
+        computes=True,
     ),
     Slow(
         "slow data on one rank",
@@ -144,6 +155,7 @@ SLOW = [
         STRAGGLER,
         "0",
         ("torch.save(state",),
+        computes=True,
     ),
     Slow(
         "rank 0 writes its log to a slow disk",
@@ -164,6 +176,7 @@ SLOW = [
         "    print(wide)",
         ("printing",),
         line=("print(wide)",),
+        computes=True,
     ),
     Slow(
         "gradients accumulate without no_sync",
@@ -172,6 +185,7 @@ SLOW = [
         "        optimizer.zero_grad()",
         ("communication", "accumulation"),
         line=("model(wide).sum().backward()",),
+        computes=True,
     ),
     Slow(
         "batches of uneven length",
@@ -185,6 +199,7 @@ SLOW = [
         "    time.sleep(0.01)",
         ("memory",),
         line=("losses.append(loss)",),
+        computes=True,
     ),
     Slow(
         "a cache that grows on one rank",
@@ -199,6 +214,7 @@ SLOW = [
         "    if rank == 2: gc.collect()",
         ("collector", "straggler"),
         "2",
+        computes=True,
     ),
     Slow(
         "torch.compile compiles each step anew",
@@ -208,6 +224,7 @@ SLOW = [
         "    compiled(torch.ones(i + 1))\n    train(batch)\n    time.sleep(0.02)",
         ("compiling",),
         line=("compiled(torch.ones(i + 1))",),
+        computes=True,
     ),
     Slow(
         "a collective for each metric",
@@ -215,6 +232,7 @@ SLOW = [
         "        dist.all_reduce(metric)\n    dist.all_reduce(batch)",
         ("small_collectives", "communication"),
         line=("dist.all_reduce(metric)",),
+        computes=True,
     ),
     Slow(
         "small buckets",
@@ -222,12 +240,24 @@ SLOW = [
         "for i in range(2000):\n    model(torch.ones(1, 32)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()",
         ("small_collectives", "communication"),
         line=("backward()",),
+        computes=True,
+    ),
+    Slow(
+        "find_unused_parameters with outputs in many lists",
+        "class Boxes(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = layers(2, 64)\n"
+        "        self.boxes = [{'name': 'box', 'corners': [number, number]} for number in range(6000)]\n"
+        "    def forward(self, batch):\n        return self.layers(batch), self.boxes\nboxed = DDP(Boxes(), find_unused_parameters=True)\nfor i in range(400):\n"
+        "    output, boxes = boxed(batch)\n    output.sum().backward()\n    time.sleep(0.02)",
+        ("unused_parameters",),
+        line=("output, boxes = boxed(batch)",),
+        computes=True,
     ),
     Slow(
         "a slow link",
         "wide = torch.ones(8_000_000)\nfor i in range(600):\n    dist.all_reduce(wide)\n    time.sleep(0.01)",
         ("communication",),
         line=("dist.all_reduce(wide)",),
+        computes=True,
     ),
     Slow(
         "steps that take longer and longer",
@@ -235,6 +265,7 @@ SLOW = [
         "    torch.tensor(seen * 150).sort()",
         ("growing",),
         line=("torch.tensor(seen * 150).sort()",),
+        computes=True,
     ),
     Slow(
         "a straggler behind another process group",
@@ -251,6 +282,7 @@ STEADY = [
     Steady(
         "balanced training, computing",
         "matrix = torch.randn(80, 80)\nfor i in range(1500):\n    torch.linalg.svd(matrix)\n    train(batch)",
+        computes=True,
     ),
     Steady(
         "a slow first step",
@@ -260,6 +292,7 @@ STEADY = [
         "a first compilation",
         "def model_of(x):\n    for _ in range(60):\n        x = torch.sin(x) + 1\n    return x\n"
         "compiled = torch.compile(model_of, backend='eager')\nfor i in range(300):\n    compiled(batch)\n    train(batch)\n    time.sleep(0.02)",
+        computes=True,
     ),
     Steady(
         "evaluation between epochs",

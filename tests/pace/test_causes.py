@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jupyter_dist.agent.watch.pace.judge import judge
 from jupyter_dist.agent.watch.pace.observed import StepsSeen, observe
 from jupyter_dist.agent.watch.pace.reports import Grown, RankReport, Sampled
@@ -57,6 +59,24 @@ def test_compiling_again_is_a_cause_and_compiling_once_is_not():
     assert judge(alike(samples(compile=5, run=95), num_compiles=9)) == []
 
 
+def test_looking_for_unused_parameters_is_named_with_the_forward_pass():
+    forward = place(7, "output = model(batch)")
+    cause = only(alike(samples(unused=(15, forward), backward=85)))
+    assert (cause.kind, cause.place) == ("unused_parameters", forward)
+    assert judge(alike(samples(unused=(6, forward), backward=94))) == []
+
+
+def test_steps_that_are_tracked_are_the_steps():
+    tracked = tuple((20.0 + 0.25 * number, 10 * number) for number in range(9))
+    found = alike(BALANCED, steps=tracked)
+    assert found.step_seconds == 0.025
+    assert alike(BALANCED).step_seconds == pytest.approx(0.1)
+    for none in (tracked[:1], tuple((at, 7) for at, _ in tracked), tuple((at, -step) for at, step in tracked)):
+        assert alike(BALANCED, steps=none).step_seconds == pytest.approx(0.1)
+    alone = {0: [RankReport(8.0, 0, samples(run=100), (), steps=tracked, collecting_seconds=2.0)]}
+    assert [cause.kind for cause in judge(observe(alone, {}))] == ["collector"]  # without collectives
+
+
 def test_pauses_of_the_collector_are_counted_by_rank():
     cause = only(alike(BALANCED, collecting_seconds={0: 0.1, 1: 2.0, 2: 0.1, 3: 0.1}, num_collections=50))
     assert (cause.kind, str(cause.ranks)) == ("collector", "1")
@@ -64,12 +84,12 @@ def test_pauses_of_the_collector_are_counted_by_rank():
     assert judge(alike(BALANCED, collecting_seconds=0.3)) == []
 
 
-def growing(added, grown=()):
-    """Six reports of two seconds of two ranks, whose memory grows by these bytes from one to the next."""
+def growing(added, grown=(), num_looks=6):
+    """Reports of two seconds of two ranks, whose memory grows by these bytes from one to the next."""
     reports = {}
     for rank, arrivals in steps(2, 60, 0.1).items():
         total, its = 100 << 20, []
-        for number in range(6):
+        for number in range(num_looks):
             part = tuple(arrivals[number * 10 : number * 10 + 10])
             its.append(RankReport(2.0, 0, BALANCED, part, memory_bytes=total, grown=grown))
             total += added[number]
@@ -83,6 +103,8 @@ def test_memory_that_grows_with_each_step_is_named_with_the_list_and_its_line():
     assert (cause.kind, cause.place) == ("memory", line)
     assert cause.message.startswith("Memory grows by 2.1 MB a step on all ranks: list losses, at line 22 of cell [7]")
     assert only(growing([40 << 20] * 6)).place is None
+    assert judge(growing([40 << 20] * 4, num_looks=4)) == []  # without a variable, more looks are needed
+    assert only(growing([40 << 20] * 4, (Grown("losses", "list", 500, line),), num_looks=4)).place == line
     for added in ([0] * 6, [400 << 20, 100 << 20, 4 << 20, 3 << 20, 2 << 20, 2 << 20], [40 << 20] * 4 + [0, 0]):
         assert judge(growing(added)) == []
 
@@ -106,6 +128,8 @@ def test_communication_is_named_unless_ranks_wait_for_each_other_or_for_cores():
         for rank, its in steps(2, 40, 0.1, num_bytes=100 + layer).items():
             several[rank] += [one._replace(seq=one.seq * 20 + layer, began=one.began + layer) for one in its]
     assert only(seen(several, dict.fromkeys(range(2), talking))).kind == "small_collectives"
+    buckets = seen(steps(2, 200, 0.003), dict.fromkeys(range(2), talking))  # equal ones: no sequence of them recurs
+    assert only(buckets).message.startswith("333 small collectives a second take 60 %")
 
 
 def test_ranks_that_take_turns_in_coming_last_are_uneven():

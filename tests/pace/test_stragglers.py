@@ -126,7 +126,8 @@ def test_what_a_rank_sends_is_checked():
         "seconds": 2.0,
         "now": 5,
         "samples": [["run", 3, 2000, [LOOP.file, 3, "<module>", "x"], None, False]],
-        "arrivals": [["0", "all_reduce", 4, 1, 99, None]],
+        "arrivals": [["0", "all_reduce", 4, 1, 99, None, False]],
+        "device": [None, None],
         "collections": [0, 0.0],
         "compiles": 0,
         "cpu_seconds": 1.0,
@@ -139,6 +140,6 @@ def test_what_a_rank_sends_is_checked():
     report = read_report(answer)
     assert report is not None
     assert report.samples[0].place == LOOP._replace(code="x")
-    for name, value in (("seconds", "nan"), ("samples", [[]]), ("arrivals", [["0"] * 5]), ("memory", None)):
+    for name, value in (("seconds", "nan"), ("samples", [[]]), ("arrivals", [["0"] * 6]), ("memory", None)):
         assert read_report({**answer, name: value}) is None
     assert observe({}, {}).step_seconds is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 
@@ -16,10 +17,10 @@ class Slow(Dataset):
     def __getitem__(self, index):
         time.sleep(0.005)
         return torch.zeros(1)
-grown, steady = [], [1, 2, 3]
+grown, numbers, steady = [], [], [1, 2, 3]
 for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):
     track(loss=1.0, step=number)
-    grown.append(number)
+    grown.append((number,)); numbers.append(number)
     dist.all_reduce(batch)
     gc.collect(0)
 """
@@ -70,11 +71,57 @@ def test_each_collective_is_reported_once_with_its_begin(answers: list[dict]) ->
     assert 0 <= time.monotonic() - row[4] / 1e6 < PATIENCE
 
 
+def test_collectives_on_devices_are_reported_once_their_durations_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jupyter_dist.rank.pace import arrivals  # imports torch
+
+    def entry(number: int, duration: float | None) -> dict:
+        """As torch 2.11 writes it on an H200, with TORCH_NCCL_ENABLE_TIMING=1."""
+        return {
+            "record_id": number, "process_group": ["0", "default_pg"], "collective_seq_id": number + 1, "is_p2p": False,
+            "profiling_name": "nccl:all_reduce", "time_created_ns": time.time_ns(), "input_sizes": [[2, 3]],
+            "input_dtypes": ["BFloat16"], "retired": duration is not None, "duration_ms": duration,
+        }  # fmt: skip
+
+    kept: list[dict] = []
+    monkeypatch.setattr(arrivals.counters, "counts", lambda: {"0": 3})
+    monkeypatch.setattr(arrivals.records, "entries_by_recorder", lambda: {"of the device": kept})
+    reader = arrivals.Arrivals(0)
+    kept += [entry(0, 1.5), entry(1, None), entry(2, None)]
+    (first,) = reader.take(256)
+    assert (first.name, first.num_bytes, first.seq, first.took, first.on_device) == ("all_reduce", 12, 1, 1500, True)
+    kept[1:] = [entry(1, 2.0), entry(2, 3.0)]
+    assert [arrival.took for arrival in reader.take(256)] == [2000, 3000]
+    assert reader.take(256) == []
+    kept.append(entry(3, None) | {"duration_ms": None})
+    for one in kept:
+        one["duration_ms"] = None
+    monkeypatch.setattr(arrivals.counters, "counts", lambda: {"0": 4})
+    (last,) = reader.take(256)  # torch measures none: it is reported when it begins
+    assert (last.seq, last.took) == (4, None)
+
+
+def test_looking_for_unused_parameters_is_an_activity_of_the_line_of_the_forward_pass() -> None:
+    from torch.nn.parallel.distributed import _find_tensors
+
+    from jupyter_dist.rank.pace import stacks
+
+    class Outputs(dict):
+        def values(self):
+            found.append(stacks.doing_in(sys._getframe(1), namespace))
+            return super().values()
+
+    found: list = []
+    namespace = {"look": _find_tensors, "outputs": Outputs(a=1)}
+    exec(compile("\nlook(outputs)", "<ipython-input-1-abc>", "exec"), namespace)
+    ((activity, line, *_),) = found
+    assert (activity, line.number) == ("unused", 2)
+
+
 def test_growth_steps_and_collections_are_counted(answers: list[dict]) -> None:
     ((name, kind, by, place),) = answers[-1]["grown"]
-    assert (name, kind, place[1], place[3]) == ("grown", "list", 11, "grown.append(number)")
+    assert (name, kind, place[1], place[3]) == ("grown", "list", 11, "grown.append((number,)); numbers.append(number)")
     assert by > 5
-    steps = [step for _, step in answers[-1]["steps"]]
+    steps = [step for answer in answers for _, step in answer["steps"]]
     assert steps == list(range(steps[0], steps[-1] + 1))
     assert sum(answer["collections"][0] for answer in answers) > 5
 

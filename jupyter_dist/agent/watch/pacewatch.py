@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
 
 FIRST_SECONDS = 1.5
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 1.8
 LATER_SECONDS = 6.0  # while nothing is found
 SHOWN_SECONDS = 4.0
 NUM_QUICK = 8  # looks

@@ -1245,7 +1245,9 @@ class SlowCauseInfo(ApiObject):
             for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the
             next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage
             collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`:
-            other programs use the processor.
+            other programs use the processor. `unused_parameters`: DistributedDataParallel looks for them.
+            `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch
+            frees its cache of device memory again and again.
         share: Which part of the time it costs, from 0 to 1.
         evidence: What was measured, a sentence each.
         advice: What to try.
@@ -1268,6 +1270,9 @@ class SlowCauseInfo(ApiObject):
         "contention",
         "communication",
         "small_collectives",
+        "unused_parameters",
+        "device_sync",
+        "fragmentation",
     ]
     ranks: str
     share: float

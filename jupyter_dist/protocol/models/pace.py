@@ -24,6 +24,9 @@ SlowKind = Literal[
     "contention",
     "communication",
     "small_collectives",
+    "unused_parameters",
+    "device_sync",
+    "fragmentation",
 ]
 
 
@@ -45,7 +48,9 @@ class SlowCause(TypedDict):
             "`straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank "
             "now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: "
             "in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with "
-            "each step. `growing`: each step takes longer. `contention`: other programs use the processor."
+            "each step. `growing`: each step takes longer. `contention`: other programs use the processor. "
+            "`unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of "
+            "devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again."
         ),
     ]
     ranks: Annotated[RankSet, Field("The ranks that cause it.")]

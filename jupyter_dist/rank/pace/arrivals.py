@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ class CollectiveBegin(NamedTuple):
     seq: int
     began: int
     took: int | None  # on a device, where torch measures it
+    on_device: bool  # it runs there later than it begins here
 
 
 class Arrivals:
@@ -40,6 +42,7 @@ class Arrivals:
         self._since_ns = since_ns
         self._newest: dict[str, int] = {}  # record number by recorder
         self._begun: dict[str, int] = {}
+        self._are_held = False  # collectives that have begun, and whose durations are not known yet
         self._offset: int | None = None
 
     def take(self, limit: int) -> list[CollectiveBegin]:
@@ -47,22 +50,28 @@ class Arrivals:
         offset, before = time.time_ns() - time.monotonic_ns(), self._offset
         self._offset = offset
         begun = counters.counts()
-        if begun and begun == self._begun:  # nothing new, which costs less to know than to read
+        if begun and begun == self._begun and not self._are_held:  # nothing new, which costs less to know than to read
             return []
-        self._begun = begun
+        self._begun, self._are_held = begun, False
         found = []
         for recorder, entries in records.entries_by_recorder().items():
             newest = self._newest.get(recorder, -1)
             with suppress(*records.OF_OTHER_VERSIONS):
-                found += [
-                    _arrival(entry, offset)
-                    for entry in entries
-                    if int(entry["record_id"]) > newest and self._counts(entry)
-                ]
-                self._newest[recorder] = max((int(entry["record_id"]) for entry in entries), default=newest)
+                fresh = self._fresh(entries, newest)
+                found += [_arrival(entry, offset) for entry in fresh if self._counts(entry)]
+                self._newest[recorder] = max((int(entry["record_id"]) for entry in fresh), default=newest)
         if before is not None and abs(offset - before) > MAX_JUMP_NS:
             return []
         return sorted(found, key=lambda arrival: arrival.began)[-limit:]
+
+    def _fresh(self, entries: list[dict[str, Any]], newest: int) -> list[dict[str, Any]]:
+        """Return the entries after a record; where torch measures durations, none after the first unfinished entry."""
+        fresh = [entry for entry in entries if int(entry["record_id"]) > newest]
+        if any(entry.get("duration_ms") is not None for entry in entries):
+            ended = list(itertools.takewhile(lambda entry: bool(entry["retired"]), fresh))
+            self._are_held = self._are_held or len(ended) < len(fresh)
+            return ended
+        return fresh
 
     def _counts(self, entry: dict[str, Any]) -> bool:
         """Whether an entry is a collective of this cell: an earlier process group had the same name and numbers."""
@@ -79,6 +88,7 @@ def _arrival(entry: dict[str, Any], offset: int) -> CollectiveBegin:
         seq=int(entry["collective_seq_id"]),
         began=(int(entry["time_created_ns"]) - offset) // 1000,
         took=None if took is None else int(float(took) * 1000),
+        on_device=not str(entry["profiling_name"]).startswith("gloo"),
     )
 
 

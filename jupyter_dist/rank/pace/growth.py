@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import deque
 from typing import Any
@@ -12,6 +13,8 @@ MAX_NAMES = 2000
 MAX_GROWN = 10
 MAX_NAME = 100
 MAX_CODE = 200
+MANY_NUMBERS = 100_000  # that a variable must gain to matter
+_NUMBERS = (int, float, bool, complex)
 _KINDS = (list, dict, set, deque)
 _ADDS = r"\.(append|appendleft|extend|add|update|setdefault)\b|\[.*\]\s*=[^=]|\+="
 
@@ -43,7 +46,10 @@ class Growth:
         grown = [
             (length - self._first[name], name)
             for name, (_, length) in found.items()
-            if name not in self._shrunk and length > self._first[name] and name not in ("In", "Out")
+            if name not in self._shrunk
+            and length > self._first[name]
+            and name not in ("In", "Out")
+            and (length - self._first[name] >= MANY_NUMBERS or not _has_numbers(namespace.get(name)))
         ]
         longest = sorted(grown, reverse=True)[:MAX_GROWN]
         return [[name[:MAX_NAME], kinds[name], by, self._place_of(name, file)] for by, name in longest]
@@ -56,3 +62,15 @@ class Growth:
             found = [[file, number, "", line.strip()[:MAX_CODE]] for number, line in lines if adds.search(line)]
             self._places[name, file] = found[0] if len(found) == 1 else None
         return self._places[name, file]
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether a variable has a number as its newest element, which takes next to no memory."""
+    with contextlib.suppress(IndexError, RuntimeError, StopIteration):  # the cell changes it meanwhile
+        if type(value) is dict:
+            return type(next(reversed(value.values()))) in _NUMBERS
+        if type(value) in (list, deque):
+            return type(value[-1]) in _NUMBERS
+        if type(value) is set:
+            return type(next(iter(value))) in _NUMBERS
+    return False

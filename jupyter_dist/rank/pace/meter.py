@@ -88,7 +88,8 @@ class PaceMeter:
             self._measured = MeasuredCell(execution_id, running.began_ns)
         measured = self._measured.take(min(max_arrivals, MAX_ARRIVALS))
         grown = self._measured.growth.look(self._namespace, self._measured.cell_file)
-        return {**measured, "memory": self._memory.counters(), "grown": grown}
+        device = [self._memory.busy_percent(), self._memory.num_alloc_retries()]
+        return {**measured, "memory": self._memory.counters(), "device": device, "grown": grown}
 
     def _running_id(self) -> str | None:
         running = self._running()
@@ -118,7 +119,8 @@ class MeasuredCell:
         self._num_taken = 0  # samples when the last answer was given
         self._activity, self._num_compiles = "", 0  # of the last sample; how many compilations were found
         self._sampled_cpu_ns = self._cpu_ns = time.clock_gettime_ns(self._clock)
-        self._delay_ns = _run_delay_ns()
+        self._delay_ns = _run_delay_ns(os.getpid())
+        self._side_delay_ns = _run_delay_ns(threading.get_native_id())
         self.pauses.begin()
 
     def sample(self, namespace: dict[str, Any], now: float) -> None:
@@ -149,19 +151,23 @@ class MeasuredCell:
         used = time.process_time()
         late = now - self.next_sample
         if late > LATE_SECONDS and used - self._process_seconds < late / 2:
-            self._num_late += 1
+            delay_ns = _run_delay_ns(threading.get_native_id())
+            # The side thread got no core because other programs used it: that is not a stopped process.
+            self._num_late += (delay_ns - self._side_delay_ns) / 1e9 < late / 2
+            self._side_delay_ns = delay_ns
         self._process_seconds = used
 
     def take(self, max_arrivals: int) -> dict[str, Any]:
         """Return the measurements since the last call."""
         self.asked_at = now = time.monotonic()
-        seconds, self._since = now - self._since, now
+        seconds, since, self._since = now - self._since, self._since, now
         samples, self._samples = self._samples, _no_samples()
         num_collections, collecting = self.pauses.take()
         num_compiles, self._num_compiles = self._num_compiles, 0
         stopped = seconds * self._num_late / max(1, self._num_samples - self._num_taken)
         self._num_late, self._num_taken = 0, self._num_samples
-        delay_ns, cpu_ns = _run_delay_ns(), time.clock_gettime_ns(self._clock)
+        self._side_delay_ns = _run_delay_ns(threading.get_native_id())
+        delay_ns, cpu_ns = _run_delay_ns(os.getpid()), time.clock_gettime_ns(self._clock)
         delay, self._delay_ns = delay_ns - self._delay_ns, delay_ns
         cpu, self._cpu_ns = cpu_ns - self._cpu_ns, cpu_ns
         return {
@@ -174,7 +180,7 @@ class MeasuredCell:
             "cpu_seconds": cpu / 1e9,
             "run_delay_seconds": delay / 1e9,
             "stopped_seconds": stopped,
-            "steps": track.steps_since(self._began),
+            "steps": track.steps_since(since),
             "now": time.monotonic_ns() // 1000,
         }
 
@@ -199,10 +205,10 @@ def _main_sleeps() -> bool:
     return False
 
 
-def _run_delay_ns() -> int:
-    """Return for how long the main thread has waited for a core, although it could have run."""
+def _run_delay_ns(thread: int) -> int:
+    """Return for how long a thread of this process has waited for a core, although it could have run."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(read_text(f"/proc/self/task/{os.getpid()}/schedstat").split()[1])
+        return int(read_text(f"/proc/self/task/{thread}/schedstat").split()[1])
     return 0
 
 

@@ -14,9 +14,13 @@ MAX_FRAMES = 200
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # The strongest evidence first: a DataLoader waits for its workers by functions of `multiprocessing`, but for input.
-ACTIVITIES = ("wait", "compile", "workers", "input", "save", "print", "backward", "optimizer", "ddp")
+ACTIVITIES = ("wait", "compile", "workers", "input", "save", "print", "backward", "optimizer", "unused", "ddp")
 RUN = "run"  # any other code of the user
-_INPUT, _DDP = ACTIVITIES.index("input"), ACTIVITIES.index("ddp")
+_INPUT, _UNUSED, _DDP = (ACTIVITIES.index(name) for name in ("input", "unused", "ddp"))
+# The functions of DDP that walk through the outputs of its model.
+_LOOKS_FOR_UNUSED = frozenset(
+    {"_find_tensors", "_post_forward", "_tree_flatten_with_rref", "_tree_unflatten_with_rref"}
+)
 _FILES: tuple[tuple[str, str], ...] = tuple(
     (os.path.join(root, *path.split("/")), activity)
     for root, path, activity in (
@@ -89,12 +93,18 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
             best = min(best, _INPUT - (frame.f_code.co_name == "__init__"))
             inner = inner if line is None else line
             line = None
-        elif activity < best and (activity != _DDP or frame is innermost):
-            best = activity
+        elif activity < best:
+            best = min(best, activity if activity != _DDP else _of_ddp(frame, innermost))
         frame = frame.f_back
     if line is None or not cell:
         return None
     return Doing(RUN if best == _NONE else ACTIVITIES[best], line, inner, cell)
+
+
+def _of_ddp(frame: FrameType, innermost: FrameType | None) -> int:
+    if frame.f_code.co_name in _LOOKS_FOR_UNUSED:
+        return _UNUSED
+    return _DDP if frame is innermost else _NONE  # else it has called the model's own code
 
 
 def _classify(file: str) -> tuple[bool, int]:

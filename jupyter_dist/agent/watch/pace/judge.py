@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .observed import Observed
-from .rules import activities, communication, resources
+from .rules import activities, communication, devices, resources
 from .rules.causes import Cause
 from .rules.stragglers import find_straggler
 
@@ -24,11 +24,14 @@ RULES: Sequence[Callable[[Observed], Cause | None]] = (
     activities.find_saving,
     activities.find_printing,
     activities.find_compiling,
+    activities.find_unused,
     activities.find_blocked,
     resources.find_collecting,
     resources.find_memory,
     resources.find_contention,
     resources.find_growing,
+    devices.find_synchronizing,
+    devices.find_fragmentation,
     communication.find_communication,
     communication.find_uneven,
 )

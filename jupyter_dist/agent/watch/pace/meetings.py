@@ -30,6 +30,19 @@ class MatchedCollective(NamedTuple):
     num_bytes: int
     began: Mapping[int, float]
     last: int  # the rank that came last
+    took: Mapping[int, int] | None = None  # microseconds on the devices, where all ranks have measured them
+    on_device: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the waits of ranks are known: on devices, hosts ask for collectives long before they run."""
+        return self.took is not None or not self.on_device
+
+    @property
+    def spread(self) -> float:
+        """How many microseconds the first rank waited for the last one."""
+        times = (self.began if self.took is None else self.took).values()
+        return max(times) - min(times)
 
 
 class Stay(NamedTuple):
@@ -62,8 +75,7 @@ class Waits:
         last = meeting.last
         for _ in range(MAX_CHAIN):
             before = self.before.get((last, meeting.group, meeting.seq))
-            waited = meeting.began[meeting.last] - min(meeting.began.values())
-            if before is None or before.waited < waited / 2e6:
+            if before is None or before.waited < meeting.spread / 2e6:
                 break
             meeting = before.meeting
             last = meeting.last
@@ -89,8 +101,13 @@ def meet(arrivals: Mapping[int, Iterable[Arrival]], shifts: Mapping[int, float])
         if len(by_rank) == len(members[group]) > 1 and len(names) == 1:
             times = {rank: arrival.began - shifts.get(rank, 0.0) for rank, arrival in by_rank.items()}
             num_bytes = max(arrival.num_bytes for arrival in by_rank.values())
-            last = max(times, key=times.__getitem__)
-            found.append(MatchedCollective(group, seq, names.pop(), num_bytes, times, last))
+            on_device = any(arrival.on_device for arrival in by_rank.values())
+            took = {rank: arrival.took for rank, arrival in by_rank.items() if arrival.took is not None}
+            if len(took) == len(by_rank):  # the rank that comes last waits for no other one
+                last, durations = min(took, key=took.__getitem__), took
+            else:
+                last, durations = max(times, key=times.__getitem__), None
+            found.append(MatchedCollective(group, seq, names.pop(), num_bytes, times, last, durations, on_device))
     return sorted(found, key=lambda meeting: min(meeting.began.values()))
 
 
@@ -111,7 +128,10 @@ def find_waits(meetings: Sequence[MatchedCollective], unsure: float) -> Waits:
             if following.group in seen and (following.group, following.seq - 1) not in known:
                 continue  # there were others between them, which no rank has reported
             began, ended = meeting.began[rank], following.began[rank]
-            waited = min(meeting.began[meeting.last], ended) - began - unsure
+            if meeting.took is not None:  # no clocks of two hosts are compared
+                waited = float(meeting.took[rank] - meeting.took[meeting.last])
+            else:
+                waited = min(meeting.began[meeting.last], ended) - began - unsure if meeting.is_known else 0.0
             stay = Stay(meeting, max(0.0, ended - began) / 1e6, max(0.0, waited) / 1e6)
             stays.append(stay)
             waits.before[rank, following.group, following.seq] = stay

@@ -12,6 +12,7 @@ from .meetings import MatchedCollective, Waits, find_waits, meet, period_of, ste
 from .reports import Arrival, CodePlace, RankReport
 
 LEAST_SAMPLES = 15
+LEAST_TRACKED = 2  # steps
 LEAST_SAMPLES_OF_LOOK = 5
 RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
 
@@ -84,6 +85,7 @@ class Observed:
     meetings: Sequence[MatchedCollective]
     waits: Waits
     period: int | None  # collectives in a step
+    tracked_seconds: float | None = None  # of a step, where the cell names its steps by track(step=...)
     history: Sequence[StepsSeen] = ()  # of the whole cell, oldest first
 
     @property
@@ -92,8 +94,20 @@ class Observed:
         return bool(self.ranks) and all(seen.num_samples >= LEAST_SAMPLES for seen in self.ranks.values())
 
     @property
+    def are_waits_known(self) -> bool:
+        """Whether the collectives show who waited for whom: on devices only where torch measures how long they take."""
+        return all(meeting.is_known for meeting in self.meetings)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the cell is a loop whose steps were found."""
+        return self.period is not None or self.tracked_seconds is not None
+
+    @property
     def step_seconds(self) -> float | None:
         """How long a step takes; None if no steps were found."""
+        if self.tracked_seconds is not None:
+            return self.tracked_seconds
         if self.period is None or not self.waits.stays:
             return None
         return step_seconds(self.waits, min(self.waits.stays), self.period)
@@ -125,7 +139,21 @@ def observe(reports: Mapping[int, Sequence[RankReport]], shifts: Mapping[int, fl
     meetings = meet(arrivals, shifts)
     ranks = {rank: RankPaceSeen(several) for rank, several in reports.items()}
     period = period_of(meetings, min(ranks)) if ranks else None
-    return Observed(ranks, meetings, find_waits(meetings, unsure), period)
+    return Observed(ranks, meetings, find_waits(meetings, unsure), period, _tracked_seconds(ranks))
+
+
+def _tracked_seconds(ranks: Mapping[int, RankPaceSeen]) -> float | None:
+    """Return how long a step takes that `track(step=...)` names; None if ranks have tracked too few."""
+    rates = []
+    for seen in ranks.values():
+        steps = number = 0.0
+        for report in seen.reports:
+            (began, first), (ended, last) = (report.steps[0], report.steps[-1]) if report.steps else ((0.0, 0),) * 2
+            if last > first and ended > began:
+                steps, number = steps + ended - began, number + last - first
+        if number >= LEAST_TRACKED:
+            rates.append(steps / number)
+    return statistics.median(rates) if rates else None
 
 
 def steps_of(newest: Observed) -> StepsSeen | None:

@@ -54,6 +54,7 @@ class Arrival(NamedTuple):
     seq: int
     began: int
     took: int | None
+    on_device: bool = False  # its begin is when the rank's host asked for it
 
 
 class Grown(NamedTuple):
@@ -81,6 +82,8 @@ class RankReport:
     stopped_seconds: float = 0.0  # in which nothing of its process ran
     memory_bytes: int = 0  # allocated on the device; on CPU resident
     reserved_bytes: int | None = None
+    device_busy: float | None = None  # which part of the time the device ran anything; None if not known
+    num_retries: int | None = None  # how often torch has freed its cache of device memory to find room
     grown: tuple[Grown, ...] = ()
     steps: tuple[tuple[float, int], ...] = field(default=())
 
@@ -107,6 +110,8 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             run_delay_seconds=_seconds(answer["run_delay_seconds"]),
             stopped_seconds=_seconds(answer["stopped_seconds"]),
             memory_bytes=_whole(memory["resident_bytes"] if allocated is None else allocated),
+            device_busy=None if answer["device"][0] is None else min(1.0, _seconds(answer["device"][0]) / 100),
+            num_retries=None if answer["device"][1] is None else _whole(answer["device"][1]),
             reserved_bytes=None if allocated is None else _whole(memory["reserved_bytes"]),
             grown=tuple(map(_grown, answer["grown"][:MAX_GROWN])),
             steps=tuple((_seconds(at), _whole(step)) for at, step in answer["steps"][-MAX_STEPS:]),
@@ -128,9 +133,9 @@ def _place(told: Any) -> CodePlace | None:
 
 
 def _arrival(row: Sequence[Any]) -> Arrival:
-    group, name, num_bytes, seq, began, took = row
+    group, name, num_bytes, seq, began, took, on_device = row
     took = None if took is None else _whole(took)
-    return Arrival(_text(group), _text(name), _whole(num_bytes), _whole(seq), _whole(began), took)
+    return Arrival(_text(group), _text(name), _whole(num_bytes), _whole(seq), _whole(began), took, on_device is True)
 
 
 def _grown(row: Sequence[Any]) -> Grown:

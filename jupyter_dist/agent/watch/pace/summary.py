@@ -29,6 +29,7 @@ class _RankTotals:
     by_place: dict[CodePlace, int] = field(default_factory=lambda: defaultdict(int))
     waited: float = 0.0  # seconds for others, of `covered` seconds
     covered: float = 0.0
+    on_device: float = 0.0  # seconds in collectives there, where torch has measured them
     for_whom: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
 
@@ -73,11 +74,15 @@ class PaceTotals:
         self._trend = _Trend()
         self._period: int | None = None
         self._knows_arrivals = False
+        self._are_waits_known = True
+        self._uses_device = self._knows_device = False
 
     def add(self, reports: Mapping[int, RankReport], seen: Observed, at: float) -> None:
         """Add the newest reports of ranks, taken at that time; `seen` has them side by side."""
         self.seconds += statistics.median(report.seconds for report in reports.values()) if reports else 0.0
         for rank, report in reports.items():
+            self._uses_device = self._uses_device or report.reserved_bytes is not None
+            self._knows_device = self._knows_device or report.device_busy is not None
             totals = self._ranks[rank]
             for sampled in report.samples:
                 totals.samples += sampled.number
@@ -91,9 +96,13 @@ class PaceTotals:
                 totals.covered += stay.seconds
                 if stay.waited > 0:
                     totals.for_whom[stay.meeting.last] += stay.waited
-        if seen.step_seconds:
+                if stay.meeting.took is not None:
+                    totals.on_device += stay.meeting.took[rank] / 1e6
+        if seen.period is not None:
             self._knows_arrivals = True
-            self._period = seen.period
+            self._are_waits_known = seen.are_waits_known
+        if seen.step_seconds:
+            self._period = None if seen.tracked_seconds is not None else seen.period
             self._trend.add(_StepTime(at, seen.step_seconds))
 
     def model(self, execution_id: str, causes: Sequence[pace.SlowCause]) -> pace.Pace:
@@ -139,16 +148,27 @@ class PaceTotals:
         ]
 
     def _unknown(self) -> list[str]:
-        if self._knows_arrivals or not any(totals.by_activity["wait"] for totals in self._ranks.values()):
-            return []
-        return [
-            "When ranks arrived at collectives is not known: torch has kept no record of them, or they do not recur."
-        ]
+        found = []
+        if not self._knows_arrivals and any(totals.by_activity["wait"] for totals in self._ranks.values()):
+            found.append(
+                "When ranks arrived at collectives is not known: "
+                "torch has kept no record of them, or they do not recur."
+            )
+        if not self._are_waits_known:
+            found.append(
+                "How long ranks wait for each other on the devices is not known: torch measures it where its timing of "
+                "collectives is on."
+            )
+        if self._uses_device and not self._knows_device:
+            found.append("How busy the devices are is not known: ranks do not have the library that counts it.")
+        return found
 
 
 def _row(rank: int, totals: _RankTotals) -> pace.RankPace:
     shares = {activity: number / totals.samples for activity, number in totals.by_activity.items()}
     in_collectives = shares.get("wait", 0.0)
+    if totals.on_device and totals.covered:
+        in_collectives = max(in_collectives, min(1.0, totals.on_device / totals.covered))
     waited = min(in_collectives, totals.waited / totals.covered) if totals.covered else 0.0
     loading = shares.get("input", 0.0)
     return {

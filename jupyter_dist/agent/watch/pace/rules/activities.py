@@ -18,6 +18,7 @@ LEAST_INPUT = 0.3
 LEAST_SAVING = 0.2
 LEAST_PRINTING = 0.15
 LEAST_COMPILING = 0.15
+LEAST_UNUSED = 0.1
 LEAST_BLOCKED = 0.3
 NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
 LEAST_OF_ALL = 0.6  # of the ranks must be found doing it
@@ -100,6 +101,24 @@ def find_compiling(seen: Observed) -> Cause | None:
     return Cause("compiling", RankSet(seen.ranks), share, message, evidence, advice, place)
 
 
+def find_unused(seen: Observed) -> Cause | None:
+    """Return the cause if DistributedDataParallel looks for unused parameters for a large part of the time."""
+    share = _share_of_all(seen, "unused")
+    if share < LEAST_UNUSED:
+        return None
+    place = _one(seen, "unused").main_place("unused")
+    message = (
+        f"DistributedDataParallel looks for unused parameters {percent(share)} of the time, after each forward pass"
+        f"{at_place(place)}."
+    )
+    evidence = [f"It is found walking through the outputs of the model in {percent(share)} of the samples."]
+    advice = (
+        "Leave find_unused_parameters=True out if all parameters get gradients, or use static_graph=True; "
+        "let forward() return tensors only."
+    )
+    return Cause("unused_parameters", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
 def find_blocked(seen: Observed) -> Cause | None:
     """Return the cause if all ranks wait in the kernel for one line: for a file, a socket or a time."""
     if not seen.is_sampled:
@@ -113,7 +132,7 @@ def find_blocked(seen: Observed) -> Cause | None:
         least = shares[int((1 - LEAST_OF_ALL) * len(shares))]
         if least > share:
             best, share = place, least
-    if best is None or share < LEAST_BLOCKED or seen.period is None:
+    if best is None or share < LEAST_BLOCKED or not seen.has_steps:
         return None
     message = f"The ranks wait {percent(share)} of the time, not for other ranks{at_place(best)}."
     evidence = [f"They are found in a system call there in {percent(share)} of the samples of their stacks."]

@@ -13,6 +13,7 @@ LEAST_SHARE = 0.35
 LEAST_UNEVEN = 0.25
 LEAST_BYTES = 1 << 20  # in a step: for less it is not the network that takes the time
 MANY = 16  # collectives in a step
+MANY_A_SECOND = 200
 SMALL_BYTES = 256 << 10
 MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks uneven
 LEAST_COVERED = 0.5  # how much of a step must be the same collectives
@@ -20,7 +21,7 @@ LEAST_COVERED = 0.5  # how much of a step must be the same collectives
 
 def find_communication(seen: Observed) -> Cause | None:
     """Return the cause if collectives themselves take a large part of the time."""
-    if seen.period is None or not seen.is_sampled or _waits_for_cores(seen):
+    if seen.period is None or not seen.is_sampled or not seen.are_waits_known or _waits_for_cores(seen):
         return None
     in_collectives = min(rank.share("wait") for rank in seen.ranks.values())
     waiting = statistics.median(seen.waits.share(rank) for rank in seen.waits.stays)
@@ -35,14 +36,20 @@ def find_communication(seen: Observed) -> Cause | None:
         f"The ranks are in collectives {percent(in_collectives)} of the time, {percent(waiting)} for the last rank.",
         f"A step of {seconds_in_words(step)} has {seen.period} collectives of {bytes_in_words(num_bytes)} together.",
     ]
-    if seen.period >= MANY and num_bytes / seen.period < SMALL_BYTES:
-        message = f"{seen.period} small collectives a step take {percent(share)} of the time{at_place(place)}."
+    rate = seen.period / step  # collectives that are all alike, such as equal buckets, seem to be a step each
+    if (seen.period >= MANY or rate >= MANY_A_SECOND) and num_bytes / seen.period < SMALL_BYTES:
+        number = (
+            f"{seen.period} small collectives a step"
+            if seen.period >= MANY
+            else f"{rate:.0f} small collectives a second"
+        )
+        message = f"{number} take {percent(share)} of the time{at_place(place)}."
         advice = "Join them: one collective of a flattened tensor, or larger buckets (bucket_cap_mb) of a DDP model."
         return Cause("small_collectives", RankSet(seen.ranks), share, message, evidence, advice, place)
     if num_bytes < LEAST_BYTES:
         return None
-    rate = num_bytes / max(1e-9, share * step)
-    message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(rate)} a second{at_place(place)}."
+    speed = num_bytes / max(1e-9, share * step)
+    message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(speed)} a second{at_place(place)}."
     advice = "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
     return Cause("communication", RankSet(seen.ranks), share, message, evidence, advice, place)
 

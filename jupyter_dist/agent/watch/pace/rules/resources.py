@@ -13,7 +13,8 @@ from jupyter_dist.protocol.ranks import RankSet
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent, seconds_in_words
 
 LEAST_COLLECTING = 0.1
-LEAST_REPORTS = 4  # in which memory grew
+LEAST_REPORTS = 3  # in which memory grew, and a variable with it
+MANY_REPORTS = 5  # without a variable: allocators take memory in steps at times
 LEAST_GROWTH = 1 << 20  # bytes in each report
 EVEN = 0.3  # the smallest growth of a report, of the mean: a cache grows fast, then slowly
 LEAST_DELAY = 0.25
@@ -28,7 +29,7 @@ def find_collecting(seen: Observed) -> Cause | None:
     """Return the cause if Python's garbage collector pauses the ranks."""
     shares = {rank: seen_of.part(lambda report: report.collecting_seconds) for rank, seen_of in seen.ranks.items()}
     pausing = RankSet(rank for rank, share in shares.items() if share >= LEAST_COLLECTING)
-    if not pausing or seen.period is None:
+    if not pausing or not seen.has_steps:
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
@@ -53,9 +54,8 @@ def find_memory(seen: Observed) -> Cause | None:
     place = grown.place if grown is not None else None
     where = "all ranks" if len(ranks) == len(seen.ranks) else f"rank {ranks}"
     message = f"Memory grows by {bytes_in_words(by_step)} a step on {where}{holder}{at_place(place)}."
-    evidence = [
-        f"It grew in each of the last {LEAST_REPORTS} looks, by {bytes_in_words(max(growths.values()))} a second."
-    ]
+    looks = min(_num_looks(seen.ranks[rank]) for rank in ranks)
+    evidence = [f"It grew in each of the last {looks} looks, by {bytes_in_words(max(growths.values()))} a second."]
     if grown is not None:
         evidence.append(f"{grown.name} has {grown.by} elements more than when the cell was first watched.")
         advice = f"Keep numbers in {grown.name} and no tensors (loss.item(), tensor.detach().cpu()), or clear it."
@@ -64,10 +64,16 @@ def find_memory(seen: Observed) -> Cause | None:
     return Cause("memory", ranks, 0.0, message, evidence, advice, place)
 
 
+def _num_looks(rank: RankPaceSeen) -> int:
+    """Return in how many looks memory must have grown: more of them if no variable has grown with it."""
+    return LEAST_REPORTS if rank.reports and rank.reports[-1].grown else MANY_REPORTS
+
+
 def _growth(rank: RankPaceSeen) -> float | None:
     """Return the bytes a second by which the memory of a rank grows; None if it does not grow steadily."""
-    reports = rank.reports[-LEAST_REPORTS - 1 :]
-    if len(reports) < LEAST_REPORTS + 1:
+    looks = _num_looks(rank)
+    reports = rank.reports[-looks - 1 :]
+    if len(reports) < looks + 1:
         return None
     rates = []
     for before, after in itertools.pairwise(reports):

@@ -114,11 +114,13 @@ def _recurs(seen: Observed, blamed: list[tuple[MatchedCollective, float]]) -> bo
 
 def _agree(seen: Observed, lateness: Lateness) -> bool:
     """Whether the samples show the same: the others are found waiting, the late ranks are not."""
-    if not seen.is_sampled:
+    if not seen.is_sampled or not seen.are_waits_known:
         return False
     kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
     if kept > lateness.share / 2 and seen.extra_cpu(lateness.late, lateness.others) < LEAST_WORK * lateness.share:
         return False  # it is late because it gets no core, and not because it has more to do
+    if all(meeting.took is not None for meeting in seen.meetings):
+        return True  # the devices have measured it; their hosts do not wait
     waiting = seen.median(lambda rank: rank.share("wait"), lateness.others)
     late = seen.median(lambda rank: rank.share("wait"), lateness.late)
     return waiting - late >= LEAST_AGREEMENT * lateness.share
@@ -169,6 +171,7 @@ def _advice(activity: str, is_seldom: bool) -> str:
 
 _ADVICE = {
     "input": "Give this rank's DataLoader more workers (num_workers), or data that takes as long as the others' data.",
+    "workers": "Find out why its DataLoader starts worker processes again: a worker that ends, or a new loader.",
     "save": "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank.",
     "print": "Print less often, or smaller values.",
     "compile": "Let all ranks compile the same shapes before the loop.",
