@@ -82,6 +82,15 @@ export async function emptied(page: Page): Promise<boolean> {
   });
 }
 
+/** Choose in the menu of a group's card, in the sidebar. */
+export async function chooseInCard(page: Page, group: string, label: string | RegExp): Promise<void> {
+  await page.getByRole('button', { name: `More actions on ${group}` }).click();
+  await page
+    .getByRole('menu', { name: `Actions on ${group}` })
+    .getByRole('menuitem', { name: label })
+    .click();
+}
+
 /** Run a command, and do not wait for it: some wait for the user. */
 export async function command(page: Page, id: string, args: object = {}): Promise<void> {
   await page.evaluate(

@@ -34,7 +34,21 @@ test('starts a group by keyboard, and shuts it down', async ({ page }) => {
   await expect(form).toHaveCount(0);
   await expect(card(page, 'train').locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(3);
   await expect(page.locator('.jpd-Status')).toHaveText('train: 3 ranks, idle');
-  await card(page, 'train').getByRole('button', { name: 'Shut down train' }).click();
+  // By keyboard, with the focus back at the button when the menu is closed.
+  const more = card(page, 'train').getByRole('button', { name: 'More actions on train' });
+  await more.focus();
+  await page.keyboard.press('Enter');
+  const menu = page.getByRole('menu', { name: 'Actions on train' });
+  await expect(menu).toBeVisible();
+  // These ranks have no device whose memory would be cached.
+  await expect(menu.getByRole('menuitem', { name: 'Empty Memory Caches' })).toHaveCount(0);
+  await page.keyboard.press('Escape');
+  await expect(menu).toHaveCount(0);
+  await expect(more).toBeFocused();
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('ArrowUp');
+  await expect(menu.locator('.lm-mod-active')).toHaveText('Shut Down train…');
+  await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Shut Down', exact: true }).click();
   await expect(card(page, 'train')).toHaveCount(0);
 });

@@ -2,7 +2,7 @@
 import { APIRequestContext, Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import { execute, GROUP, openNotebook, writeNotebook } from './lab';
-import { command, openLab, run, shutdownAll, startGroup } from './ranks';
+import { chooseInCard, command, openLab, run, shutdownAll, startGroup } from './ranks';
 
 test.afterAll(async ({ request }) => shutdownAll(request));
 
@@ -29,7 +29,7 @@ test('a table of real ranks, which sorts, and lanes that zoom by keyboard, wheel
   await openLab(page);
   await run(request, GROUP, 'held = torch.ones(50_000_000) if rank == 1 else None', { wait: true });
   await command(page, 'jupyter-dist:show-sidebar');
-  await page.getByRole('button', { name: `Timeline of ${GROUP}` }).click();
+  await chooseInCard(page, GROUP, 'Show Timeline of Ranks');
   const { ranks } = await group(request);
   for (const [rank, { pid, device }] of ranks.entries()) {
     await expect(row(page, rank)).toContainText(`${pid}`);

@@ -3,7 +3,7 @@ import { Locator, Page } from '@playwright/test';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import { newPath } from './lab';
-import { command, openLab, run, shutdownAll, startGroup } from './ranks';
+import { chooseInCard, command, openLab, run, shutdownAll, startGroup } from './ranks';
 
 const MODEL = `
 torch.manual_seed(0)
@@ -43,10 +43,10 @@ function requests(page: Page): string[] {
   return seen;
 }
 
-test('finds a desynchronised model in two clicks', async ({ page, request }) => {
+test('finds a desynchronised model in three clicks', async ({ page, request }) => {
   await run(request, 'train', MODEL, { wait: true });
   await command(page, 'jupyter-dist:show-sidebar');
-  await page.getByRole('button', { name: 'Variables of train' }).click();
+  await chooseInCard(page, 'train', 'Show Variables of Ranks');
   await panel(page).getByRole('button', { name: 'Compare model between ranks' }).click();
 
   const found = variable(page, 'model');

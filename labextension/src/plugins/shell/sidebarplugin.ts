@@ -3,7 +3,7 @@ import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { Contributions } from '../../model/contributions';
 import { DevicesModel } from '../../model/groups/devicemonitor';
 import { readWanted } from '../../model/groups/wanted';
@@ -12,6 +12,7 @@ import { CommandIDs, IDistGroups, IDistService, IDistSidebarSections, ISidebarSe
 import { ranksIcon } from '../../widgets/base/icons';
 import type { IGroupActions } from '../../widgets/sidebar/context';
 import { RanksSidebar } from '../../widgets/sidebar/sidebar';
+import { openGroupMenu } from '../commands/groupmenu';
 
 const ID = 'jupyter-dist:sidebar';
 
@@ -43,6 +44,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
     launcher: ILauncher | null,
     translator: ITranslator | null
   ): IDistSidebarSections => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const sections = new Contributions<ISidebarSection>();
     const { clock } = groups;
     const sidebar: RanksSidebar = new RanksSidebar({
@@ -52,14 +54,14 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
       monitors: new GroupMonitors(service, clock),
       clock,
       sections,
-      actions: actionsByCommands(app),
-      trans: (translator ?? nullTranslator).load('jupyter_dist'),
+      actions: actionsByCommands(app, trans),
+      trans,
       themeChanged: themes?.themeChanged ?? null,
       notebook: () => sidebar.notebook ?? tracker?.currentWidget?.context.path ?? null
     });
     app.shell.add(sidebar, 'right', { rank: 350, type: 'Ranks' });
     restorer?.add(sidebar, sidebar.id);
-    addCommands(app, sidebar, translator, palette, launcher);
+    addCommands(app, sidebar, trans, palette, launcher);
     void followSettings(sidebar, settings);
     return sections;
   }
@@ -76,7 +78,8 @@ const START_ARGS = {
 } as const;
 
 /** The actions of the buttons: run the commands. */
-function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
+function actionsByCommands(app: JupyterFrontEnd, trans: TranslationBundle): IGroupActions {
+  const { commands } = app;
   const run = (id: string, args: Record<string, string | number>) => void commands.execute(id, args);
   return {
     interrupt: (group, ranks = 'all') => run(CommandIDs.interrupt, { group: group.id, ranks }),
@@ -86,23 +89,18 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
     resume: group => run(CommandIDs.resume, { group: group.id }),
-    shutdown: group => run(CommandIDs.shutdown, { group: group.id }),
-    emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
-    openVariables: group => run(CommandIDs.openVariables, { group: group.id }),
-    openTimeline: group => run(CommandIDs.openTimeline, { group: group.id }),
-    openConsole: group => run(CommandIDs.openConsole, { group: group.id })
+    openMenu: (group, button) => openGroupMenu(app, group, button, trans)
   };
 }
 
 function addCommands(
   app: JupyterFrontEnd,
   sidebar: RanksSidebar,
-  translator: ITranslator | null,
+  trans: TranslationBundle,
   palette: ICommandPalette | null,
   launcher: ILauncher | null
 ): void {
-  const trans = (translator ?? nullTranslator).load('jupyter_dist');
   const category = trans.__('Ranks');
   const describedBy = { args: { type: 'object', properties: {} } } as const;
   app.commands.addCommand(CommandIDs.showSidebar, {

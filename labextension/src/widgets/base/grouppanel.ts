@@ -1,8 +1,7 @@
 /** A panel of a group in the main area; while it is hidden, its model sends no requests. */
-import { ReactWidget } from '@jupyterlab/ui-components';
+import { LabIcon, ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
-import { ranksIcon } from './icons';
 
 export interface IPanelModel extends IDisposable {
   /** The id of the group. */
@@ -15,12 +14,13 @@ export abstract class GroupPanel<T extends IPanelModel> extends ReactWidget {
   constructor(
     protected readonly model: T,
     kind: string,
-    label: string
+    label: string,
+    icon: LabIcon
   ) {
     super();
     this.id = `jupyter-dist-${kind}-${model.group}`;
     this.title.label = label;
-    this.title.icon = ranksIcon;
+    this.title.icon = icon;
     this.title.closable = true;
     this.node.tabIndex = -1;
     document.addEventListener('visibilitychange', this._updateVisible);

@@ -16,12 +16,9 @@ export interface IGroupActions {
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
   resume(group: IGroup): void;
-  shutdown(group: IGroup): void;
-  emptyCache(group: IGroup): void;
   openLog(group: IGroup, rank: number): void;
-  openVariables(group: IGroup): void;
-  openTimeline(group: IGroup): void;
-  openConsole(group: IGroup): void;
+  /** Open the menu with all other actions below its button. */
+  openMenu(group: IGroup, button: HTMLElement): void;
 }
 
 export interface ISidebarOptions {

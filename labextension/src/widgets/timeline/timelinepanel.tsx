@@ -5,6 +5,7 @@ import { TimelineModel } from '../../model/timeline/timeline';
 import type { IExecution, IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { GroupPanel } from '../base/grouppanel';
+import { timelineIcon } from '../base/icons';
 import { TimelineView } from './timelineview';
 
 export interface ITimelineOptions {
@@ -19,7 +20,12 @@ export interface ITimelineOptions {
 export class TimelinePanel extends GroupPanel<TimelineModel> {
   constructor(private readonly _options: ITimelineOptions) {
     const { service, groups, group, trans } = _options;
-    super(new TimelineModel(service, groups, groups.clock, group.id), 'timeline', trans.__('Timeline: %1', group.name));
+    super(
+      new TimelineModel(service, groups, groups.clock, group.id),
+      'timeline',
+      trans.__('Timeline: %1', group.name),
+      timelineIcon
+    );
     this.addClass('jpd-Timeline');
   }
 

@@ -1,5 +1,6 @@
 /** The panel with the variables of a group's ranks, for the main area. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { variableIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import { VariablesModel } from '../../model/variables/variables';
 import type { IGroup } from '../../services/protocol';
@@ -16,7 +17,12 @@ export interface IVariablesOptions {
 
 export class VariablesPanel extends GroupPanel<VariablesModel> {
   constructor({ service, groups, group, trans }: IVariablesOptions) {
-    super(new VariablesModel(service, groups, group.id), 'variables', trans.__('Variables: %1', group.name));
+    super(
+      new VariablesModel(service, groups, group.id),
+      'variables',
+      trans.__('Variables: %1', group.name),
+      variableIcon
+    );
     this._trans = trans;
     this._name = group.name;
     this.addClass('jpd-Variables');

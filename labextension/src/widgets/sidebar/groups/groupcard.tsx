@@ -1,24 +1,13 @@
 /** A group: its description, state, actions and ranks. */
-import {
-  caretDownIcon,
-  caretRightIcon,
-  cleaningIcon,
-  closeIcon,
-  consoleIcon,
-  LabIcon,
-  refreshIcon,
-  stopIcon,
-  variableIcon
-} from '@jupyterlab/ui-components';
+import { caretDownIcon, caretRightIcon, ellipsesIcon, LabIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 import { noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
-import { isAway, isStarting } from '../../../model/format/states';
+import { isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import type { IGroup } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
-import { timelineIcon } from '../../base/icons';
 import { useClock, useSignal } from '../../base/hooks';
 import { StateGlyph } from '../../states/stateglyph';
 import { groupLight, stateWord, groupSummary } from '../../states/statewords';
@@ -156,34 +145,10 @@ function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
         onClick={() => actions.restart(group)}
       />
       <IconButton
-        icon={cleaningIcon}
-        label={trans.__('Empty the memory caches of %1', group.name)}
-        disabled={ending || isAway(group) || group.state === 'starting'}
-        onClick={() => actions.emptyCache(group)}
-      />
-      <IconButton
-        icon={variableIcon}
-        label={trans.__('Variables of %1', group.name)}
-        disabled={ending}
-        onClick={() => actions.openVariables(group)}
-      />
-      <IconButton
-        icon={timelineIcon}
-        label={trans.__('Timeline of %1', group.name)}
-        disabled={ending}
-        onClick={() => actions.openTimeline(group)}
-      />
-      <IconButton
-        icon={consoleIcon}
-        label={trans.__('New console on %1', group.name)}
-        disabled={ending}
-        onClick={() => actions.openConsole(group)}
-      />
-      <IconButton
-        icon={closeIcon}
-        label={gone ? trans.__('Remove %1', group.name) : trans.__('Shut down %1', group.name)}
-        disabled={group.state === 'ending'}
-        onClick={() => actions.shutdown(group)}
+        icon={ellipsesIcon}
+        label={trans.__('More actions on %1', group.name)}
+        hasMenu
+        onClick={event => actions.openMenu(group, event.currentTarget)}
       />
     </div>
   );
@@ -193,16 +158,19 @@ interface IIconButtonProps {
   readonly icon: LabIcon;
   readonly label: string;
   readonly disabled?: boolean;
-  readonly onClick: () => void;
+  /** It opens a menu. */
+  readonly hasMenu?: boolean;
+  readonly onClick: (event: React.MouseEvent<HTMLButtonElement>) => void;
 }
 
-export function IconButton({ icon, label, disabled, onClick }: IIconButtonProps): React.ReactElement {
+export function IconButton({ icon, label, disabled, hasMenu, onClick }: IIconButtonProps): React.ReactElement {
   return (
     <button
       type="button"
       className="jpd-IconButton"
       title={label}
       aria-label={label}
+      aria-haspopup={hasMenu ? 'menu' : undefined}
       disabled={disabled}
       onClick={onClick}
     >

@@ -1,0 +1,107 @@
+/** The menu of a group's card: what can be done with the group, apart from interrupt and restart. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { Menu } from '@lumino/widgets';
+import { isGone } from '../../model/groups/groups';
+import { isAway, isStarting } from '../../model/format/states';
+import type { IGroup } from '../../services/protocol';
+import { CommandIDs } from '../../tokens';
+
+/** An entry: a command that is run with `{group: id}`. */
+export interface IGroupMenuItem {
+  readonly command: string;
+  /** Whether the menu has it for a group; it has, where this is left out. */
+  isVisible?(group: IGroup): boolean;
+  /** Whether it can be chosen, besides that its command is enabled. */
+  isEnabled?(group: IGroup): boolean;
+  /** Its text; its command has one, too. */
+  label?(group: IGroup, trans: TranslationBundle): string;
+}
+
+/** Its agent answers, and its ranks are not about to end. */
+function isReachable({ state }: IGroup): boolean {
+  return !['dead', 'lost', 'unresponsive', 'incompatible', 'ending'].includes(state);
+}
+
+/** Its agent answers, and its ranks have started. */
+function hasStarted(group: IGroup): boolean {
+  return isReachable(group) && !isStarting(group);
+}
+
+/** The menu, in sections with a line between them. A feature adds its commands here. */
+export const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
+  [
+    { command: CommandIDs.openVariables, isEnabled: isReachable },
+    { command: CommandIDs.openTimeline, isEnabled: isReachable },
+    { command: CommandIDs.openLog },
+    { command: CommandIDs.openConsole, isEnabled: isReachable }
+  ],
+  [
+    { command: CommandIDs.replace, isEnabled: group => isReachable(group) && group.ranks.some(isLost) },
+    { command: CommandIDs.catchUp, isEnabled: group => group.ranks.some(({ absences }) => absences?.length) },
+    { command: CommandIDs.reform, isEnabled: group => group.state === 'ready' }
+  ],
+  [
+    { command: CommandIDs.park, isVisible: group => !isAway(group), isEnabled: group => group.state === 'ready' },
+    { command: CommandIDs.resume, isVisible: isAway, isEnabled: group => group.state === 'parked' },
+    {
+      command: CommandIDs.emptyCache,
+      isVisible: group => group.accelerator !== 'cpu',
+      isEnabled: group => hasStarted(group) && !isAway(group)
+    }
+  ],
+  [{ command: CommandIDs.exportScript, isEnabled: isReachable }],
+  [
+    {
+      command: CommandIDs.shutdown,
+      isEnabled: group => group.state !== 'ending',
+      label: (group, trans) =>
+        isGone(group) ? trans.__('Remove %1', group.name) : trans.__('Shut Down %1\u2026', group.name)
+    }
+  ]
+];
+
+/** A dead rank, or one whose device is lost: another process takes its place. */
+function isLost({ state, process_group }: IGroup['ranks'][number]): boolean {
+  return state === 'dead' || process_group === 'lost';
+}
+
+/** Open the menu of a group below its button; the button has the focus again when the menu closes. */
+export function openGroupMenu(
+  app: JupyterFrontEnd,
+  group: IGroup,
+  button: HTMLElement,
+  trans: TranslationBundle
+): void {
+  const commands = new CommandRegistry();
+  const menu = new Menu({ commands });
+  menu.addClass('jpd-GroupMenu');
+  menu.title.label = trans.__('Actions on %1', group.name);
+  menu.contentNode.setAttribute('aria-label', menu.title.label);
+  const args = { group: group.id };
+  const isThere = ({ command, isVisible }: IGroupMenuItem): boolean =>
+    app.commands.hasCommand(command) && isVisible?.(group) !== false;
+  for (const section of GROUP_MENU) {
+    for (const item of section.filter(isThere)) {
+      commands.addCommand(item.command, {
+        label: () => item.label?.(group, trans) ?? app.commands.label(item.command, args),
+        caption: () => app.commands.caption(item.command, args),
+        isEnabled: () => app.commands.isEnabled(item.command, args) && item.isEnabled?.(group) !== false,
+        describedBy: { args: { type: 'object', properties: {} } },
+        execute: () => app.commands.execute(item.command, args)
+      });
+      menu.addItem({ command: item.command });
+    }
+    menu.addItem({ type: 'separator' });
+  }
+  menu.aboutToClose.connect(() => {
+    button.setAttribute('aria-expanded', 'false');
+    button.focus();
+    // The command that was chosen runs after the menu has closed.
+    setTimeout(() => menu.dispose(), 0);
+  });
+  button.setAttribute('aria-expanded', 'true');
+  const { left, bottom } = button.getBoundingClientRect();
+  menu.open(left, bottom);
+}
