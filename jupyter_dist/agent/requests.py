@@ -11,14 +11,16 @@ from typing import Any
 from jupyter_dist.agent.group.cells.dispatch import dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.replacing.variables import Copies, NoVariables, SavedVariables, VariableSource
 from jupyter_dist.agent.group.resize.shapes import WantedSize
+from jupyter_dist.agent.group.saves.jobs import begin_restore
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import STARTING_RANK_STATES
 from jupyter_dist.protocol.wire import road
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, ReplaceSpec, TransferSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
@@ -227,8 +229,9 @@ class Requests:
         self._agent.need_parking().cancel()
         return answer(group=self._agent.status())
 
-    async def _replace(self, _header: Header, _: bytes) -> Answer:
+    async def _replace(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
+        wanted = ReplaceSpec.from_dict(header.get("wanted") or {})
         # A rank that has lost its device lives, and only another process gets a new context on it.
         if not group.dispatcher.queue.in_state("running"):
             lost = [rank for rank in group.living() if rank.process_group == "lost"]
@@ -237,7 +240,14 @@ class Requests:
             for rank in lost:
                 with contextlib.suppress(asyncio.TimeoutError):
                     await within(KILL_SECONDS, rank.gone.wait())
-        self._agent.need_starts().replace_dead()
+        starts = self._agent.need_starts()
+        starts.check_may_replace()
+        source = await _source(group, wanted)
+        try:
+            starts.replace_dead(wanted, source)
+        except JupyterDistError:
+            source.close()
+            raise
         return answer(group=self._agent.status())
 
     async def _park(self, header: Header, _: bytes) -> Answer:
@@ -356,6 +366,17 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
         raise JupyterDistError("timed_out", message, "Wait for its cell or callback, or interrupt it.")
     rank.send({"t": "to_rank", "kind": kind, "number": 0}, payload)
     return rank.execution_id is not None
+
+
+async def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
+    """Return where the variables of new ranks come from. Raises JupyterDistError, if there are none."""
+    if wanted.state == "copy":
+        return Copies(group, takes_all=wanted.others == "copy")
+    if wanted.state == "save":
+        spec = TransferSpec.from_dict(wanted.restore or {})
+        versions = {rank.python_version for rank in group.living() if rank.python_version}
+        return SavedVariables(await asyncio.to_thread(begin_restore, spec, group.spec, min(versions, default="")))
+    return NoVariables()
 
 
 async def _code_of(group: AgentGroup, execution: AgentExecution) -> bytes:

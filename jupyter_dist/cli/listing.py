@@ -61,6 +61,7 @@ COMMANDS = {
     "launchers": Listed(
         "machine.launchers.LaunchersCommand", "List what can start the nodes of a group, with what is free."
     ),
+    "replace": Listed("groups.ReplaceCommand", "Start new processes for a group's dead ranks."),
     "resize": Listed("groups.ResizeCommand", "Change the number of a group's ranks."),
     "stop": Listed("groups.StopCommand", "End a group."),
     "doctor": Listed("machine.doctor.DoctorCommand", "Check this machine, and say how to fix problems."),

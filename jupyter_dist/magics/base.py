@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError, RankError, TimedOutError
-from jupyter_dist.client.blocking.report import ending_text
+from jupyter_dist.client.blocking.report import ending_text, replaced_text
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
 from jupyter_dist.protocol.ranks import RankSet, existing_ranks
@@ -86,13 +86,16 @@ class RankMagics(Magics):
         print(f"Group '{group.name}': {group.world_size} new ranks.")
         self.use_app_again()
 
-    def replace(self) -> None:
+    def replace(self, state: Literal["empty", "copy", "save"] = "empty", **options: Any) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
         group = self.session.group()
         dead = str(RankSet(rank.rank for rank in group.status().ranks if rank.state == "dead"))
-        group.replace()
+        group.replace(state, **options)
         print(f"Group '{group.name}': {rank_label(dead)} replaced; the other ranks keep their variables.")
-        self.use_app_again(dead)
+        if state == "empty":
+            self.use_app_again(dead)
+        else:
+            print(replaced_text(group.model))
 
     def end(self) -> None:
         """End the group and all of its processes, if there is one, and print it; cells run in the kernel."""

@@ -77,6 +77,14 @@ def restart_parser() -> MagicParser:
     """Return the parser of `%dist_restart`."""
     parser = MagicParser("%dist_restart")
     parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
+    parser.add_argument(
+        "--state",
+        choices=("empty", "copy", "save"),
+        default="empty",
+        help="with -d: what new ranks begin with: nothing, copies of what the others have alike, or the last save",
+    )
+    parser.add_argument("--save", help="with --state save: another save")
+    parser.add_argument("--all-names", action="store_true", help="with --state copy: also names that ranks differ in")
     return parser
 
 
@@ -254,7 +262,10 @@ class DistMagics(RankMagics):
         """Restart all ranks of this notebook's group in new processes, or with -d only the dead ones."""
         options = restart_parser().parse(line)
         if options.dead:
-            self.replace()
+            others = "copy" if options.all_names else "leave"
+            self.replace(options.state, others=others, save=options.save)
+        elif options.state != "empty":
+            raise DistError("Only dead ranks can be given variables: %dist_restart -d. For all: %dist_restore.")
         else:
             self.session.app = self.known_app(self.session.group())
             self.restart()

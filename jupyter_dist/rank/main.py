@@ -218,6 +218,8 @@ class Rank:
             raise
 
     def _replicas(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["do"] == "restore":
+            return self._transfers.restore_alone(asked)
         from .state import replicas  # few groups are resized
 
         place = self._spec.rank, self._spec.world_size

@@ -1,6 +1,7 @@
 """Every command, on real ranks."""
 
 import json
+import os
 import re
 import signal
 import sys
@@ -270,6 +271,10 @@ def test_a_group_is_saved_listed_restored_and_the_save_deleted(dist, group, tmp_
     dist("save", "first", "-g", group.name)
     assert re.match(r"Group 'again': 2 ranks ready", dist("start", "again", "--restore", "first").stdout)
     assert "3" in dist("exec", "-g", "again", "print(kept)").stdout
+    os.kill(group.client.attach("again").status().ranks[1].pid, signal.SIGKILL)
+    until(lambda: group.client.attach("again").status().state == "degraded")
+    assert "of the save 'first'." in dist("replace", "again", "--state", "save", "--save", "first").stdout
+    assert "3" in dist("exec", "-g", "again", "-r", "1", "print(kept)").stdout
     dist("stop", "again")
     assert "freed bytes: " in dist("delete-save", "half", *place).stdout
     assert dist("saves", *place).stdout == "There are no saves.\n"

@@ -272,6 +272,11 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     attached = kernel.run("%dist_init").text
     assert "Group 'train-it': degraded, 2 ranks" in attached
     assert "rank 1: dead" in attached
+    refused = kernel.run("%dist_restart -d --state copy")  # with a single other rank nothing can be compared
+    assert refused.error.startswith("DistError: Only rank 0 is left")
+    assert kernel.run("%dist_restart --state copy").error.startswith(
+        "DistError: Only dead ranks can be given variables"
+    )
     assert "rank 1 replaced; the other ranks" in kernel.run("%dist_restart -d").text
     assert kernel.run("'kept' in globals()").said == [("0", "True"), ("1", "False")]
     assert kernel.run("%dist_restart --dead").error.startswith("DistError: Group 'train-it' has no rank to replace")

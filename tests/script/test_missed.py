@@ -33,9 +33,9 @@ def run(number, cell, code, ranks="all", *, at=None, notebook="n.ipynb", **statu
     }
 
 
-def found(*runs, absences=None, dead=()):
+def found(*runs, absences=None, dead=(), covered=None):
     """By cell: what was missed, as `{reason: ranks}`, and `offered`."""
-    processes = Processes(WORLD, frozenset(range(WORLD)) - set(dead), absences or {})
+    processes = Processes(WORLD, frozenset(range(WORLD)) - set(dead), absences or {}, covered or {})
     cells = cells_of(runs, processes)
     codes = {run["id"]: run["line"] for run in runs}
     models = in_order(runs, processes, cells, codes)
@@ -141,6 +141,15 @@ CASES = {
         {"a": ({"replaced": "0-3"}, "0-3")},
     ),
 }
+
+
+def test_a_rank_with_a_save_or_copies_has_not_missed_what_these_cover():
+    runs = [run(1, "a", "x"), run(2, "b", "y", at=7), run(3, "c", "z", "!1", at=15)]
+    b, c = ({"replaced": "1"}, "1"), ({"replaced": "1"}, "1")
+    assert found(*runs, absences=REPLACED, covered={1: [[0, 5]]}) == {"a": ({}, ""), "b": b, "c": c}  # a save
+    assert found(*runs, absences=REPLACED, covered={1: [[0, 21]]}) == {"a": ({}, ""), "b": ({}, ""), "c": ({}, "")}
+    twice = {1: [[10, 20], [30, 40]]}  # the save is of the second process, which had not caught up
+    assert found(*runs, absences=twice, covered={1: [[20, 25]]})["a"] == ({"replaced": "1"}, "1")
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -72,6 +72,7 @@ class AgentGroup:
         self.num_shapes = 0  # counts resizes, also the undone ones
         self.most_ranks = spec.world_size  # the highest number so far: the journal has their records
         self.resized: models.ResizeModel | None = None
+        self.replaced: models.ReplaceModel | None = None
         self.state: GroupState = "starting"
         self.generation = 0
         self.note: str | None = spec.note
@@ -165,6 +166,7 @@ class AgentGroup:
     def begin_generation(self) -> None:
         """Begin again with new ranks, after the old ones have ended."""
         self.generation += 1
+        self.replaced = None
         self.started_at, self.error, self.note = time.time(), None, None
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
@@ -337,6 +339,7 @@ class AgentGroup:
             "generation": self.generation,
             "most_ranks": self.most_ranks,
             "resized": self.resized,
+            "replaced": self.replaced,
             "disk": self.journal.disk or None,
             "note": " ".join(filter(None, (self.note, self.journal.disk, *self._conditions))) or None,
             "error": self.error.to_dict() if self.error else None,

@@ -8,15 +8,15 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
-from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.ending import end_ranks, sweep
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.tasks import start_task
 
 from .group import AgentGroup
-from .rejoin import rejoin_with
+from .replacing.replacement import Replacement
+from .replacing.variables import NoVariables, VariableSource
 from .resize.resizing import Resize
 from .resize.shapes import WantedSize
 
@@ -59,12 +59,23 @@ class GroupStarts:
         group.stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
         self._begin(self._restart())
 
-    def replace_dead(self) -> None:
+    def replace_dead(self, wanted: ReplaceSpec | None = None, source: VariableSource | None = None) -> None:
         """Start a new process for every dead rank; the others keep their processes and variables.
+
+        Args:
+            wanted: what was asked for; by default new ranks begin empty.
+            source: of the variables of new ranks; it is closed in the end.
 
         Raises:
             JupyterDistError: `group_not_ready`, if no rank is dead, the others are running cells, or a node is missing.
         """
+        self.check_may_replace()
+        replacement = Replacement(self._group, self.starter, wanted or ReplaceSpec(), source or NoVariables())
+        replacement.begin()
+        self._begin(replacement.run())
+
+    def check_may_replace(self) -> None:
+        """Raise JupyterDistError as `replace_dead`."""
         group = self._group
         if group.state != "degraded" or self._is_under_way:
             message = f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
@@ -73,9 +84,6 @@ class GroupStarts:
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
         self._check_nodes()
-        group.process_group.close()  # holds cells back
-        group.set_state("restarting")
-        self._begin(self._replace())
 
     def resize(self, wanted: WantedSize) -> None:
         """Change the number of ranks; ranks that stay keep their processes and variables.
@@ -165,36 +173,3 @@ class GroupStarts:
             await group.end_failed_start(err)
             raise
         group.formed(is_start=True)
-
-    async def _replace(self) -> None:
-        group = self._group
-        try:
-            await self.starter.prepare(group.preparing())
-        except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
-            group.add_note(f"The dead ranks could not be replaced: {err}")
-            group.formed()
-            return
-        await self.starter.settle()  # processes that dead ranks started may still hold device memory
-        survivors, store_path = group.living(), group.stores.new()
-        fresh = group.renew_dead(store_path)
-        rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
-        try:
-            group.add_note(await self._start_fresh(fresh))
-            await asyncio.gather(rejoining, return_exceptions=True)
-        finally:
-            rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
-        group.formed()
-
-    async def _start_fresh(self, fresh: list[RankProcess]) -> str:
-        """Start ranks in place of dead ones; return a sentence about the outcome. They are dead if the start failed."""
-        numbers = str(RankSet(rank.rank for rank in fresh))
-        try:
-            await self._group.start_ranks(self.starter, fresh)
-        except Exception as err:  # also an internal error: the group must continue with the ranks that live
-            if not isinstance(err, JupyterDistError):
-                log.exception("Cannot replace rank %s", numbers)
-            await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
-            why = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
-            return f"Rank {numbers} could not be replaced: {why}"
-        shards = "What was sharded over all ranks lacks its part: make it again on all ranks, and load a checkpoint."
-        return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs. {shards}"

@@ -93,6 +93,8 @@ class RankProcess:
         self.rank = spec.rank
         self.absences = list(absences)  # from when to when it had no process, in this generation
         self.since = since  # when a resize added it, with copies of what the others have; None: it was there before
+        self.lineage: list[list[float]] = []  # what its predecessors had, so that a save of theirs covers it
+        self.covered: list[list[float]] = []  # from when to when it has the values of cells of earlier processes
         self.state: RankState = "starting"
         self.state_at = time.time()
         self.handle: ProcessHandle | None = None
@@ -306,6 +308,8 @@ class RankProcess:
             model["stopped_at"] = {"line": self.stopped_at["line"], "file": self.stopped_at["file"]}
         if self.absences:
             model["absences"] = self.absences
+        if self.covered:
+            model["covered"] = self.covered
         if self.since is not None:
             model["since"] = self.since
         return model
@@ -324,12 +328,19 @@ class RankProcess:
         names = ("rank", "local_rank", "world_size", "local_world_size", "node", "shape", "env")
         return json.dumps({**{name: getattr(self.spec, name) for name in names}, **move}).encode()
 
+    def covered_until(self, saved_at: float) -> list[list[float]]:
+        """Return the times whose cells are in a save of that time."""
+        began = max((end for _, end in self.absences if end <= saved_at), default=0.0)
+        earlier = [[start, end] for start, end in self.lineage if end <= began]
+        return [*earlier, [began, saved_at]][-MAX_ABSENCES:]
+
     def successor(self, store_path: str) -> RankProcess:
         """Return a new rank without a process, to take the place of this dead one."""
         absences = [*self.absences, [self.state_at, time.time()]][-MAX_ABSENCES:]
-        return RankProcess(
-            replace(self.spec, store_path=store_path, replaces=True), self.journal, self.listener, absences, self.since
-        )
+        spec = replace(self.spec, store_path=store_path, replaces=True)
+        new = RankProcess(spec, self.journal, self.listener, absences, self.since)
+        new.lineage = [*self.lineage, *self.covered][-MAX_ABSENCES:]
+        return new
 
     # -- receiving ------------------------------------------------------------------------------------
 

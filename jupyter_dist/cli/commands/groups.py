@@ -1,4 +1,4 @@
-"""`start`, `list`, `status`, `samples`, `resize`, `stop`."""
+"""`start`, `list`, `status`, `samples`, `replace`, `resize`, `stop`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.blocking.report import ending_text, resized_text, sample_if_any, status_text
+from jupyter_dist.client.blocking.report import ending_text, replaced_text, resized_text, sample_if_any, status_text
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -133,6 +133,30 @@ class ResizeCommand(Command):
         """Resize the group, and print what cells must make again."""
         group = self.client.attach(self.options.group).resize(self.options.num_ranks, others=self.options.others)
         self.tell(group.model, resized_text(group.model))
+        return 0
+
+
+class ReplaceCommand(Command):
+    """Start new processes for a group's dead ranks; the others keep their processes and variables."""
+
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options for the variables of new ranks, and the group."""
+        states = "nothing, copies of what the other ranks have alike, or their variables of a save"
+        parser.add_argument("--state", choices=("empty", "copy", "save"), default="empty", help=states)
+        parser.add_argument("--others", choices=("leave", "copy"), default="leave", help="names that ranks differ in")
+        parser.add_argument("--save", help="the name of the save (default: the newest that fits)")
+        parser.add_argument("--folder", help="the folder of the save (default: the server's)")
+        add_group_argument(parser)
+
+    def act(self) -> int:
+        """Replace the ranks, and print the names that they were given."""
+        chosen = self.options
+        group = self.client.attach(chosen.group)
+        group.replace(chosen.state, others=chosen.others, save=chosen.save, folder=chosen.folder)
+        text = replaced_text(group.model) if chosen.state != "empty" else group.model["note"] or ""
+        self.tell(group.model, text)
         return 0
 
 

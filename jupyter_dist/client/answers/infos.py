@@ -439,6 +439,7 @@ class GroupInfo(ApiObject):
     Attributes:
         generation: Counts restarts.
         resized: The last change of its size, or the one under way.
+        replaced: The last replacement of dead ranks, or the one under way.
         note: A sentence for the user.
         error: Why the start failed or the group died.
         ends_with: The processes that it ends with; null: it outlives all.
@@ -468,6 +469,7 @@ class GroupInfo(ApiObject):
     ready_seconds: float | None
     generation: int
     resized: ResizeInfo | None
+    replaced: ReplaceInfo | None
     note: str | None
     error: ErrorBodyInfo | None
     lease_seconds: float | None
@@ -920,6 +922,8 @@ class RankInfo(ApiObject):
         asks: Its cell asks for input, and waits.
         stopped_at: Its cell is stopped in JupyterLab's debugger.
         absences: From when to when it had no process.
+        covered: From when to when it has the values of cells that ran in an earlier process: of a save, or
+            copied.
         since: When a resize added it, with copies of what all others had alike.
     """
 
@@ -938,6 +942,7 @@ class RankInfo(ApiObject):
     asks: bool | None
     stopped_at: DebuggerStopInfo | None
     absences: list[list[float]] | None
+    covered: list[list[float]] | None
     since: float | None
 
 
@@ -1069,6 +1074,29 @@ class RanksStatusInfo(ApiObject):
     ranks: str
     status: ExecutionState
     seconds: float | None
+
+
+class ReplaceInfo(ApiObject):
+    """A replacement of dead ranks.
+
+    Attributes:
+        at: When it began.
+        state: The variables that they were to begin with.
+        save: The name of the save.
+        seconds: How long it took; null while it is under way.
+        error: Why they could not be started, or do not have these variables.
+        names: The names that they were given.
+        again: Sentences on missing names, which cells must make again.
+    """
+
+    at: float
+    ranks: str
+    state: Literal["empty", "copy", "save"]
+    save: str | None
+    seconds: float | None
+    error: ErrorBodyInfo | None
+    names: list[str]
+    again: list[str]
 
 
 class ResizeInfo(ApiObject):

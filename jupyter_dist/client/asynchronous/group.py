@@ -430,17 +430,42 @@ class AsyncGroup(PlainAsyncGroup):
         self.model = await self._once("restart")
         return await self._left("restarting") if wait else self
 
-    async def replace(self) -> AsyncGroup:
+    async def replace(
+        self,
+        state: Literal["empty", "copy", "save"] = "empty",
+        *,
+        others: Literal["leave", "copy"] = "leave",
+        save: str | None = None,
+        folder: str | None = None,
+        any_version: bool = False,
+    ) -> AsyncGroup:
         """Start new processes for dead ranks; other ranks keep theirs. Returns when the new ranks have joined.
 
+        `model["replaced"]` lists the names that new ranks were given, and sentences on missing ones.
+
+        Args:
+            state: The variables that new ranks begin with. `copy`: copies of what all others have alike, of the lowest
+                rank. `save`: their own of a save; `catch_up()` then runs the cells since.
+            others: For `copy`: `copy` takes also names that the others do not have alike. With a single other rank
+                nothing can be compared, so it is required.
+            save: For `save`: its name; by default the newest save that the group can restore.
+            folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
+            any_version: Whether to try a save of another version of Python.
+
         Raises:
-            JupyterDistError: `start_failed`, if ranks are dead after that.
+            JupyterDistError: `start_failed`, if ranks are dead after that; `ranks_differ`, `not_found` or another error
+                of a restore: nothing was changed, or the new ranks are there without their variables.
         """
-        self.model = await self._once("replace")
+        given = {"save": save, "folder": self._place(folder), "any_version": any_version or None}
+        wanted = {"state": state, "others": others, **{name: value for name, value in given.items() if value}}
+        self.model = await self._once("replace", body=wanted if state != "empty" else None)
         await self._left("restarting")
         if self.model["state"] == "degraded":
             hint = self.model["note"] or "A rank has died again: see its log."
             raise JupyterDistError("start_failed", f"Not all dead ranks of group '{self.name}' were replaced.", hint)
+        replaced = self.model.get("replaced")
+        if replaced and replaced["error"]:
+            raise JupyterDistError.from_dict(replaced["error"])
         return self
 
     async def resize(

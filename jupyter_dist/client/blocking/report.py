@@ -57,6 +57,15 @@ def _devices_text(devices: Iterable[models.NodeDevice]) -> str:
     return "".join(f", {f'{count} x ' if count > 1 else ''}{text}" for text, count in counts.items())
 
 
+def replaced_text(group: models.GroupModel) -> str:
+    """Return the names that replaced ranks were given, and a line for each that is missing."""
+    replaced = group.get("replaced")
+    if not replaced:
+        return ""
+    source = f"of the save '{replaced['save']}'" if replaced["save"] else "copied from the other ranks"
+    return "\n".join([f"{len(replaced['names'])} names {source}.", *replaced["again"]])
+
+
 def resized_text(group: models.GroupModel) -> str:
     """Return a sentence about the last resize of a group, and what cells must make again."""
     resized = group.get("resized")

@@ -308,13 +308,33 @@ class BlockingGroup:
         self._loop.run(self._group.restart(wait=wait))
         return self
 
-    def replace(self) -> Self:
+    def replace(
+        self,
+        state: Literal["empty", "copy", "save"] = "empty",
+        *,
+        others: Literal["leave", "copy"] = "leave",
+        save: str | None = None,
+        folder: str | None = None,
+        any_version: bool = False,
+    ) -> Self:
         """Start new processes for dead ranks; other ranks keep theirs. Returns when the new ranks have joined.
 
+        `model["replaced"]` lists the names that new ranks were given, and sentences on missing ones.
+
+        Args:
+            state: The variables that new ranks begin with. `copy`: copies of what all others have alike, of the lowest
+                rank. `save`: their own of a save; `catch_up()` then runs the cells since.
+            others: For `copy`: `copy` takes also names that the others do not have alike. With a single other rank
+                nothing can be compared, so it is required.
+            save: For `save`: its name; by default the newest save that the group can restore.
+            folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
+            any_version: Whether to try a save of another version of Python.
+
         Raises:
-            JupyterDistError: `start_failed`, if ranks are dead after that.
+            JupyterDistError: `start_failed`, if ranks are dead after that; `ranks_differ`, `not_found` or another error
+                of a restore: nothing was changed, or the new ranks are there without their variables.
         """
-        self._loop.run(self._group.replace())
+        self._loop.run(self._group.replace(state, others=others, save=save, folder=folder, any_version=any_version))
         return self
 
     def resize(

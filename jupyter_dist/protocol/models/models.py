@@ -113,6 +113,12 @@ class RankModel(TypedDict):
     asks: NotRequired[Annotated[bool, Field("Its cell asks for input, and waits.")]]
     stopped_at: NotRequired[Annotated[DebuggerStop, Field("Its cell is stopped in JupyterLab's debugger.")]]
     absences: NotRequired[Annotated[list[list[float]], Field("From when to when it had no process.")]]
+    covered: NotRequired[
+        Annotated[
+            list[list[float]],
+            Field("From when to when it has the values of cells that ran in an earlier process: of a save, or copied."),
+        ]
+    ]
     since: NotRequired[Annotated[float, Field("When a resize added it, with copies of what all others had alike.")]]
 
 
@@ -182,6 +188,19 @@ class ResizeModel(TypedDict):
     differ: Annotated[list[str], Field("The names that were not alike on all ranks, or could not be compared.")]
 
 
+class ReplaceModel(TypedDict):
+    """A replacement of dead ranks."""
+
+    at: Annotated[float, Field("When it began.")]
+    ranks: Annotated[RankSet, Field("Which ranks were dead.")]
+    state: Annotated[Literal["empty", "copy", "save"], Field("The variables that they were to begin with.")]
+    save: Annotated[str | None, Field("The name of the save.")]
+    seconds: Annotated[float | None, Field("How long it took; null while it is under way.")]
+    error: Annotated[ErrorBody | None, Field("Why they could not be started, or do not have these variables.")]
+    names: Annotated[list[str], Field("The names that they were given.")]
+    again: Annotated[list[str], Field("Sentences on missing names, which cells must make again.")]
+
+
 class ParkedState(TypedDict):
     """Where the memory of a parked group is."""
 
@@ -217,6 +236,9 @@ class GroupModel(TypedDict):
     ready_seconds: float | None
     generation: Annotated[int, Field("Counts restarts.")]
     resized: NotRequired[Annotated[ResizeModel | None, Field("The last change of its size, or the one under way.")]]
+    replaced: NotRequired[
+        Annotated[ReplaceModel | None, Field("The last replacement of dead ranks, or the one under way.")]
+    ]
     note: Annotated[str | None, Field("A sentence for the user.")]
     error: Annotated[ErrorBody | None, Field("Why the start failed or the group died.")]
     lease_seconds: float | None

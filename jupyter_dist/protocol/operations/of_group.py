@@ -89,10 +89,20 @@ GROUP_OPERATIONS = (
         "",
         "name_taken",
     ),
-    _renewal(
-        "replace",
-        "Start new processes for dead ranks; the others keep their variables.",
-        "The group; the new ranks are starting",
+    Operation(
+        name="replace",
+        verb="post",
+        path="groups/{group}/replace",
+        right="execute",
+        sentence="Start new processes for dead ranks; the others keep their variables.",
+        details="`replaced` of the group has the outcome, once its state is no longer `restarting`.",
+        body=requests.ReplaceRequest,
+        is_keyed=True,
+        answer=Answer("The group; the new ranks are starting", models.GroupModel, 202),
+        errors=(
+            *(*ASKING, "ranks_differ", "bad_directory", "not_yours", "not_found", "damaged"),
+            *("cannot_restore", "other_version"),
+        ),
     ),
     _renewal(
         "reform",

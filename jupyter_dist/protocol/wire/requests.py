@@ -455,6 +455,31 @@ class RestoreRequest(TypedDict):
     timeout_seconds: NotRequired[TransferSeconds]
 
 
+class ReplaceRequest(TypedDict, total=False):
+    """The body of POST .../replace: the variables that new ranks begin with."""
+
+    state: Annotated[
+        Literal["empty", "copy", "save"],
+        Field(
+            "`empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their "
+            "variables in a save; cells that ran since can be run again on them."
+        ),
+    ]
+    others: Annotated[
+        Literal["leave", "copy"],
+        Field(
+            "For `copy`: whether names are left out that the other ranks do not have alike (the default), or copied, "
+            "too. With a single other rank nothing can be compared: `copy` is required."
+        ),
+    ]
+    save: Annotated[
+        str,
+        Field("For `save`: its name; default: the newest that the group can restore.", maxLength=MAX_SAVE_NAME),
+    ]
+    folder: SavesFolderField
+    any_version: Annotated[bool, Field("Whether to try a save of another version of Python.")]
+
+
 class RanksRequest(TypedDict, total=False):
     """A body that selects ranks; default: all."""
 

@@ -130,6 +130,15 @@ class TransferSpec(Spec):
 
 
 @dataclass(frozen=True)
+class ReplaceSpec(Spec):
+    """The variables that replaced ranks begin with: requests.ReplaceRequest."""
+
+    state: str = "empty"
+    others: str = "leave"
+    restore: dict[str, Any] | None = None  # the TransferSpec of the save
+
+
+@dataclass(frozen=True)
 class ExecutionSpec(Spec):
     """One cell for a set of ranks. The code is sent beside it."""
 

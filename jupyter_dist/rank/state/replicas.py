@@ -42,7 +42,7 @@ def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, A
         return copy_out(shell, asked["folder"], asked["keys"])
     if asked["do"] == "in":
         found = copy_in(shell, asked["folder"], asked["file"], place)
-        followers.follow((0, place[1]), place)
+        followers.follow((asked["source"], place[1]), place)
         return found
     if asked["do"] == "gather":
         new = None if asked["number"] is None else (asked["number"], asked["size"])

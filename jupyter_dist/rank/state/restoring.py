@@ -36,12 +36,14 @@ class RestoreOptions:
         rank: its number.
         world_size: of its group.
         removes_others: Whether names that the save lacks are removed.
+        is_alone: Whether other ranks do not restore at the same time; then no process groups can be created.
         progress: called with the bytes that were read, and all that are to be; by any thread.
     """
 
     rank: int
     world_size: int
     removes_others: bool = False
+    is_alone: bool = False
     progress: Callable[[int, int], None] | None = None
 
 
@@ -107,7 +109,8 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     _check_versions(saved)
     environment.add_paths(saved["environment"]["path"])
     _import(saved["submodules"])
-    _create_groups(file, saved)
+    if not options.is_alone:
+        _create_groups(file, saved)
     loader = Loader(shell, names.device_of(shell), saved, BlobReader(ChunkStore(folder)))
     try:
         loader.read_memories(options.progress)

@@ -16,7 +16,7 @@ from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec, TransferSpec
 from jupyter_dist.server.analysis.comparison import compare
 from jupyter_dist.server.analysis.curves import MAX_BYTES, CurvesByName, csv_chunks, find_curves, list_curves
 from jupyter_dist.server.analysis.differences import list_variables
@@ -101,9 +101,26 @@ class GroupOperations:
         self._manager.check_name(self._group)
         return await self._changed_by("restart", key=key)
 
-    async def replace(self, key: str | None = None) -> models.GroupModel:
-        """Start a new process for every dead rank. Raises JupyterDistError `group_not_ready`, if no rank is dead."""
-        return await self._changed_by("replace", key=key)
+    async def replace(
+        self, state: str = "empty", others: str = "leave", key: str | None = None, **saved: Any
+    ) -> models.GroupModel:
+        """Start a new process for every dead rank, which begins with variables of the others or of a save.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if no rank is dead; `ranks_differ`; the errors of a restore.
+        """
+        wanted = ReplaceSpec(state, others, self._saved(**saved) if state == "save" else None)
+        return await self._changed_by("replace", key=key, wanted=wanted.to_dict())
+
+    def _saved(self, save: str | None = None, folder: str | None = None, **options: Any) -> dict[str, Any]:
+        """Return the TransferSpec of a save, by default of the newest that the group can restore."""
+        if save is None:
+            last = self._mirror.model().get("last_save")
+            if last is None:
+                message = f"There is no save that group '{self._mirror.name}' can restore."
+                raise JupyterDistError("not_found", message, "Name another save, or replace with state='empty'.")
+            save, folder = last["name"], last["folder"]
+        return self._manager.saves.to_restore(save, folder, **options).to_dict()
 
     async def reform(self, key: str | None = None) -> models.GroupModel:
         """Re-create the process group in the same processes.

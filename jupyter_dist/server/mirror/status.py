@@ -31,6 +31,7 @@ _FROM_STATUS = (
     "ready_seconds",
     "generation",
     "resized",
+    "replaced",
     "note",
     "error",
     "lease_seconds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.models import differences as drift
@@ -32,6 +32,8 @@ class Processes:
     world_size: int
     living: frozenset[int]
     absences: Mapping[int, Sequence[Sequence[float]]]  # by rank: from when to when it had no process
+    # By rank: from when to when it has the values of cells that ran before its process began, of a save or a copy.
+    covered: Mapping[int, Sequence[Sequence[float]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, group: models.GroupModel) -> Processes:
@@ -39,11 +41,20 @@ class Processes:
         ranks = group["ranks"]
         living = frozenset(rank["rank"] for rank in ranks if rank["state"] != "dead")
         absences = {rank["rank"]: found for rank in ranks if (found := rank.get("absences"))}
-        return cls(group["world_size"], living, absences)
+        covered = {rank["rank"]: found for rank in ranks if (found := rank.get("covered"))}
+        return cls(group["world_size"], living, absences, covered)
 
     def began(self, rank: int) -> float:
         """Return when the rank's process replaced another one; 0 for the first process."""
         return self.absences[rank][-1][1] if rank in self.absences else 0.0
+
+    def has_values(self, rank: int, at: float) -> bool:
+        """Whether the rank's process has what a cell had left that ran on it, or on all ranks, at that time."""
+        return at >= self.began(rank) or self.are_covered(rank, at)
+
+    def are_covered(self, rank: int, at: float) -> bool:
+        """Whether the rank has the values of cells of that time from a save or a copy."""
+        return any(start <= at <= end for start, end in self.covered.get(rank, ()))
 
     def were_absent(self, ranks: Iterable[int], at: float) -> bool:
         """Whether none of these ranks had a process then."""
@@ -129,9 +140,9 @@ def events_of(executions: Iterable[models.ExecutionModel]) -> list[Event]:
     return [_event(run) for run in executions]
 
 
-def ran_on(event: Event, rank: int, began: float) -> bool:
-    """Whether the execution ran on a rank in the process that began at `began`."""
-    return event.statuses.get(rank) in _RAN and event.at >= began
+def ran_on(event: Event, rank: int, processes: Processes) -> bool:
+    """Whether the execution ran on a rank in the process of now, or in one whose values that has."""
+    return event.statuses.get(rank) in _RAN and processes.has_values(rank, event.at)
 
 
 def _event(run: models.ExecutionModel) -> Event:
@@ -184,7 +195,7 @@ def _last_runs(events: Sequence[Event], processes: Processes) -> dict[int, Event
     last: dict[int, Event] = {}
     for event in events:
         for rank, status in event.statuses.items():
-            if rank not in processes.living or status not in _RAN or event.at < processes.began(rank):
+            if rank not in processes.living or status not in _RAN or not processes.has_values(rank, event.at):
                 continue
             if status in ("ok", "running") or rank not in last or last[rank].statuses[rank] not in ("ok", "running"):
                 last[rank] = event
@@ -199,6 +210,8 @@ def _missed(
     for rank in sorted(processes.living):
         if rank not in last:
             began = processes.began(rank)
+            if processes.are_covered(rank, wanted.at) and was_on_all(wanted, processes):
+                continue  # it has copies of what the cell had left
             # The cell ran in the process before; or there was none, and the cell ran on all ranks that existed.
             was_meant = any(run.at < began and (on_all or rank in run.statuses) for run, on_all in runs)
             by_reason.setdefault("replaced" if was_meant else "skipped", []).append(rank)

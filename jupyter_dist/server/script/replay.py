@@ -69,7 +69,8 @@ def _for_rank(
     found: set[int] = set()
     for place in range(max(targets, default=-1), -1, -1):
         event = events[place]
-        was_there = event.at < began and (rank in event.statuses or was_on_all(event, processes))
+        is_lost = event.at < began and not processes.are_covered(rank, event.at)
+        was_there = is_lost and (rank in event.statuses or was_on_all(event, processes))
         if place in targets or (event.is_ok and was_there and names[place].writes & needs):
             found.add(place)
             needs = (needs - names[place].sets) | names[place].reads
@@ -77,7 +78,7 @@ def _for_rank(
     touched = {name for place in found for name in names[place].sets}
     for place, event in enumerate(events):
         is_shared = any(other not in processes.absences for other in event.statuses)
-        if place not in found and is_shared and ran_on(event, rank, began) and names[place].sets & touched:
+        if place not in found and is_shared and ran_on(event, rank, processes) and names[place].sets & touched:
             found.add(place)
             touched |= names[place].sets
     return found

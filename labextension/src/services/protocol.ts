@@ -114,6 +114,8 @@ export interface IRank {
   stopped_at?: IDebuggerStop;
   /** From when to when it had no process. */
   absences?: number[][];
+  /** From when to when it has the values of cells that ran in an earlier process: of a save, or copied. */
+  covered?: number[][];
   /** When a resize added it, with copies of what all others had alike. */
   since?: number;
 }
@@ -197,6 +199,26 @@ export interface IResize {
   differ: string[];
 }
 
+/** A replacement of dead ranks. */
+export interface IReplace {
+  /** When it began. */
+  at: number;
+  /** Which ranks were dead. */
+  ranks: RankSet;
+  /** The variables that they were to begin with. */
+  state: 'empty' | 'copy' | 'save';
+  /** The name of the save. */
+  save: string | null;
+  /** How long it took; null while it is under way. */
+  seconds: number | null;
+  /** Why they could not be started, or do not have these variables. */
+  error: IErrorBody | null;
+  /** The names that they were given. */
+  names: string[];
+  /** Sentences on missing names, which cells must make again. */
+  again: string[];
+}
+
 /** Where the memory of a parked group is. */
 export interface IParkedState {
   /** When it was parked. */
@@ -234,6 +256,8 @@ export interface IGroup {
   generation: number;
   /** The last change of its size, or the one under way. */
   resized?: IResize | null;
+  /** The last replacement of dead ranks, or the one under way. */
+  replaced?: IReplace | null;
   /** A sentence for the user. */
   note: string | null;
   /** Why the start failed or the group died. */
@@ -1567,6 +1591,20 @@ export interface IRestoreRequest {
   any_version?: boolean;
   /** How long it may take once it has begun; longer, and nothing is changed. */
   timeout_seconds?: number;
+}
+
+/** The body of POST .../replace: the variables that new ranks begin with. */
+export interface IReplaceRequest {
+  /** `empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. */
+  state?: 'empty' | 'copy' | 'save';
+  /** For `copy`: whether names are left out that the other ranks do not have alike (the default), or copied, too. With a single other rank nothing can be compared: `copy` is required. */
+  others?: 'leave' | 'copy';
+  /** For `save`: its name; default: the newest that the group can restore. */
+  save?: string;
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
+  /** Whether to try a save of another version of Python. */
+  any_version?: boolean;
 }
 
 /** A body that selects ranks; default: all. */

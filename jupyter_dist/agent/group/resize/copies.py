@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.files.private import make_folder
@@ -60,6 +61,13 @@ def refusal(differ: Sequence[str], is_growing: bool) -> JupyterDistError:
     return JupyterDistError("ranks_differ", message, hint)
 
 
+def folder_of(group: AgentGroup, what: str) -> Path:
+    """Return the path of a folder for copies: machines share the working directory, if anything."""
+    spec = group.spec
+    place = Path(spec.cwd) if spec.is_on_nodes else group.journal.directory.parent
+    return place / f".jupyter-dist-copies-{spec.group_id}-{what}"
+
+
 async def copy(source: RankProcess, to: Sequence[RankProcess], folder: Path, keys: Collection[str]) -> list[str]:
     """Copy these names from a rank to new ones; return sentences on what could not be copied.
 
@@ -70,7 +78,8 @@ async def copy(source: RankProcess, to: Sequence[RankProcess], folder: Path, key
     make_folder(folder)
     try:
         out = await _ask(source, COPY_SECONDS, do="out", folder=str(folder), keys=sorted(keys))
-        taking = (_ask(rank, COPY_SECONDS, do="in", folder=str(folder), file=out["file"]) for rank in to)
+        place = {"folder": str(folder), "file": out["file"], "source": source.rank}
+        taking = (_ask(rank, COPY_SECONDS, do="in", **place) for rank in to)
         taken = await asyncio.gather(*taking)
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.group import AgentGroup
@@ -148,10 +147,7 @@ class Resize:
         if not self._fresh:
             return
         wanted = {*self._alike, *(self._report["differ"] if self._wanted.others == "copy" else ())}
-        spec = self._group.spec
-        # Machines share the working directory, if anything.
-        place = Path(spec.cwd) if spec.is_on_nodes else self._group.journal.directory.parent
-        folder = place / f".jupyter-dist-copies-{spec.group_id}-{self._number}"
+        folder = copies.folder_of(self._group, str(self._number))
         try:
             self._report["again"] += await copies.copy(self._staying[0], self._fresh, folder, wanted)
             self._report["copied"] = sorted(name for name in wanted if name.isidentifier())

@@ -111,6 +111,22 @@ class RankTransfers:
             raise
         self._report(loaded.commit(), call["versions"])
 
+    def restore_alone(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Give this rank, which has replaced another one, its variables of a save; the other ranks keep theirs.
+
+        Raises:
+            JupyterDistError: `cannot_restore`, `damaged`, `not_yours`, `bad_directory`.
+        """
+        from jupyter_dist.rank.state import restoring
+
+        rank_file = os.path.join(call["content"], self._read_index(call)["file"])
+        options = restoring.RestoreOptions(
+            rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, is_alone=True
+        )
+        loaded = usercode.call(restoring.load, self._setting.shell, call["folder"], rank_file, options)
+        restored: dict[str, Any] = loaded.commit()
+        return restored
+
     def preview(self) -> dict[str, Any]:
         """Return the names that this rank would save now."""
         from jupyter_dist.rank.state import saving

@@ -40,6 +40,7 @@ import type {
   IPrepared,
   IRanksQuery,
   IRanksRequest,
+  IReplaceRequest,
   IResizeRequest,
   IRestoreRequest,
   IRunRequest,
@@ -165,9 +166,9 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'restart'], body: {}, isKeyed: true }, retries);
   }
 
-  /** Start new processes for dead ranks; the others keep their variables. */
-  replace(group: string, retries?: IRetries): Promise<IGroup> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'replace'], body: {}, isKeyed: true }, retries);
+  /** Start new processes for dead ranks; the others keep their variables. `replaced` of the group has the outcome, once its state is no longer `restarting`. */
+  replace(group: string, body: IReplaceRequest = {}, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'replace'], body, isKeyed: true }, retries);
   }
 
   /** Re-create the process group in the same processes, which keep all variables. */

@@ -1,0 +1,1 @@
+"""Replaces dead ranks: new processes, and the variables that they begin with."""

@@ -1,0 +1,110 @@
+"""Replaces all dead ranks of a group; the others keep their processes and variables."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.rejoin import rejoin_with
+from jupyter_dist.agent.processes.ending import give_up
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starters import RankStarter
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.specs import ReplaceSpec
+
+from .variables import VariableSource
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models
+
+log = logging.getLogger(__name__)
+
+
+class Replacement:
+    """One replacement of the dead ranks of a group."""
+
+    def __init__(self, group: AgentGroup, starter: RankStarter, wanted: ReplaceSpec, source: VariableSource) -> None:
+        self._group = group
+        self._starter = starter
+        self._source = source
+        self._numbers = str(RankSet(rank.rank for rank in group.ranks if rank.state == "dead"))
+        self._report: models.ReplaceModel = {
+            "at": time.time(),
+            "ranks": self._numbers,
+            "state": wanted.state,  # type: ignore[typeddict-item]
+            "save": None if wanted.restore is None else str(wanted.restore["name"]),
+            "seconds": None,
+            "error": None,
+            "names": [],
+            "again": [],
+        }
+        self._since = time.monotonic()
+
+    def begin(self) -> None:
+        """Hold cells back, and show the group as on its way."""
+        self._group.replaced = self._report
+        self._group.process_group.close()
+        self._group.set_state("restarting")
+
+    async def run(self) -> None:
+        """Start the new ranks, and give them their variables; the group takes cells afterwards."""
+        try:
+            await self._run()
+        finally:
+            self._source.close()
+        self._report["seconds"] = time.monotonic() - self._since
+        self._group.formed()
+
+    async def _run(self) -> None:
+        group = self._group
+        try:
+            await self._source.look(group.living())
+            await self._starter.prepare(group.preparing())
+        except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
+            self._failed(err)
+            group.add_note(f"The dead ranks could not be replaced: {err}")
+            return
+        await self._starter.settle()  # processes that dead ranks started may still hold device memory
+        survivors, store_path = group.living(), group.stores.new()
+        fresh = group.renew_dead(store_path)
+        rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
+        try:
+            problem = await self._start_fresh(fresh)
+            await asyncio.gather(rejoining, return_exceptions=True)
+        finally:
+            rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
+        group.add_note(await self._give(fresh, survivors) if problem is None else problem)
+
+    async def _start_fresh(self, fresh: list[RankProcess]) -> str | None:
+        """Start ranks in place of dead ones; return a sentence if that failed: they are dead then."""
+        try:
+            await self._group.start_ranks(self._starter, fresh)
+        except Exception as err:  # also an internal error: the group must continue with the ranks that live
+            if not isinstance(err, JupyterDistError):
+                log.exception("Cannot replace rank %s", self._numbers)
+            await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
+            self._failed(err)
+            why = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
+            return f"Rank {self._numbers} could not be replaced: {why}"
+        return None
+
+    async def _give(self, fresh: list[RankProcess], survivors: list[RankProcess]) -> str:
+        """Give the new ranks their variables; return a sentence about the outcome."""
+        try:
+            given = await self._source.give(fresh, survivors)
+        except Exception as err:  # also an internal error: the new ranks live
+            if not isinstance(err, JupyterDistError):
+                log.exception("Cannot give rank %s its variables", self._numbers)
+            self._failed(err)
+            why = str(err) if isinstance(err, JupyterDistError) else f"{err!r:.300}"
+            return f"Rank {self._numbers} was replaced, but its variables could not be brought back: {why}"
+        self._report["names"], self._report["again"] = given.names, given.again
+        return f"Rank {self._numbers} was replaced: {given.sentence}"
+
+    def _failed(self, err: Exception) -> None:
+        error = err if isinstance(err, JupyterDistError) else JupyterDistError("internal", f"{err!r:.300}")
+        self._report["error"] = error.to_dict()

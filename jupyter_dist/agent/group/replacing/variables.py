@@ -1,0 +1,155 @@
+"""The variables that new ranks begin with: none, copies of what the other ranks have alike, or those in a save."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.resize import copies
+from jupyter_dist.agent.group.saves.jobs import RestoreJob
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.system.limits import within
+
+MORE_SECONDS = 10.0  # how much longer than the time of a restore its answer may take
+
+
+class Given(NamedTuple):
+    """What new ranks were given."""
+
+    names: list[str]
+    again: list[str]  # sentences on what cells must make again
+    sentence: str  # for users, after "Rank 1 was replaced: "
+
+
+class VariableSource(Protocol):
+    """Where the variables come from."""
+
+    async def look(self, survivors: Sequence[RankProcess]) -> None:
+        """Read the source before anything changes. Raises JupyterDistError."""
+
+    async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
+        """Give the variables to ranks that have joined. Raises JupyterDistError if some could not be given."""
+
+    def close(self) -> None:
+        """Release files and locks. Idempotent."""
+
+
+class NoVariables:
+    """New ranks begin empty."""
+
+    async def look(self, survivors: Sequence[RankProcess]) -> None:
+        """Do nothing."""
+
+    async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
+        """Give nothing."""
+        shards = "What was sharded over all ranks lacks its part: make it again on all ranks, and load a checkpoint."
+        return Given([], [], f"its variables are gone, the other ranks keep theirs. {shards}")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Copies:
+    """New ranks get copies of the lowest survivor's variables: of what all survivors have alike, or of all."""
+
+    def __init__(self, group: AgentGroup, *, takes_all: bool) -> None:
+        """`takes_all`: also the names that survivors do not have alike.
+
+        Raises:
+            JupyterDistError: `ranks_differ`, if a single rank lives, and cannot be compared with another one.
+        """
+        self._group = group
+        self._takes_all = takes_all
+        self._found = copies.Likeness([], [], [])
+        if len(living := group.living()) < 2 and not takes_all:
+            only = f"Only rank {living[0].rank} is left" if living else "No rank is left"
+            message = f"{only}: what ranks have alike cannot be told from what they have by themselves."
+            hint = "Copy all of its variables with others='copy', or take a save with state='save'."
+            raise JupyterDistError("ranks_differ", message, hint)
+
+    async def look(self, survivors: Sequence[RankProcess]) -> None:
+        """Compare the survivors. Raises JupyterDistError if one cannot answer."""
+        self._found = await copies.compare(survivors)
+
+    async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
+        """Copy from the survivor with the lowest number. Raises JupyterDistError."""
+        found, source = self._found, survivors[0]
+        sharded = {key for keys in found.sharded for key in keys}
+        keys = {*found.alike, *(found.differ if self._takes_all else ())} - sharded
+        try:
+            again = await copies.copy(source, fresh, copies.folder_of(self._group, "replaced"), keys)
+        except OSError as err:
+            raise JupyterDistError("bad_directory", f"The copies cannot be written: {err.strerror or err}.") from err
+        now = time.time()
+        for rank in fresh:
+            rank.covered = [[0.0, now]]
+        parts = _named(sharded, "is divided among the ranks, and lacks the part of the rank that died: load a save")
+        if not self._takes_all:
+            again = [
+                *_named(found.differ, "differs between the other ranks, or cannot be compared: not copied"),
+                *again,
+            ]
+        names = sorted(key for key in keys if key.isidentifier())
+        copied = f"it has copies of {len(names)} names of rank {source.rank}"
+        return Given(names, [*parts, *again], " ".join([f"{copied}; the other ranks keep theirs.", *parts, *again]))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class SavedVariables:
+    """New ranks get their variables of a save."""
+
+    def __init__(self, job: RestoreJob) -> None:
+        self._job = job
+
+    async def look(self, survivors: Sequence[RankProcess]) -> None:
+        """Do nothing: the save has been checked."""
+
+    async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
+        """Restore each new rank. Raises JupyterDistError, naming the first rank that could not be restored."""
+        save, seconds = self._job.record.model, self._job.spec.timeout_seconds
+        payload = json.dumps(self._job.call).encode()
+        asked = (within(seconds, rank.request("replicas", seconds + MORE_SECONDS, payload)) for rank in fresh)
+        answers: list[dict[str, Any]] = []
+        for rank, answer in zip(fresh, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(answer, BaseException):
+                raise _not_restored(rank, answer, seconds)
+            rank.covered = rank.covered_until(save["saved_at"])
+            answers.append(dict(answer))
+        again = [f"{one['name']} was not restored: {one['reason']}." for answer in answers for one in answer["failed"]]
+        again += [f"{one.get('name', '')}: {one['reason']}." for one in _lacking(save, fresh)]
+        names = sorted({str(name) for answer in answers for name in answer["names"]})
+        at = time.strftime("%H:%M", time.localtime(save["saved_at"]))
+        sentence = f"it has its variables of the save '{save['name']}' of {at}; the other ranks keep theirs."
+        return Given(names, list(dict.fromkeys(again)), " ".join([sentence, *dict.fromkeys(again)]))
+
+    def close(self) -> None:
+        """Allow chunks to be removed again."""
+        self._job.drop()
+
+
+def _lacking(save: Any, fresh: Sequence[RankProcess]) -> list[Any]:
+    """Return the names that the save lacks on these ranks."""
+    numbers = {rank.rank for rank in fresh}
+    return [one for one in save["skipped"] if numbers & set(RankSet.from_text(one["ranks"]))]
+
+
+def _not_restored(rank: RankProcess, error: BaseException, seconds: float) -> BaseException:
+    if isinstance(error, asyncio.TimeoutError):
+        message = f"Rank {rank.rank} was not restored within {seconds:g} s."
+        return JupyterDistError("not_restored", message, "Replace it again with more time.")
+    if isinstance(error, JupyterDistError):
+        return JupyterDistError("not_restored", f"Rank {rank.rank}: {error.message}", error.hint)
+    return error
+
+
+def _named(names: Sequence[str] | set[str], reason: str) -> list[str]:
+    shown = ", ".join(sorted(name for name in names if name.isidentifier())[: copies.MAX_NAMED])
+    return [f"{shown} {reason}."] if shown else []
