@@ -72,7 +72,7 @@ class TwoNodes:
     def join_file(self) -> Path:
         return self.head.directory / "join.json"
 
-    def begin(self, **fields) -> None:
+    def begin(self, num_ranks: int = 4, **fields) -> None:
         self.cwd = self.head.directory.parent / "work"
         self.cwd.mkdir()
         given = {
@@ -82,7 +82,7 @@ class TwoNodes:
             "start_timeout_seconds": PATIENCE,
             **fields,
         }
-        self.client.start(4, wait=False, **given)
+        self.client.start(num_ranks, wait=False, **given)
 
     def join(self, *arguments: str, **options) -> NodeProcess:
         self.nodes.append(NodeProcess(self.join_file, *arguments, **options))

@@ -30,16 +30,21 @@ if TYPE_CHECKING:
 
 FIRST_SECONDS = 1.5
 LOOK_SECONDS = 1.8
-LATER_SECONDS = 6.0  # while nothing is found
+LATER_SECONDS = 12.0  # while nothing is found
 SHOWN_SECONDS = 4.0
-NUM_QUICK = 8  # looks
-WINDOW_SECONDS = 12.5  # what is judged
+NUM_QUICK = 6  # looks
+WINDOW_SECONDS = 12.5  # what is judged, and at least
+LEAST_LOOKS = 2  # of them
 ANSWER_SECONDS = 2.0
 MAX_ARRIVALS = 4096  # of all ranks together, in a look
 LEAST_ARRIVALS = 24
+QUICK_ARRIVALS, LATER_ARRIVALS = 128, 64  # of a rank in a look, if they cover so many steps and seconds
+NUM_STEPS = 8
+COVERED_SECONDS = 0.35
 MANY_RANKS = 64  # judging more of them takes a tenth of a second: it is done more seldom
 MANY_SECONDS = 12.0
 MAX_HISTORY = 60
+MAX_LOOKS = 7
 
 
 class WatchedCell:
@@ -49,10 +54,12 @@ class WatchedCell:
         self.execution_id = execution_id
         self.num_looks = self.num_ranks = 0
         self.reports: deque[tuple[float, dict[int, RankReport]]] = deque()
+        self._looks: deque[dict[int, RankReport]] = deque(maxlen=MAX_LOOKS)
         self.totals = PaceTotals()
         self.history: list[StepsSeen] = []
         self.shown = ShownCauses()
         self.causes: list[pace.SlowCause] = []
+        self._steps: tuple[int | None, float | None] = (None, None)  # collectives in a step, and its seconds
 
     def take(self, now: float, found: dict[int, RankReport], clocks: Clocks, hosts: dict[int, str]) -> None:
         """Judge the cell again, with another report of each rank."""
@@ -61,18 +68,30 @@ class WatchedCell:
         if self.num_looks == 1:  # the ranks begin to measure
             found = {rank: report for rank, report in found.items() if report.arrivals}
         self.reports.append((now, found))
-        while now - self.reports[0][0] > WINDOW_SECONDS:
+        while now - self.reports[0][0] > WINDOW_SECONDS and len(self.reports) > LEAST_LOOKS:
             self.reports.popleft()
         shifts = {rank: clocks.shift(hosts[rank]) for rank in found}
         by_rank = {rank: [one[rank] for _, one in self.reports if rank in one] for rank in found}
         unsure = max((wrong for _, wrong in shifts.values()), default=0.0) if len(set(hosts.values())) > 1 else 0.0
-        seen = observe(by_rank, {rank: shift for rank, (shift, _) in shifts.items()}, unsure)
+        self._looks.append(found)
+        looks = {rank: [one[rank] for one in self._looks if rank in one] for rank in found}
+        seen = observe(by_rank, {rank: shift for rank, (shift, _) in shifts.items()}, unsure, looks)
         newest = observe({rank: [report] for rank, report in found.items()}, {rank: shifts[rank][0] for rank in found})
+        self._steps = seen.period, seen.step_seconds
         if (steps := steps_of(newest)) is not None:
             self.history.append(steps)
         seen.history = self.history[-MAX_HISTORY:]
         self.totals.add(found, newest, time.time())
         self.causes = self.shown.after(judge(seen) if self.num_looks > 1 else [])
+
+    @property
+    def max_arrivals(self) -> int:
+        """How many collectives a rank reports at the next look: each costs the agent about 20 us in all."""
+        period, seconds = self._steps
+        usual = QUICK_ARRIVALS if self.num_looks < NUM_QUICK or self.causes else LATER_ARRIVALS
+        if period is not None and seconds:
+            usual = max(usual, NUM_STEPS * period, round(COVERED_SECONDS * period / seconds))
+        return max(LEAST_ARRIVALS, min(usual, MAX_ARRIVALS // max(1, self.num_ranks)))
 
     @property
     def next_seconds(self) -> float:
@@ -142,7 +161,8 @@ class PaceWatch:
 
     async def _look(self, execution: AgentExecution, cell: WatchedCell) -> None:
         running = [self._group.ranks[rank] for rank in execution.running_ranks]
-        limit = max(LEAST_ARRIVALS, MAX_ARRIVALS // max(1, len(running)))
+        cell.num_ranks = len(running)
+        limit = cell.max_arrivals
         answers = await asyncio.gather(*(self._ask(rank, execution.id, limit) for rank in running))
         found = {rank.rank: report for rank, report in zip(running, answers, strict=True) if report is not None}
         before = cell.causes

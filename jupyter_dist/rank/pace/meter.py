@@ -25,7 +25,8 @@ from .pauses import CollectorPauses
 from .stacks import Doing
 
 SAMPLE_SECONDS = 0.1
-MOST_COST = 0.0004  # of a core, for samples
+MOST_COST = 0.0002  # of a core, for samples
+WAKE_SECONDS = 2e-5  # that a sample costs besides: the side thread wakes up for it
 BURST_COST = 0.003  # in the first seconds, so that a cause is soon found
 BURST_SECONDS = 12.0
 LATE_SECONDS = 0.01
@@ -139,7 +140,7 @@ class MeasuredCell:
             sampled[1] += cpu_ns - self._sampled_cpu_ns
         self._sampled_cpu_ns = cpu_ns
         self._num_samples += 1
-        self._cost += time.thread_time() - began
+        self._cost += time.thread_time() - began + WAKE_SECONDS
         is_new = now - self._began < BURST_SECONDS
         most = BURST_COST if is_new else MOST_COST
         interval = max(SAMPLE_SECONDS, self._cost / self._num_samples / most)

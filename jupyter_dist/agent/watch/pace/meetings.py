@@ -7,6 +7,7 @@ collective: so waits of one rank never overlap, also where collectives do (Distr
 from __future__ import annotations
 
 import itertools
+import operator
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from .reports import Arrival
 
 MAX_PERIOD = 64  # collectives in a step
 LEAST_STEPS = 4
+NUM_COMPARED = 512  # the newest collectives, in which steps are looked for
 LEAST_ALIKE = 0.85
 MAX_CHAIN = 4  # of ranks that wait for each other in several process groups
 
@@ -60,15 +62,22 @@ class Waits:
     stays: dict[int, list[Stay]] = field(default_factory=dict)
     num_meetings: int = 0
     before: dict[tuple[int, str, int], Stay] = field(default_factory=dict)  # what a rank's arrival ended
+    _sums: dict[int, tuple[float, float]] = field(default_factory=dict)  # of all stays of a rank: seconds, waited
 
     def seconds(self, rank: int) -> float:
         """Return the time of a rank that its collectives cover."""
-        return sum(stay.seconds for stay in self.stays.get(rank, ()))
+        return self._sum(rank)[0]
 
     def share(self, rank: int) -> float:
         """Return which part of its time a rank has waited for others."""
-        seconds = self.seconds(rank)
-        return sum(stay.waited for stay in self.stays[rank]) / seconds if seconds else 0.0
+        seconds, waited = self._sum(rank)
+        return waited / seconds if seconds else 0.0
+
+    def _sum(self, rank: int) -> tuple[float, float]:
+        if rank not in self._sums:
+            stays = self.stays.get(rank, ())
+            self._sums[rank] = sum(stay.seconds for stay in stays), sum(stay.waited for stay in stays)
+        return self._sums[rank]
 
     def blamed(self, meeting: MatchedCollective) -> int:
         """Return the rank that the others waited for, or that the last one had waited for in another group."""
@@ -141,10 +150,13 @@ def find_waits(meetings: Sequence[MatchedCollective], unsure: float) -> Waits:
 def period_of(meetings: Sequence[MatchedCollective], rank: int) -> int | None:
     """Return after how many collectives of a rank the same ones come again; None if they do not recur."""
     kinds = [(meeting.group, meeting.name, meeting.num_bytes) for meeting in meetings if rank in meeting.began]
+    kinds = kinds[-NUM_COMPARED:]
     found: dict[int, float] = {}
     for period in range(1, min(MAX_PERIOD, len(kinds) // LEAST_STEPS) + 1):
         pairs = len(kinds) - period
-        found[period] = sum(kinds[index] == kinds[index + period] for index in range(pairs)) / pairs
+        found[period] = sum(map(operator.eq, kinds, kinds[period:])) / pairs
+        if found[period] == 1.0:  # no longer one is better
+            break
     alike = max(found.values(), default=0.0)
     # Steps of many equal collectives and one other nearly recur after one: the period must be as good as the best.
     return next((period for period in found if found[period] >= max(LEAST_ALIKE, alike - 0.01)), None)

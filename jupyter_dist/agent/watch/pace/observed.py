@@ -24,17 +24,16 @@ class RankPaceSeen:
     reports: Sequence[RankReport]
     samples: Counter[tuple[str, CodePlace | None]] = field(default_factory=Counter)
     blocked: Counter[CodePlace | None] = field(default_factory=Counter)  # of them, in a system call
+    num_samples: int = 0  # how often its stack was read
+    looks: Sequence[RankReport] = ()  # the last reports, also those before the time that is judged
 
     def __post_init__(self) -> None:
         for sampled in (one for report in self.reports for one in report.samples):
             self.samples[sampled.activity, sampled.place] += sampled.number
             if sampled.is_blocked:
                 self.blocked[sampled.place] += sampled.number
-
-    @property
-    def num_samples(self) -> int:
-        """How often its stack was read."""
-        return self.samples.total()
+        self.num_samples = sum(self.samples.values())
+        self.looks = self.looks or self.reports
 
     @property
     def seconds(self) -> float:
@@ -125,19 +124,25 @@ class Observed:
         return statistics.median([measure(self.ranks[rank]) for rank in chosen]) if chosen else 0.0
 
 
-def observe(reports: Mapping[int, Sequence[RankReport]], shifts: Mapping[int, float], unsure: float = 0.0) -> Observed:
+def observe(
+    reports: Mapping[int, Sequence[RankReport]],
+    shifts: Mapping[int, float],
+    unsure: float = 0.0,
+    looks: Mapping[int, Sequence[RankReport]] | None = None,
+) -> Observed:
     """Put the reports of ranks side by side.
 
     Args:
         reports: of the last seconds, oldest first, by rank.
         shifts: the microseconds to subtract from the times of each rank.
         unsure: the largest error of times of different ranks, in microseconds.
+        looks: the last reports, by rank, where they are more.
     """
     arrivals: dict[int, list[Arrival]] = {
         rank: [arrival for report in several for arrival in report.arrivals] for rank, several in reports.items()
     }
     meetings = meet(arrivals, shifts)
-    ranks = {rank: RankPaceSeen(several) for rank, several in reports.items()}
+    ranks = {rank: RankPaceSeen(several, looks=(looks or {}).get(rank, ())) for rank, several in reports.items()}
     period = period_of(meetings, min(ranks)) if ranks else None
     return Observed(ranks, meetings, find_waits(meetings, unsure), period, _tracked_seconds(ranks))
 

@@ -45,8 +45,8 @@ def find_synchronizing(seen: Observed) -> Cause | None:
 
 
 def _busy(rank: RankPaceSeen) -> float | None:
-    found = [report.device_busy for report in rank.reports if report.device_busy is not None]
-    return statistics.fmean(found) if len(found) >= LEAST_LOOKS else None
+    found = [report.device_busy for report in rank.looks if report.device_busy is not None][-LEAST_LOOKS:]
+    return statistics.fmean(found) if len(found) == LEAST_LOOKS else None
 
 
 def _waiting_line(seen: Observed) -> tuple[CodePlace | None, float]:
@@ -88,7 +88,7 @@ def find_fragmentation(seen: Observed) -> Cause | None:
 
 def _retries(rank: RankPaceSeen) -> int:
     """Return how often torch has freed its cache, if it did so in each of the last looks."""
-    counts = [report.num_retries for report in rank.reports[-LEAST_RETRIES - 1 :]]
+    counts = [report.num_retries for report in rank.looks[-LEAST_RETRIES - 1 :]]
     known = [count for count in counts if count is not None]
     if len(known) <= LEAST_RETRIES or any(after <= before for before, after in itertools.pairwise(known)):
         return 0

@@ -72,7 +72,7 @@ def _num_looks(rank: RankPaceSeen) -> int:
 def _growth(rank: RankPaceSeen) -> float | None:
     """Return the bytes a second by which the memory of a rank grows; None if it does not grow steadily."""
     looks = _num_looks(rank)
-    reports = rank.reports[-looks - 1 :]
+    reports = rank.looks[-looks - 1 :]
     if len(reports) < looks + 1:
         return None
     rates = []
