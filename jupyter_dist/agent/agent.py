@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.parking.parking import Parking
+from jupyter_dist.agent.group.saves.periodic import PeriodicSaves
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
@@ -82,6 +83,7 @@ class Agent:
         self.proving = Proving()
         self._starts: GroupStarts | None = None
         self._parking: Parking | None = None
+        self._periodic: PeriodicSaves | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._stored: GroupSpec | None = None  # in group.json
@@ -147,6 +149,7 @@ class Agent:
         self._pulse = Pulse(self.group)
         self._pulse.start()
         self._parking = Parking(self.group, self._directory)
+        self._periodic = PeriodicSaves(self.group)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
@@ -213,7 +216,8 @@ class Agent:
         }
         if self.group is None:
             return {"state": "warm", "seq": 0, **common}
-        return {**self.group.status(), **common}
+        saving = None if self._periodic is None else self._periodic.model()
+        return {**self.group.status(), "self_saving": saving, **common}
 
     @property
     def _current_starter(self) -> RankStarter:
@@ -266,6 +270,8 @@ class Agent:
         if self._hangs is not None and self.pace is not None:
             self._hangs.changed(execution)
             self.pace.changed(execution)
+        if self._periodic is not None:
+            self._periodic.changed(execution)
         if self._is_progress(execution):
             self._progress[execution.id] = execution
         else:
@@ -313,6 +319,8 @@ class Agent:
                 self.group.out_of_memory.look()
                 await self._keep_folder(self.group)
                 self.need_parking().look()
+                if self._periodic is not None:
+                    self._periodic.look()
             if self.owners.have_changed():
                 self._group_changed()
             left_seconds = self.owners.left_seconds

@@ -51,6 +51,17 @@ def delete_older(folder: SavesFolder, days: float) -> list[str]:
     return old
 
 
+def delete_automatic(folder: SavesFolder, group_id: str, kept: int) -> list[str]:
+    """Remove the saves that a group has made by itself, except for the newest; return their names. Raises OSError."""
+    own = [one.model for one in records(folder)[0] if one.model["group_id"] == group_id]
+    old = [model["name"] for model in own if model.get("automatic")][kept:]
+    for name in old:
+        folder.record(name).unlink(missing_ok=True)
+    if old:
+        sweep(folder)
+    return old
+
+
 def sweep(folder: SavesFolder) -> int | None:
     """Remove files that belong to no save; return how many bytes they had, or None while a save runs. Raises OSError.
 

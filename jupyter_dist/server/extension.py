@@ -124,6 +124,17 @@ class DistApp(ExtensionApp):
         help="Where groups are saved, if the user names no folder: only the user may write there. Empty: a folder in"
         " Jupyter's data folder. Groups on several machines need one that all of them share.",
     ).tag(config=True)
+    save_every_seconds = Seconds(
+        Settings.save_every_seconds,
+        min=0.0,
+        help="How often a group saves all variables by itself, in seconds, if cells have run since. 0: never.",
+    ).tag(config=True)
+    saves_kept = Int(
+        Settings.saves_kept,
+        min=1,
+        max=100,
+        help="How many of the saves that a group makes by itself are kept. Saves on request are not deleted.",
+    ).tag(config=True)
     saves_bytes = Int(
         Settings.saves_bytes,
         min=0,

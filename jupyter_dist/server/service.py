@@ -84,6 +84,8 @@ class Settings:
     lease_seconds: float = 3600.0
     node_lease_seconds: float = 60.0
     park_after_seconds: float = 0.0
+    save_every_seconds: float = 0.0
+    saves_kept: int = 2
     warm_environment: bool = True
     forkserver_seconds: float = 60.0
     on_server_stop: str = "keep"
@@ -135,6 +137,8 @@ class Service:
                 lease_seconds=settings.lease_seconds,
                 node_lease_seconds=settings.node_lease_seconds,
                 park_after_seconds=settings.park_after_seconds,
+                save_every_seconds=settings.save_every_seconds,
+                saves_kept=settings.saves_kept,
                 preload=list(settings.preload_modules),
                 journal_bytes=settings.journal_bytes,
                 user_journal_bytes=settings.user_journal_bytes,

@@ -450,6 +450,7 @@ class GroupInfo(ApiObject):
         join: The command to run on each machine that is missing; null if none is.
         allocation: Of its nodes; null without an engine.
         parked: Where its memory is; null unless it is parked.
+        self_saving: Null: it is saved on request alone.
         last_save: The newest save of a group with its name that it can restore, also after its end; or
             null.
         running: Executions.
@@ -482,6 +483,7 @@ class GroupInfo(ApiObject):
     join: str | None
     allocation: AllocationInfo | None
     parked: ParkedStateInfo | None
+    self_saving: SelfSavingInfo | None
     last_save: LastSaveInfo | None
     running: list[str]
     queued: list[str]
@@ -1151,6 +1153,7 @@ class SaveInfo(ApiObject):
         written_bytes: Of them, what was not in the folder already.
         execution_count: The number of the last cell before it.
         jupyter_dist: The version of this package.
+        automatic: Whether the group made it by itself: it may delete it, too.
         skipped: Names that could not be saved.
         notes: What was not saved of other names.
         problem: Why the group that was asked cannot restore it; null if it can.
@@ -1172,6 +1175,7 @@ class SaveInfo(ApiObject):
     python_version: str
     torch_version: str
     jupyter_dist: str
+    automatic: bool | None
     skipped: list[SkippedInfo]
     notes: list[SaveNoteInfo]
     problem: str | None
@@ -1241,6 +1245,20 @@ class SeenAtInfo(ApiObject):
 
     at: float
     seen: list[RanksSeenInfo]
+
+
+class SelfSavingInfo(ApiObject):
+    """When a group saves by itself.
+
+    Attributes:
+        every_seconds: If cells have run since the last save.
+        kept: How many of these saves are kept.
+        problem: Why the last one failed: no more are made until a save succeeds.
+    """
+
+    every_seconds: float
+    kept: int
+    problem: str | None
 
 
 class ShutdownInfo(ApiObject):

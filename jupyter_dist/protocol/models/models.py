@@ -201,6 +201,14 @@ class ReplaceModel(TypedDict):
     again: Annotated[list[str], Field("Sentences on missing names, which cells must make again.")]
 
 
+class SelfSaving(TypedDict):
+    """When a group saves by itself."""
+
+    every_seconds: Annotated[float, Field("If cells have run since the last save.")]
+    kept: Annotated[int, Field("How many of these saves are kept.")]
+    problem: Annotated[str | None, Field("Why the last one failed: no more are made until a save succeeds.")]
+
+
 class ParkedState(TypedDict):
     """Where the memory of a parked group is."""
 
@@ -257,6 +265,7 @@ class GroupModel(TypedDict):
     ]
     allocation: NotRequired[Annotated[AllocationModel | None, Field("Of its nodes; null without an engine.")]]
     parked: NotRequired[Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]]
+    self_saving: NotRequired[Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")]]
     last_save: NotRequired[
         Annotated[
             LastSave | None,

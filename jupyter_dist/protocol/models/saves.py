@@ -47,6 +47,7 @@ class SaveModel(TypedDict):
     python_version: str
     torch_version: str
     jupyter_dist: Annotated[str, Field("The version of this package.")]
+    automatic: NotRequired[Annotated[bool, Field("Whether the group made it by itself: it may delete it, too.")]]
     skipped: Annotated[list[Skipped], Field("Names that could not be saved.")]
     notes: Annotated[list[SaveNote], Field("What was not saved of other names.")]
     problem: NotRequired[

@@ -213,6 +213,17 @@ class StartOptions(TypedDict, total=False):
             maximum=MAX_GRACE_SECONDS,
         ),
     ]
+    save_every_seconds: Annotated[
+        float,
+        Field(
+            "Save the group by itself so often, if cells have run since; 0: never. By default the server's setting.",
+            minimum=0,
+            maximum=MAX_GRACE_SECONDS,
+        ),
+    ]
+    saves_kept: Annotated[
+        int, Field("How many of these saves are kept; other saves are not deleted.", minimum=1, maximum=100)
+    ]
 
 
 class StartRequest(StartOptions, total=False):

@@ -72,6 +72,11 @@ class GroupSpec(Spec):
     undo_cells: int = 20  # how many cells can be undone, of those that keep undo
     undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
+    save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone
+    saves_kept: int = 2  # the newest saves by itself; others are not deleted
+    saves_folder: str = ""  # for saves by itself
+    saves_bytes: int = 0  # how large that folder may become; 0: no limit
+    save_seconds: float = 3600.0  # the limit of one save
     note: str | None = None  # the first note to users
     node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
@@ -126,6 +131,7 @@ class TransferSpec(Spec):
     timeout_seconds: float
     overwrite: bool = False  # replace a save of another group
     max_bytes: int = 0  # of the folder; 0: no limit
+    is_automatic: bool = False  # the group has made it by itself
     any_version: bool = False  # restore what another version of Python has saved
 
 

@@ -203,6 +203,7 @@ class GroupManager:
         fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
         options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
         await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
+        fields |= self.saves.of_group()
         fields["note"] = sharing_note(fields, (group.model() for group in self._groups.values()))
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -39,6 +39,9 @@ NETWORK_ENV = frozenset(
 )
 
 
+N = TypeVar("N", int, float)
+
+
 @dataclass(frozen=True)
 class GroupDefaults:
     """The defaults for fields that the body of a start leaves out."""
@@ -54,6 +57,8 @@ class GroupDefaults:
     undo_cells: int = 20
     undo_bytes: int = 2 << 30
     park_after_seconds: float = 0.0  # of groups on devices
+    save_every_seconds: float = 0.0
+    saves_kept: int = 2
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class WantedGroup:
     owner: dict[str, Any] | None = None
     park: list[str] = field(default_factory=list)
     park_after_seconds: float | None = None
+    save_every_seconds: float | None = None
+    saves_kept: int | None = None
 
 
 def resolve_spec(
@@ -128,6 +135,8 @@ def resolve_spec(
         "undo_bytes": defaults.undo_bytes,
         "owner": request.owner and checked_owner(request.owner),
         "park_after_seconds": _park_after(request, defaults, accelerator),
+        "save_every_seconds": _or(request.save_every_seconds, defaults.save_every_seconds),
+        "saves_kept": _or(request.saves_kept, defaults.saves_kept),
     }
 
 
@@ -224,6 +233,10 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
         message = f"This machine has no {wanted.label} device that the server may use."
         raise JupyterDistError("bad_devices", message, f"{_given(wanted)}Choose accelerator 'cpu'.")
     return wanted
+
+
+def _or(wanted: N | None, default: N) -> N:
+    return default if wanted is None else wanted
 
 
 def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Accelerator) -> float:

@@ -39,6 +39,7 @@ _FROM_STATUS = (
     "join",
     "ends_with",
     "parked",
+    "self_saving",
 )
 
 

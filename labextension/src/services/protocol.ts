@@ -219,6 +219,16 @@ export interface IReplace {
   again: string[];
 }
 
+/** When a group saves by itself. */
+export interface ISelfSaving {
+  /** If cells have run since the last save. */
+  every_seconds: number;
+  /** How many of these saves are kept. */
+  kept: number;
+  /** Why the last one failed: no more are made until a save succeeds. */
+  problem: string | null;
+}
+
 /** Where the memory of a parked group is. */
 export interface IParkedState {
   /** When it was parked. */
@@ -280,6 +290,8 @@ export interface IGroup {
   allocation?: IAllocation | null;
   /** Where its memory is; null unless it is parked. */
   parked?: IParkedState | null;
+  /** Null: it is saved on request alone. */
+  self_saving?: ISelfSaving | null;
   /** The newest save of a group with its name that it can restore, also after its end; or null. */
   last_save?: ILastSave | null;
   /** Executions. */
@@ -1200,6 +1212,8 @@ export interface ISave {
   torch_version: string;
   /** The version of this package. */
   jupyter_dist: string;
+  /** Whether the group made it by itself: it may delete it, too. */
+  automatic?: boolean;
   /** Names that could not be saved. */
   skipped: ISkipped[];
   /** What was not saved of other names. */
@@ -1396,6 +1410,10 @@ export interface IStartOptions {
   park?: string[];
   /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
   park_after_seconds?: number;
+  /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
+  save_every_seconds?: number;
+  /** How many of these saves are kept; other saves are not deleted. */
+  saves_kept?: number;
 }
 
 /** The body of POST /groups; all fields are optional. */
@@ -1430,6 +1448,10 @@ export interface IStartRequest {
   park?: string[];
   /** Park the group when nobody has used it for so long; 0: never. By default the server's setting for groups on devices. A group on CPU is parked into files. */
   park_after_seconds?: number;
+  /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
+  save_every_seconds?: number;
+  /** How many of these saves are kept; other saves are not deleted. */
+  saves_kept?: number;
   /** A name for the group, unique among running groups. */
   name?: string;
   /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */

@@ -89,6 +89,7 @@ class SaveJob:
             "python_version": str(first["python_version"]),
             "torch_version": str(first["torch_version"]),
             "jupyter_dist": __version__,
+            "automatic": self.spec.is_automatic,
             "skipped": [],
             "notes": [],
         }
