@@ -38,6 +38,7 @@ FIGURES = {
     "hangs": "hangs",
     "undo": "undo",
     "slow": "slow",
+    "watching": "watching",
 }
 
 

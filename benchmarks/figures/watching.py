@@ -1,0 +1,119 @@
+"""The cost of watching the pace of a cell: on eight ranks, in pairs of a watched and a silent cell; on many ranks."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from benchmarks.options import Options
+from benchmarks.ours import Server
+from benchmarks.processes import scheduled_seconds
+from benchmarks.tables import Table
+from jupyter_dist.agent.watch.pace.clocks import Clocks
+from jupyter_dist.agent.watch.pace.reports import read_report
+from jupyter_dist.agent.watch.pacewatch import LEAST_ARRIVALS, MANY_SECONDS, MAX_ARRIVALS, WatchedCell
+
+from .slow import SlowPage
+
+WATCHED_RANKS = 8
+MOST_PERCENT, MOST_LOST_PERCENT = 0.5, 1.0
+PAIRS, FIRST_STEPS, STEPS = 2, 1500, 2700  # a cell is looked at more often in its first seconds
+STEP = """import json, os, threading, time
+side = next(thread for thread in threading.enumerate() if "side thread" in thread.name)
+def used():
+    return int(open(f"/proc/self/task/{side.native_id}/schedstat").read().split()[0]) / 1e9
+values = torch.ones(100)
+dist.barrier()
+marks = [(used(), time.perf_counter())]
+for step in range(STEPS):
+    if step == FIRST_STEPS:
+        marks.append((used(), time.perf_counter()))
+        if rank == 0: os.mkdir("HOME/halfway-TURN")
+    dist.all_reduce(values)
+    time.sleep(0.008)
+marks.append((used(), time.perf_counter()))
+open(f"HOME/marks-{rank}", "w").write(json.dumps(marks))
+"""
+MANY_RANKS, MOST_OF_AGENT = 256, 2.0
+
+
+def measure(options: Options) -> list[Table]:
+    """What watching costs on eight ranks, and what judging costs the agent of many."""
+    if not options.ours:
+        return []
+    cost = Table(f"Watching a loop of 100 steps a second on {WATCHED_RANKS} ranks", "%", "")
+    used: list[tuple[float, float]] = []
+    lost = []
+    with Server() as server:
+        page = SlowPage(server, WATCHED_RANKS)
+        agent = server.agent_of(page.group)
+        for turn in range(PAIRS):
+            plain, watched = (_loop(server, page, agent, silent, f"{turn}{silent}") for silent in (True, False))
+            used.append((100 * (watched[0] - plain[0]), 100 * (watched[1] - plain[1])))
+            lost.append(100 * (watched[2] - plain[2]) / plain[2])
+        page.end()
+    early, later = (statistics.median(part) for part in zip(*used, strict=True))
+    cost.row(f"of a core, in the first {FIRST_STEPS // 100} s").values.extend(one for one, _ in used)
+    cost.row("of a core, later").values.extend(one for _, one in used)
+    cost.row("of the steps a second").values.extend(lost)
+    cost.aim(
+        f"under {MOST_PERCENT:g} % of a core once it runs: {later:.2f} %, at first {early:.2f} %", later < MOST_PERCENT
+    )
+    slower = statistics.median(lost)
+    cost.aim(f"under {MOST_LOST_PERCENT:g} % slower: {slower:.2f} %", slower < MOST_LOST_PERCENT)
+    agent_cost = Table(f"Judging a cell of {MANY_RANKS} ranks, a look each {MANY_SECONDS:g} s", "% of a core", "")
+    agent_cost.row("the agent").values.extend(_judging())
+    most = statistics.median(agent_cost.rows[0].values)
+    agent_cost.aim(f"under {MOST_OF_AGENT:g} % of a core: {most:.2f} %", most < MOST_OF_AGENT)
+    return [cost, agent_cost]
+
+
+def _loop(server: Server, page: SlowPage, agent: int, silent: bool, turn: str) -> tuple[float, float, float]:
+    """Return the cores that side threads and agent use in both parts of a loop, and its seconds."""
+    code = STEP
+    for name, value in (("FIRST_STEPS", FIRST_STEPS), ("STEPS", STEPS), ("HOME", server.home), ("TURN", turn)):
+        code = code.replace(name, str(value))
+    of_agent = [scheduled_seconds(agent)]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(page.run, code, silent)
+        while not (server.home / f"halfway-{turn}").exists() and not running.done():
+            time.sleep(0.05)
+        of_agent.append(scheduled_seconds(agent))
+        running.result()
+    of_agent.append(scheduled_seconds(agent))
+    marks = [json.loads((server.home / f"marks-{rank}").read_text()) for rank in range(WATCHED_RANKS)]
+    parts = []
+    for part in range(2):
+        seconds = max(one[part + 1][1] - one[part][1] for one in marks)
+        of_ranks = sum(one[part + 1][0] - one[part][0] for one in marks)
+        parts.append((of_ranks + of_agent[part + 1] - of_agent[part]) / seconds)
+    return parts[0], parts[1], max(one[2][1] - one[0][1] for one in marks)
+
+
+def _judging() -> list[float]:
+    """Return the percent of a core that looks at many ranks take: reading the answers, and judging."""
+    answers = {rank: _answer(rank) for rank in range(MANY_RANKS)}
+    cell, clocks, hosts = WatchedCell("e"), Clocks(), dict.fromkeys(range(MANY_RANKS), "")
+    found = []
+    for look in range(8):
+        began = time.process_time()
+        reports = {rank: read_report(json.loads(answer)) for rank, answer in answers.items()}
+        cell.take(MANY_SECONDS * look, {rank: one for rank, one in reports.items() if one}, clocks, hosts)
+        found.append(100 * (time.process_time() - began) / MANY_SECONDS)
+    return found
+
+
+def _answer(rank: int) -> str:
+    """Return an answer of a rank as they come, with as many rows as there are of so many ranks."""
+    line = ["<ipython-input-7-0123456789ab>", 3, "<module>", "loss.backward()"]
+    number = max(LEAST_ARRIVALS, MAX_ARRIVALS // MANY_RANKS)
+    rows = [["0", "all_reduce", 4096, step, 10_000 * step + 100 * (rank % 7), None, False] for step in range(number)]
+    samples = [
+        [activity, 10, 1000, line, None, False] for activity in ("wait", "backward", "run", "optimizer", "input")
+    ]
+    memory = {"resident_bytes": 1 << 30, "allocated_bytes": None}
+    numbers = dict.fromkeys(("compiles", "cpu_seconds", "run_delay_seconds", "stopped_seconds"), 0)
+    answer = {"seconds": MANY_SECONDS, "now": 0, "samples": samples, "arrivals": rows, "collections": [0, 0.0]}
+    return json.dumps({**answer, **numbers, "device": [None, None], "memory": memory, "grown": [], "steps": []})
