@@ -252,6 +252,8 @@ export interface IDistNotebooks {
    * the cells to their executions; dispose the result when the view is closed.
    */
   open(notebook: INotebookModel, file: INotebookFile): IDisposable;
+  /** Show what other pages, without collaboration, have run in open notebooks. */
+  look(): void;
   /** Write the output of running cells into the notebook: it is about to be saved. */
   flush(notebook: INotebookModel): void;
   /** Abort the cells that wait in the page for cells that run elsewhere; running cells are not affected. */

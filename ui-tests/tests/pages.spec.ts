@@ -53,6 +53,37 @@ test('two browsers on one notebook see the same, and one may go', async ({ page,
   await contexts[0].close();
 });
 
+test('two pages that opened a notebook before either ran it see what the other one runs', async ({
+  page,
+  context,
+  request
+}) => {
+  lab.writeNotebook('both.ipynb', [ticks('mine', 'stop-both'), 'print("yours", rank)']);
+  const other = await context.newPage();
+  await lab.openNotebook(page, 'both.ipynb');
+  await lab.openNotebook(other, 'both.ipynb');
+  await expect(page.locator('#jp-main-statusbar')).not.toContainText('Initializing');
+  await lab.runCell(page, 0);
+  await lab.runCell(other, 1);
+  for (const each of [page, other]) {
+    await expect(lab.cell(each, 0).prompt).toHaveText('[*]:');
+    await expect(lab.cell(each, 0).summary).toContainText('running');
+    await expect(lab.cell(each, 1).summary).toContainText('queued');
+  }
+  await request.put('/api/contents/stop-both', { data: { type: 'file', format: 'text', content: '' } });
+  for (const each of [page, other]) {
+    await expect(lab.cell(each, 0).summary).toContainText('2 ranks \u00b7 ok');
+    await expect(lab.cell(each, 1).summary).toContainText('2 ranks \u00b7 ok');
+    await expect(lab.cell(each, 1).ranks).toContainText('yours');
+  }
+  await other.screenshot({ path: test.info().outputPath('both.png') });
+  // What either saves has the output of both.
+  await lab.saveNotebook(other);
+  const saved = JSON.stringify(lab.readNotebook('both.ipynb'));
+  expect(saved).toContain('mine 0 0');
+  expect(saved).toContain('yours');
+});
+
 test('cells of two notebooks queue, and an interrupt stops the one that runs', async ({ page, context }) => {
   lab.writeNotebook('a.ipynb', ['import time\nprint("from a", rank)\ntime.sleep(1000)']);
   lab.writeNotebook('b.ipynb', ['print("from b", rank)']);

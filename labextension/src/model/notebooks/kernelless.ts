@@ -4,8 +4,10 @@
  * name, which other tools take for the name of a kernel. The saved file names
  * the kernel *Ranks*: with it, papermill and nbconvert run the cells on ranks.
  */
+import type { ISessionContext } from '@jupyterlab/apputils';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
+import type { Signal } from '@lumino/signaling';
 import { getNotebookTarget } from '../targets/target';
 
 /** The kernel that runs whole notebooks on ranks, for what has no picker. */
@@ -18,8 +20,16 @@ export function keepKernelless({ context }: NotebookPanel): void {
     if (getNotebookTarget(model) && ['', RANKS.name].includes(model.defaultKernelName)) {
       // A running session is still joined, and JupyterLab asks for a kernel when a cell needs one: for any but *Ranks*.
       sessionContext.kernelPreference = { ...sessionContext.kernelPreference, name: undefined, shouldStart: false };
+      void sessionContext.ready.then(() => noteWithout(sessionContext));
     }
   });
+}
+
+/** The status bar reads the status of a kernel when it changes: without one it would show *Initializing* for ever. */
+function noteWithout(sessionContext: ISessionContext): void {
+  if (!sessionContext.isDisposed && !sessionContext.session?.kernel) {
+    (sessionContext.statusChanged as Signal<ISessionContext, string>).emit(sessionContext.kernelDisplayStatus);
+  }
 }
 
 /** JupyterLab adds the empty name whenever it saves a notebook that names no kernel. */

@@ -21,7 +21,9 @@ import { IUnanswered, RankCellExecutor } from '../cells/executor/cellexecutor';
 import { CellOutput, openBundle, savedBundle } from '../cells/output/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/output/cellruns';
 import { findAttachments, IAttachment, IFoundCell, IKnownExecutions, lostBundle } from '../cells/output/reattach';
+import { checksum } from '../drift/checksum';
 import { resolveTarget } from '../targets/target';
+import { OtherPages } from './otherpages';
 import { Views } from './views';
 
 /** How often to retry a group that could not report the state of a cell. */
@@ -80,6 +82,7 @@ export class NotebooksModel implements IDistNotebooks {
       pathOf: notebook => this._files.get(notebook)?.path()
     });
     options.service.connectionChanged.connect(this._onConnection, this);
+    new OtherPages({ groups: options.groups, isKnown: id => this._runs.knows(id), look: () => this.look() });
   }
 
   emptyCache = false;
@@ -108,6 +111,14 @@ export class NotebooksModel implements IDistNotebooks {
 
   open(notebook: INotebookModel, file: INotebookFile): IDisposable {
     return this._views.open(notebook, () => this._open(notebook, file));
+  }
+
+  look(): void {
+    for (const notebook of this._files.keys()) {
+      if (!notebook.collaborative) {
+        void this._attachOthers(notebook);
+      }
+    }
   }
 
   private _open(notebook: INotebookModel, file: INotebookFile): IDisposable {
@@ -234,6 +245,23 @@ export class NotebooksModel implements IDistNotebooks {
       found.filter(({ id }) => !shown.has(id)),
       known.silent
     );
+  }
+
+  /** Show what other pages have run in cells with the same code. */
+  private async _attachOthers(notebook: INotebookModel): Promise<void> {
+    const known = await this._ask();
+    const file = this._files.get(notebook);
+    if (file) {
+      // A cell of the kernel *Ranks* runs on ranks, too, and the kernel writes its output.
+      const cells = codeCells(notebook).filter(
+        cell => resolveTarget(notebook, cell) !== null && !this._runs.has(notebook, cell.id)
+      );
+      const found = cells.map(cell => ({ id: cell.id, bundle: savedBundle(cell) }));
+      const codes = new Map(cells.map(({ id, sharedModel }) => [id, checksum(sharedModel.getSource())]));
+      findAttachments(found, known, file.path(), file.savedAt)
+        .filter(({ id, execution }) => execution?.code_checksum === codes.get(id) && !this._runs.knows(execution!.id))
+        .forEach(at => this._show(notebook, at));
+    }
   }
 
   /** Look again for the executions of these cells, as long as their groups do not answer, or what was sent may arrive. */

@@ -10,6 +10,7 @@ import type { ExecutionState, IExecution, IExecutions, IGroup, IRunRequest, Topi
 import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
+import { checksum } from '../drift/checksum';
 import { ExecutionsModel } from '../executions/executions';
 import { NotebooksModel } from './notebooks';
 
@@ -45,8 +46,9 @@ class Server {
   connectionChanged = new Signal<unknown, boolean>({});
 
   /** An execution of a cell that this page does not know. */
-  list(n: number, state: ExecutionState, cell: string): void {
-    this.listed.push({ ...this._execution(`e${n}`, state, cell), notebook: 'a.ipynb', queued_at: n });
+  list(n: number, state: ExecutionState, cell: string, code?: string): void {
+    const execution = { ...this._execution(`e${n}`, state, cell), notebook: 'a.ipynb', queued_at: n };
+    this.listed.push(code === undefined ? execution : { ...execution, code_checksum: checksum(code) });
   }
 
   /** The n-th execution has ended. */
@@ -109,9 +111,16 @@ class Kernel {
   };
 }
 
-const GROUP = { id: 'g', name: 'train', world_size: 2, state: 'ready' } as unknown as IGroup;
+const GROUP = { id: 'g', name: 'train', world_size: 2, state: 'ready', running: [], queued: [] } as unknown as IGroup;
 const find = (name: string): IGroup | null => (['g', 'train'].includes(name) ? GROUP : null);
-const GROUPS = { ready: Promise.resolve(), groups: [GROUP], find } as unknown as IDistGroups;
+const groupsChanged = new Signal<unknown, void>({});
+const GROUPS = { ready: Promise.resolve(), groups: [GROUP], find, changed: groupsChanged } as unknown as IDistGroups;
+
+/** The group reports these running executions. */
+export function report(...running: string[]): void {
+  Object.assign(GROUP, { running });
+  groupsChanged.emit();
+}
 const ON_KERNEL = { jupyter_dist: { target: 'kernel' } };
 
 export const turns = async (): Promise<void> => {

@@ -69,6 +69,9 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     };
     tracker.forEach(open);
     tracker.widgetAdded.connect((_, panel) => open(panel), app);
+    // Another page may have run cells of the notebook that is shown now, in an instant.
+    tracker.currentChanged.connect(() => notebooks.look(), app);
+    window.addEventListener('focus', () => notebooks.look());
     app.commands.commandExecuted.connect((_: CommandRegistry, { id }: CommandRegistry.ICommandExecutedArgs) => {
       const model = tracker.currentWidget?.content.model;
       if (id === 'notebook:interrupt-kernel' && model) {

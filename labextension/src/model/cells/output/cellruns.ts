@@ -33,12 +33,17 @@ export class CellRuns {
     return [...this._runs].filter(run => run.cell === null && !run.isDetached);
   }
 
-  /** Show an execution in a cell until it ends. */
   /** When the newest run of a notebook was submitted that this page has had, in the server's time. */
   lastQueuedAt(notebook: INotebookModel): number | undefined {
     return this._lastQueuedAt.get(notebook);
   }
 
+  /** Whether this page has shown that execution in a cell. */
+  knows(execution: string): boolean {
+    return this._known.has(execution);
+  }
+
+  /** Show an execution in a cell until it ends. */
   start(options: ICellRunStart): CellRun {
     const { notebook, cellId } = options;
     this.detach(notebook, cellId);
@@ -50,6 +55,7 @@ export class CellRuns {
     }
     const run = new CellRun({ executions: this._executions, authors, ...options, cell });
     this._runs.add(run);
+    this._known.add(id);
     const queuedAt = Math.max(options.execution.queued_at, this.lastQueuedAt(notebook) ?? -Infinity);
     this._lastQueuedAt.set(notebook, queuedAt);
     void run.done.then(() => {
@@ -172,6 +178,7 @@ export class CellRuns {
   private _authorsOf: (notebook: INotebookModel) => Authors | null;
   private _changed = new Signal<this, void>(this);
   private _executions: IDistExecutions;
+  private readonly _known = new Set<string>();
   private _late = new Map<INotebookModel, Map<string, LateOutput>>();
   private _runs = new Set<CellRun>();
   private readonly _lastQueuedAt = new WeakMap<INotebookModel, number>();

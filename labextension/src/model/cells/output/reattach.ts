@@ -48,7 +48,7 @@ export function findAttachments(
   for (const { id, bundle } of cells) {
     const own = newest.get(id);
     const open = bundle && !FINAL_STATES.has(bundle.state) ? bundle : null;
-    if (own && isNews(own, savedAt)) {
+    if (own && isNews(own, savedAt, bundle)) {
       const saved = open?.execution_id === own.id ? open : null;
       attachments.push({ id, execution: own, saved });
     } else if (open && !silent.has(open.group.id)) {
@@ -82,8 +82,11 @@ export function lostError(error: IErrorBody): IErrorBody {
   };
 }
 
-/** Whether an execution began or ended after the file was saved. */
-function isNews(execution: IExecution, savedAt: number): boolean {
+/** Whether an execution began or ended after the file was saved, and its cell does not have its whole output. */
+function isNews(execution: IExecution, savedAt: number, bundle: IRanksBundle | null): boolean {
+  if (bundle?.execution_id === execution.id && FINAL_STATES.has(bundle.state)) {
+    return false;
+  }
   if (FINAL_STATES.has(execution.state)) {
     return execution.state !== 'aborted' && execution.queued_at > savedAt;
   }
