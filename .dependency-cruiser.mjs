@@ -40,7 +40,7 @@ const ORDER = {
     'debugging',
     'sidebar'
   ],
-  'widgets/rankoutput': ['blocks', 'items', 'notes', 'header', 'curves'],
+  'widgets/rankoutput': ['blocks', 'items', 'slowness', 'notes', 'header', 'curves'],
   'widgets/rankpicker': ['layout'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
   'widgets/timeline': ['lanes'],

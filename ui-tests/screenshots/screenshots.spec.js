@@ -94,6 +94,24 @@ for _ in range(3):
         time.sleep(0.4)  # writes a picture
     dist.all_reduce(layer.weight.grad)`;
 
+const SLOW = `import time
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+torch.manual_seed(0)
+model = DDP(torch.nn.Linear(64, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+def tokenise(batch):
+    time.sleep(0.3 if rank == world_size - 1 else 0.1)
+    return batch
+
+while True:
+    batch = tokenise(torch.ones(32, 64))
+    loss = model(batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()`;
+
 const SKIPPED = `loss = torch.tensor(float(rank))
 if rank == 0:
     dist.all_reduce(loss)
@@ -245,6 +263,26 @@ test('a profile, and a cell that cannot end', async ({ page, request }) => {
   await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();
   await expect(hung.summary).toContainText('interrupted', { timeout: 60000 });
 });
+
+for (const ranks of [2, 8, 32]) {
+  test(`a slow cell on ${ranks} ranks`, async ({ page, request }) => {
+    await lab.startGroup(request, ranks);
+    await page.setViewportSize({ width: 1100, height: 1100 });
+    await openPictured(page, `tokenise${ranks}.ipynb`, [SLOW]);
+    const slow = await runCell(page, 0, 'running');
+    const line = slow.node.getByRole('group', { name: 'Why the cell is slow' });
+    await expect(line).toContainText(`Rank ${ranks - 1} is last to the collectives`);
+    await look(page, `slow-line-${ranks}`, slow.node);
+    await line.getByRole('button', { name: 'Details' }).click();
+    await expect(slow.node.getByRole('table', { name: 'Time by rank' })).toBeVisible();
+    await expect(slow.node.locator('.jpd-Pace-trend')).toBeVisible();
+    const take = ranks === 8 ? shoot : look;
+    await take(page, ranks === 8 ? 'slow' : `slow-${ranks}`, slow.ranks);
+    await lab.execute(page, 'jupyter-dist:open-timeline');
+    await expect(page.locator('.jpd-Timeline-steps')).toBeVisible();
+    await look(page, `slow-timeline-${ranks}`);
+  });
+}
 
 test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {
   await page.goto('/lab?reset');

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatBytes, formatPercent, formatSeconds, fraction } from './quantities';
+import { formatBytes, formatPercent, formatSeconds, formatStepTime, fraction } from './quantities';
 
 it.each([
   [null, '-'],
@@ -32,4 +32,13 @@ it('knows what it does not know', () => {
   expect(formatPercent(36.6)).toBe('37 %');
   expect(fraction(5, null)).toBe(0);
   expect(fraction(20, 10)).toBe(1);
+});
+
+it.each([
+  [0.0042, '4.2 ms'],
+  [0.061, '61 ms'],
+  [0.9996, '1.0 s'],
+  [75, '1:15']
+])('formatStepTime(%j) is %s', (seconds, text) => {
+  expect(formatStepTime(seconds)).toBe(text);
 });

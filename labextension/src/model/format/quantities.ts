@@ -39,6 +39,14 @@ export function formatSeconds(seconds: number | null | undefined): string {
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`;
 }
 
+/** The time of a step: "4.2 ms", "480 ms", "1.3 s". */
+export function formatStepTime(seconds: number): string {
+  if (seconds >= 0.9995) {
+    return formatSeconds(seconds);
+  }
+  return `${(1000 * seconds).toFixed(seconds >= 0.00995 ? 0 : 1)} ms`;
+}
+
 /** "37 %" or "-". */
 export function formatPercent(percent: number | null | undefined): string {
   return percent === null || percent === undefined ? '-' : `${Math.round(percent)} %`;

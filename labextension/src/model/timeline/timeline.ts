@@ -15,6 +15,7 @@ import { ChangingModel } from '../changing';
 import { bandsOf, IBand, Sights } from './bands';
 import { SampleColumns } from './columns';
 import type { IRange } from './range';
+import { StepTimesModel } from './steptimes';
 
 const HOUR = 3600;
 /** The axis of a new group grows to this, then moves. */
@@ -23,7 +24,7 @@ const MAX_READINGS = 1500;
 /** Ranks end their parts of a cell one after the other: their list is read once. */
 const SETTLE_MS = 300;
 
-export type TimelineService = Pick<IDistService, 'samples' | 'executions' | 'subscribe'>;
+export type TimelineService = Pick<IDistService, 'samples' | 'executions' | 'subscribe' | 'pace'>;
 
 export class TimelineModel extends ChangingModel {
   constructor(
@@ -34,11 +35,14 @@ export class TimelineModel extends ChangingModel {
   ) {
     super();
     this._known = this._find();
+    this.steps = new StepTimesModel(_service, group);
+    this.steps.changed.connect(this.emitChanged, this);
     this._groups.changed.connect(this._update, this);
   }
 
   readonly columns = new SampleColumns();
   readonly sights = new Sights();
+  readonly steps: StepTimesModel;
 
   /** Counts the changes. */
   get version(): number {
@@ -117,6 +121,7 @@ export class TimelineModel extends ChangingModel {
   dispose(): void {
     this._stop();
     this._groups.changed.disconnect(this._update, this);
+    this.steps.dispose();
     super.dispose();
   }
 
@@ -129,6 +134,7 @@ export class TimelineModel extends ChangingModel {
     this._following?.forEach(subscription => subscription.dispose());
     this._following = null;
     this._held = [];
+    this.steps.stop();
     clearTimeout(this._timer);
     this._timer = undefined;
   }
@@ -239,6 +245,9 @@ export class TimelineModel extends ChangingModel {
     }
     if (!this.isDisposed) {
       this.emitChanged();
+    }
+    if (this._following) {
+      void this.steps.follow(this._executions, () => this.now());
     }
   }
 

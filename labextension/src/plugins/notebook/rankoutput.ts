@@ -1,5 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { showErrorMessage } from '@jupyterlab/apputils';
+import { Notification, showErrorMessage } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -26,7 +26,9 @@ import { notesOf } from '../../widgets/rankoutput/notes/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
+import type { ISlownessOptions } from '../../widgets/rankoutput/slowness/slowness';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
+import { showLine } from './showcell';
 
 const ID = 'jupyter-dist:rank-output';
 /** JupyterLab's extension for widgets. */
@@ -58,6 +60,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const waiting = new WaitingModel(groups, service);
     const acts = actsOf(app, service, trans);
     const drift = driftOf(app, service, groups, tracker);
+    const slowness = slownessOf(app, service, tracker, trans);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
       const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
       registry.addFactory(
@@ -79,6 +82,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               groups,
               ...acts,
               ...drift,
+              ...slowness,
               condenses: () => look.condenses
             })
         },
@@ -145,6 +149,23 @@ function driftOf(
   const catchUp = (group: string, execution: string): void =>
     void commands.execute(CommandIDs.catchUp, { group, execution });
   return { missed, catchUp, cellOf: node => cellOf(tracker, node) };
+}
+
+/** What a cell's header asks for about its speed. */
+function slownessOf(
+  app: JupyterFrontEnd,
+  service: IDistService,
+  tracker: INotebookTracker | null,
+  trans: TranslationBundle
+): Omit<ISlownessOptions, 'trans'> {
+  return {
+    pace: (group, execution) => service.pace(group, execution),
+    verdicts: group => service.verdicts(group),
+    openLine: (group, execution, place) =>
+      void showLine(app, tracker, () => service.executions(group), execution, place)
+        .catch(() => false)
+        .then(isFound => isFound || Notification.info(trans.__('The cell with %1 is not there any more.', place.code)))
+  };
 }
 
 /** The cell that an element is in. */

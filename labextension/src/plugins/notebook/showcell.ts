@@ -1,7 +1,8 @@
-/** Goes to the cell of an execution. */
+/** Goes to the cell of an execution, or to a line of it. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { CodeEditor } from '@jupyterlab/codeeditor';
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import type { IExecution } from '../../services/protocol';
+import type { ICodeLine, IExecution, IExecutions } from '../../services/protocol';
 
 /** Open the notebook at the cell; false if there is no such cell. */
 export async function showCell(
@@ -21,4 +22,51 @@ export async function showCell(
     await panel.content.scrollToItem(at, 'smart');
   }
   return at >= 0;
+}
+
+/** Open the cell of an execution, or the cell that the line names, at the line; false if there is no such cell. */
+export async function showLine(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker | null,
+  list: () => Promise<IExecutions>,
+  id: string,
+  { name, line, code }: ICodeLine
+): Promise<boolean> {
+  const { executions } = await list();
+  const ran = executionOf(executions, id, name);
+  if (!ran || !(await showCell(app, tracker, ran))) {
+    return false;
+  }
+  const panel = tracker?.find(({ context }) => context.path === ran.notebook);
+  const cell = panel?.content.activeCell;
+  await cell?.ready;
+  if (cell?.editor) {
+    panel!.content.mode = 'edit';
+    cell.editor.focus();
+    const position = { line: lineIn(cell.editor, line, code), column: 0 };
+    cell.editor.setCursorPosition(position);
+    cell.editor.revealPosition(position);
+  }
+  return true;
+}
+
+/** The last execution of "cell [7]"; the execution itself, if the line is in its cell. */
+function executionOf(executions: readonly IExecution[], id: string, name: string): IExecution | undefined {
+  const own = executions.find(execution => execution.id === id);
+  const count = Number(/\[(\d+)\]/.exec(name)?.[1] ?? NaN);
+  if (Number.isNaN(count) || own?.execution_count === count) {
+    return own;
+  }
+  return executions.filter(execution => execution.execution_count === count && execution.notebook).pop();
+}
+
+/** Where the line is now, from 0: the user may have edited the cell since it ran. */
+function lineIn(editor: CodeEditor.IEditor, line: number, code: string): number {
+  const isHere = (at: number): boolean => editor.getLine(at)?.trim() === code.trim();
+  const last = editor.lineCount - 1;
+  if (code && !isHere(line - 1)) {
+    const found = Array.from({ length: last + 1 }, (_, at) => at).find(isHere);
+    return found ?? Math.min(last, line - 1);
+  }
+  return Math.min(last, line - 1);
 }

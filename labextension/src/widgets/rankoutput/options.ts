@@ -8,8 +8,9 @@ import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tok
 import type { IDriftNoteOptions } from './notes/driftnote';
 import type { IRankNote } from './notes/ranknotes';
 import type { ICellStop } from './header/stops';
+import type { ISlownessOptions } from './slowness/slowness';
 
-export interface IRanksRendererOptions extends IDriftNoteOptions {
+export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptions {
   rendermime: IRenderMimeRegistry;
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;

@@ -64,7 +64,8 @@ afterEach(() => {
 const summary = (): string => renderer.node.querySelector('.jpd-Ranks-summary')!.textContent!;
 
 /** What screen readers announce. */
-const spoken = (): string[] => [...renderer.node.querySelectorAll('[role=status]')].map(node => node.textContent!);
+const spoken = (): string[] =>
+  [...renderer.node.querySelectorAll('[role=status]')].map(node => node.textContent!).filter(text => text !== '');
 
 it('the running time of a cell that was scrolled out of the page and back keeps running', async () => {
   expect(summary()).toBe('train \u00b7 2 ranks \u00b7 running \u00b7 2.0 s');

@@ -29,6 +29,7 @@ import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
+import { Slowness } from './slowness/slowness';
 import { VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
@@ -71,6 +72,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._actions = new ActionButtons(options.actions);
     this._rankButtons = new RankButtons(options.trans);
     this._drift = new DriftNote(options);
+    this._slow = new Slowness(options);
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
@@ -126,6 +128,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._verdict.dispose();
     this._replace.dispose();
     this._drift.dispose();
+    this._slow.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
     clearTimeout(this._clock);
@@ -240,11 +243,14 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     );
     this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
-    this._summary.update(shown, now, isStale, at => this._waiting(at));
     const verdict = isStale ? null : this._runningVerdict();
     this._verdict.update(verdict);
+    this._updateSlowness(isStale, verdict !== null);
+    this._summary.update(shown, now, isStale, at => this._waiting(at), this._slow.hint);
     // Not twice; a rank that must be killed stays.
-    this._notes.update(isStale ? [] : this._rankNotes().filter(note => !verdict || note.isStuck));
+    this._notes.update(
+      isStale ? [] : this._rankNotes().filter(note => !(verdict || this._slow.isShown) || note.isStuck)
+    );
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
     this._drawError(shown);
@@ -290,6 +296,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
   }
 
+  private _updateSlowness(isStale: boolean, hasVerdict: boolean): void {
+    const { _bundle: bundle, _followed: followed, _trusted: isTrusted } = this;
+    const execution = followed?.id === bundle!.execution_id ? followed.execution : null;
+    const isHung = hasVerdict || (execution?.state === 'running' && this._options.stopOf(execution) !== null);
+    this._slow.update({ bundle: bundle!, execution, isTrusted, isStale, isHung });
+  }
+
   private _createHeader(): Widget {
     const header = new Widget();
     header.addClass('jpd-Ranks-header');
@@ -301,10 +314,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._numbers.node,
       this._rankButtons.node,
       this._actions.node,
+      this._slow.button,
       createHint(this._options.trans),
       this._verdict.node,
+      this._slow.node,
       this._notes.node
     );
+    this._slow.watch(header.node);
     return header;
   }
 
@@ -378,6 +394,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
   private _selected: TabId = 'folded';
+  private readonly _slow: Slowness;
   private readonly _summary: SummaryLine;
   private _tabs: RankTabBar;
   private _timer: ReturnType<typeof setTimeout> | undefined;

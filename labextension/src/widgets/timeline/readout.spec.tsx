@@ -16,7 +16,8 @@ it('announces what is at a place when the user goes there, and not the time that
     now: () => now,
     columns: new SampleColumns(),
     bands: () => [{ execution, begin: 100, end: null, state: 'running' }],
-    sights: { waits: () => [] }
+    sights: { waits: () => [] },
+    steps: { near: () => null }
   } as unknown as TimelineModel;
   const scales = { memory: 1e9, line: 100 };
   const host = document.createElement('div');

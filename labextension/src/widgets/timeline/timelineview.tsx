@@ -16,7 +16,8 @@ import { Overview } from './lanes/overview';
 import { Readout } from './readout';
 import { ILine, IScales, linesOf, scalesOf } from './lanes/scales';
 import { RankTable } from './ranktable';
-import { lineLabel } from './timelinewords';
+import { StepLane } from './lanes/steplane';
+import { lineLabel, stepsLabel } from './timelinewords';
 
 export interface ITimelineViewProps {
   readonly model: TimelineModel;
@@ -102,14 +103,16 @@ function Charts(props: IChartsProps): React.ReactElement {
   now.current = props;
   const overviewHost = useRef<HTMLDivElement>(null);
   const lanesHost = useRef<HTMLDivElement>(null);
-  const parts = useRef<{ lanes: Lanes; overview: Overview } | null>(null);
+  const parts = useRef<ICharts | null>(null);
+  const stepsHost = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    const drawn = draw(now, overviewHost.current!, lanesHost.current!);
+    const drawn = draw(now, overviewHost.current!, stepsHost.current!, lanesHost.current!);
     parts.current = drawn;
     return () => drawn.dispose();
   }, [model]);
   useLayoutEffect(() => {
     parts.current!.lanes.update();
+    parts.current!.steps.update();
     parts.current!.overview.update();
   }, [model, model.version, seen, line]);
   useLayoutEffect(() => parts.current!.lanes.point(place.rank, place.at));
@@ -125,6 +128,14 @@ function Charts(props: IChartsProps): React.ReactElement {
         title={trans.__('Drag to choose what the lanes show')}
       />
       <div
+        className="jpd-Timeline-steps"
+        ref={stepsHost}
+        role="img"
+        aria-label={stepsLabel(trans, model)}
+        title={stepsLabel(trans, model)}
+        hidden={model.steps.cells.length === 0}
+      />
+      <div
         className="jpd-Timeline-host"
         ref={lanesHost}
         role="group"
@@ -138,17 +149,26 @@ function Charts(props: IChartsProps): React.ReactElement {
   );
 }
 
+interface ICharts {
+  lanes: Lanes;
+  steps: StepLane;
+  overview: Overview;
+  dispose(): void;
+}
+
 /** Draw with the props of the moment; a new model needs new canvases. */
 function draw(
   now: React.MutableRefObject<IChartsProps>,
   overviewHost: HTMLElement,
+  stepsHost: HTMLElement,
   lanesHost: HTMLElement
-): { lanes: Lanes; overview: Overview; dispose(): void } {
-  const { model } = now.current;
+): ICharts {
+  const { model, trans } = now.current;
   const range = () => now.current.range;
   const full = () => now.current.full;
   const onChoose = (chosen: IChoice): void => now.current.setChoice(chosen);
   const lanes = new Lanes(lanesHost, { model, range, line: () => now.current.line, scales: () => now.current.scales });
+  const steps = new StepLane(stepsHost, { range, cells: () => model.steps.cells, name: trans.__('step') });
   const overview = new Overview(overviewHost, {
     model,
     range,
@@ -165,14 +185,15 @@ function draw(
     onPoint: at => now.current.setPlace(at),
     onOpen: (rank, band) => now.current.onOpen(rank, band)
   });
-  const themes = onThemeChange(() => [lanes, overview].forEach(part => part.rebuild()));
+  const themes = onThemeChange(() => [lanes, steps, overview].forEach(part => part.rebuild()));
   const dispose = (): void => {
     themes.dispose();
     hands.dispose();
     lanes.dispose();
+    steps.dispose();
     overview.dispose();
   };
-  return { lanes, overview, dispose };
+  return { lanes, steps, overview, dispose };
 }
 
 interface ITimelineToolsProps extends Pick<ITimelineViewProps, 'trans'> {

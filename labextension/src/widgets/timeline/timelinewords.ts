@@ -1,6 +1,6 @@
 /** The timeline's texts. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatBytes, formatPercent, formatSeconds } from '../../model/format/quantities';
+import { formatBytes, formatPercent, formatSeconds, formatStepTime } from '../../model/format/quantities';
 import { bandAt, IBand } from '../../model/timeline/bands';
 import type { TimelineModel } from '../../model/timeline/timeline';
 import type { IExecution } from '../../services/protocol';
@@ -49,9 +49,22 @@ export function placeWords(
   const parts = [
     sampleWords(trans, model, line, rank, at),
     band ? bandWords(trans, model, band) : '',
-    waitWords(trans, model, rank, at)
+    waitWords(trans, model, rank, at),
+    stepAt(trans, model, at)
   ];
   return `${name}, ${clockTime(at)}: ${parts.filter(Boolean).join(', ')}`;
+}
+
+function stepAt(trans: TranslationBundle, { steps }: TimelineModel, at: number): string {
+  const step = steps.near(at);
+  return step ? trans.__('a step took %1', formatStepTime(step.seconds)) : '';
+}
+
+/** What the lane of step times shows. */
+export function stepsLabel(trans: TranslationBundle, { steps }: TimelineModel): string {
+  const times = steps.cells.flatMap(cell => cell.map(({ seconds }) => seconds));
+  const [least, most] = [Math.min(...times), Math.max(...times)].map(formatStepTime);
+  return trans.__('How long the steps of cells took: %1 to %2', least, most);
 }
 
 function bandWords(trans: TranslationBundle, model: TimelineModel, { execution, begin, end, state }: IBand): string {

@@ -12,15 +12,21 @@ export class SummaryLine {
 
   readonly nodes: readonly HTMLElement[];
 
-  /** `waiting` returns the cause for which the cell waits; for a null time, without how long. */
-  update(shown: IShown, now: number, isStale: boolean, waiting: (now: number | null) => IWaitWords | null): void {
+  /** `waiting` returns the cause for which the cell waits; for a null time, without how long. `hint`: more for the tooltip. */
+  update(
+    shown: IShown,
+    now: number,
+    isStale: boolean,
+    waiting: (now: number | null) => IWaitWords | null,
+    hint: string
+  ): void {
     const words = (at: number | null): string =>
       summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at));
     const text = words(now);
     if (this._line.textContent !== text) {
       this._line.textContent = text;
     }
-    this._line.title = memoryHint(this._trans, shown);
+    this._line.title = [memoryHint(this._trans, shown), hint].filter(Boolean).join('\n');
     this._spoken.say(words(null));
   }
 

@@ -1,0 +1,147 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { beforeEach, expect, test, vi } from 'vitest';
+import type { IExecution, IPace, IRanksBundle, ISlowCause, IVerdicts } from '../../../services/protocol';
+import { IShownPace, Slowness } from './slowness';
+
+const trans = nullTranslator.load('jupyter_dist');
+const place = { file: '<ipython-input-7-0>', name: 'cell [7]', line: 12, code: 'tokens = tokenise(batch)' };
+const cause: ISlowCause = {
+  kind: 'straggler',
+  ranks: '1',
+  share: 0.3,
+  message: 'Rank 1 is last to the collectives, at line 12 of cell [7]: tokens = tokenise(batch).',
+  evidence: ['It came last to 158 of 191 collectives.'],
+  advice: 'Give it less to do.',
+  place,
+  since: 1
+};
+const pace: IPace = {
+  execution_id: 'e',
+  seconds: 20,
+  causes: [cause],
+  ranks: [
+    { rank: 0, compute: 0.4, communicate: 0, wait: 0.6, input: 0, waits_for: 1 },
+    { rank: 1, compute: 1, communicate: 0, wait: 0, input: 0, waits_for: null }
+  ],
+  lines: [],
+  steps: { seconds: 0.061, collectives: 1, trend: [0.06, 0.061], times: [1, 2] },
+  unknown: []
+};
+const running = { id: 'e', state: 'running', notebook: 'train.ipynb', cell_id: 'c', slowness: [cause] };
+const ended = { ...running, state: 'ok', slowness: undefined };
+const bundle = { execution_id: 'e', group: { id: 'g', name: 'train' }, state: 'running' } as IRanksBundle;
+const verdicts = (outcome: string, kind = 'cannot_end'): IVerdicts =>
+  ({
+    verdicts: [{ execution_id: 'e', kind, message: 'Rank 1 is idle.', outcome, witnesses: ['rank 0 waits'] }]
+  }) as IVerdicts;
+
+function create(answer = verdicts('not_refuted')) {
+  const options = {
+    trans,
+    pace: vi.fn(async () => pace),
+    verdicts: vi.fn(async () => answer),
+    openLine: vi.fn()
+  };
+  const slowness = new Slowness(options);
+  const find = (selector: string): HTMLElement => slowness.node.querySelector(selector)!;
+  const update = (execution: object | null, more: Partial<IShownPace> = {}): void =>
+    slowness.update({
+      bundle,
+      execution: execution as IExecution | null,
+      isTrusted: true,
+      isStale: false,
+      isHung: false,
+      ...more
+    });
+  return { slowness, options, find, update };
+}
+
+beforeEach(() => window.sessionStorage.clear());
+
+test('the line is there while its cause holds, with a link to the line of code', () => {
+  const { find, update, options } = create();
+  update(running);
+  expect(find('.jpd-Slow').hidden).toBe(false);
+  expect(find('.jpd-Slow-text').textContent).toBe(cause.message);
+  find('.jpd-Slow-link').click();
+  expect(options.openLine).toHaveBeenCalledWith('g', 'e', place);
+  update({ ...running, slowness: [] });
+  expect(find('.jpd-Slow').hidden).toBe(true);
+});
+
+test('it is not shown beside why a cell does not end, or when the state may be out of date', () => {
+  const { find, update } = create();
+  for (const more of [{ isHung: true }, { isStale: true }]) {
+    update(running);
+    update(running, more);
+    expect(find('.jpd-Slow').hidden).toBe(true);
+  }
+});
+
+test('folded in one cell, and not in another', () => {
+  const { find, update } = create();
+  update(running);
+  find('.jpd-Slow-fold').click();
+  expect(find('.jpd-Slow-text').hidden).toBe(true);
+  update({ ...running, cell_id: 'other' });
+  expect(find('.jpd-Slow-text').hidden).toBe(false);
+  update(running);
+  expect(find('.jpd-Slow-fold').getAttribute('aria-expanded')).toBe('false');
+  find('.jpd-Slow-fold').click();
+});
+
+test('the tooltip of an ended cell has where its time went', () => {
+  const { slowness, update } = create();
+  update(running);
+  expect(slowness.hint).toBe('');
+  update({ ...ended, pace });
+  expect(slowness.hint.split('\n')).toEqual([
+    cause.message,
+    'Where its time went, on average of the ranks: compute 70 %, wait 30 % (most of it for rank 1).',
+    'A step took 61 ms.'
+  ]);
+});
+
+test('a cell from an earlier time is asked for once, if it ran long enough and is trusted', async () => {
+  const { slowness, options, update } = create();
+  const header = document.createElement('div');
+  slowness.watch(header);
+  const enter = (): boolean => header.dispatchEvent(new Event('pointerenter'));
+  const past = { ...bundle, state: 'ok' as const, started_at: 10, ended_at: 30 };
+  update(null, { bundle: { ...past, ended_at: 12 } });
+  enter();
+  update(null, { bundle: past, isTrusted: false });
+  enter();
+  expect(options.pace).not.toHaveBeenCalled();
+  update(null, { bundle: past });
+  enter();
+  enter();
+  await expect.poll(() => slowness.button.hidden).toBe(false);
+  expect(options.pace).toHaveBeenCalledTimes(1);
+});
+
+// Made up: a real verdict that is wrong would be a fault to be mended.
+test.each([
+  ['cannot_end', { verdict: { kind: 'cannot_end' } }, 'That was wrong'],
+  ['straggler', { slowness: [cause] }, 'it may have been wrong']
+])('a refuted verdict of kind %s is named, with what was shown', async (kind, shown, words) => {
+  const { find, update, options } = create(verdicts('refuted', kind));
+  update({ ...running, slowness: [], ...shown });
+  expect(options.verdicts).not.toHaveBeenCalled();
+  update(ended);
+  await expect.poll(() => find('.jpd-Refuted').hidden).toBe(false);
+  expect(find('.jpd-Refuted').textContent).toContain(words);
+  expect(find('.jpd-Refuted').textContent).toContain('Rank 1 is idle.');
+  expect(options.verdicts).toHaveBeenCalledTimes(1);
+  update({ ...running, id: 'next', slowness: [] });
+  expect(find('.jpd-Refuted').hidden).toBe(true);
+});
+
+test('a verdict that was not refuted leaves nothing', async () => {
+  const { find, update, options } = create();
+  update(running);
+  update(ended);
+  await expect.poll(() => options.verdicts.mock.calls.length).toBe(1);
+  await Promise.resolve();
+  expect(find('.jpd-Refuted').hidden).toBe(true);
+});
