@@ -15,7 +15,7 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package release-dry-run matrix generate lint docs third-party bench gpu gpu-wheels screenshots clean setup browser slurm
+.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels screenshots clean setup browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -117,10 +117,13 @@ ui-tests/node_modules: ui-tests/package-lock.json
 generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol; the blocking client
 	$(BIN)/python .ci/generate.py
 
+translations: .venv/ready  ## The page's strings into the catalogues of jupyter_dist/locale, and of these the JSON; names what has no translation
+	$(BIN)/python .ci/translations.py
+
 lint: .venv/ready ui-tests/node_modules  ## Style, types, import rules, spelling, and that generated files are up to date
 	$(BIN)/python .ci/generate.py --check
-	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
-	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py docs/conf.py docs/_ext
+	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/translations.py docs/conf.py docs/_ext
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/translations.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house

@@ -128,6 +128,14 @@ def test_the_wheel_has_types_points_and_no_leftovers(wheel):
     assert any(name.endswith("etc/jupyter/jupyter_server_config.d/jupyter_dist.json") for name in names)
 
 
+def test_the_wheel_has_the_catalogues_that_jupyterlab_reads_without_their_sources(wheel):
+    names = [name for name in wheel.namelist() if name.startswith("jupyter_dist/locale/")]
+    languages = ("de_DE", "fr_FR", "ja_JP", "zh_CN")
+    assert sorted(names) == [f"jupyter_dist/locale/{one}/LC_MESSAGES/jupyter_dist.json" for one in languages]
+    points = wheel.read(next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))).decode()
+    assert "[jupyterlab.locale]\njupyter_dist = jupyter_dist\n" in points
+
+
 def test_the_wheel_brings_the_kernel_ranks(wheel):
     found = {
         name.partition("share/jupyter/kernels/ranks/")[2]: name for name in wheel.namelist() if "/kernels/" in name

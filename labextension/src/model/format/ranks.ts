@@ -3,6 +3,7 @@
  * jupyter_dist/protocol/ranks.py; both run tests/vectors/rank_expressions.json.
  */
 import { DistError } from '../../services/errors';
+import { translation } from '../../services/translation';
 
 export const MAX_EXPRESSION_LENGTH = 1000;
 
@@ -28,14 +29,15 @@ export function parseRanks(expression: string, group: IShape): number[] {
   const worldSize = group.world_size;
   const numNodes = countNodes(group);
   if (expression.length > MAX_EXPRESSION_LENGTH) {
-    throw bad(`The rank expression is longer than ${MAX_EXPRESSION_LENGTH} characters.`, worldSize);
+    const message = translation().__('The rank expression is longer than %1 characters.', MAX_EXPRESSION_LENGTH);
+    throw bad(message, worldSize);
   }
   let text = expression.replace(/\s+/g, '');
   if (text.startsWith('[') && text.endsWith(']')) {
     text = text.slice(1, -1);
   }
   if (!text) {
-    throw bad('The rank expression is empty.', worldSize);
+    throw bad(translation().__('The rank expression is empty.'), worldSize);
   }
   const terms = text.split(',');
   const chosen = new Set(terms[0].startsWith('!') ? span(0, worldSize) : []);
@@ -51,7 +53,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
     }
   }
   if (chosen.size === 0) {
-    throw bad(`'${expression.trim()}' names no rank.`, worldSize);
+    throw bad(translation().__("'%1' names no rank.", expression.trim()), worldSize);
   }
   return [...chosen].sort((a, b) => a - b);
 }
@@ -136,7 +138,8 @@ function termRanks(term: string, expression: string, worldSize: number, numNodes
   if (range) {
     const [first, last] = [range[1], range[2]].map(number => existing(Number(number), term, worldSize));
     if (first > last) {
-      throw bad(`'${term}' is reversed; did you mean '${last}-${first}'?`, worldSize);
+      const message = translation().__("'%1' is reversed; did you mean '%2-%3'?", term, last, first);
+      throw bad(message, worldSize);
     }
     return span(first, last + 1);
   }
@@ -149,7 +152,7 @@ function termRanks(term: string, expression: string, worldSize: number, numNodes
     return sliceRanks(slice, term, worldSize);
   }
   const where = expression.trim().slice(0, 60);
-  throw bad(`'${term}' in '${where}' is not a rank expression.`, worldSize);
+  throw bad(translation().__("'%1' in '%2' is not a rank expression.", term, where), worldSize);
 }
 
 /** The number of machines; a group without nodes has one. */
@@ -160,8 +163,12 @@ function countNodes(group: IShape): number {
 /** The ranks of one machine of the group. */
 function nodeRanks(node: number, term: string, worldSize: number, numNodes: number): number[] {
   if (node >= numNodes) {
-    const nodes = numNodes === 1 ? 'node 0' : `nodes 0 to ${numNodes - 1}`;
-    throw bad(`There is no node ${node} ('${term}'): this group has ${nodes}.`, worldSize);
+    const trans = translation();
+    const message =
+      numNodes === 1
+        ? trans.__("There is no node %1 ('%2'): this group has node 0.", node, term)
+        : trans.__("There is no node %1 ('%2'): this group has nodes 0 to %3.", node, term, numNodes - 1);
+    throw bad(message, worldSize);
   }
   const size = Math.floor(worldSize / numNodes);
   return span(node * size, (node + 1) * size);
@@ -171,7 +178,7 @@ function nodeRanks(node: number, term: string, worldSize: number, numNodes: numb
 function sliceRanks(slice: RegExpExecArray, term: string, worldSize: number): number[] {
   const step = slice[3] === undefined ? 1 : Number(slice[3]);
   if (step < 1) {
-    throw bad(`The step of '${term}' must be 1 or more.`, worldSize);
+    throw bad(translation().__("The step of '%1' must be 1 or more.", term), worldSize);
   }
   const bound = (text: string | undefined, fallback: number): number => {
     if (text === undefined) {
@@ -187,7 +194,7 @@ function sliceRanks(slice: RegExpExecArray, term: string, worldSize: number): nu
 function existing(rank: number, term: string, worldSize: number): number {
   const actual = rank < 0 ? rank + worldSize : rank;
   if (actual < 0 || actual >= worldSize) {
-    throw bad(`There is no rank ${rank} ('${term}').`, worldSize);
+    throw bad(translation().__("There is no rank %1 ('%2').", rank, term), worldSize);
   }
   return actual;
 }
@@ -201,10 +208,13 @@ function span(first: number, end: number, step = 1): number[] {
 }
 
 function bad(message: string, worldSize: number): DistError {
-  const valid = worldSize === 1 ? 'rank 0' : `ranks 0 to ${worldSize - 1}`;
+  const trans = translation();
   return new DistError({
     code: 'bad_ranks',
     message,
-    hint: `This group has ${valid}. Write all, 0, 0-3, 0-3,7, ::2 or !0.`
+    hint:
+      worldSize === 1
+        ? trans.__('This group has rank 0. Write all, 0, 0-3, 0-3,7, ::2 or !0.')
+        : trans.__('This group has ranks 0 to %1. Write all, 0, 0-3, 0-3,7, ::2 or !0.', worldSize - 1)
   });
 }

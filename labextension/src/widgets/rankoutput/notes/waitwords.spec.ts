@@ -2,6 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
 import { Awaited, awaited } from '../../../model/executions/waiting';
+import { catalogue } from '../../../services/catalogues.harness';
 import type { IExecution, IGroup, RankState } from '../../../services/protocol';
 import { waitWords } from './waitwords';
 
@@ -79,41 +80,19 @@ it('is nothing for a cell that has begun, if its group reports that first', () =
   expect(awaited(own, group, new Map([['e-1', own]]))).toBeNull();
 });
 
-it('is translated as a whole, with singular and plural', () => {
-  const german: Record<string, string> = {
-    'starting the ranks (%1)': 'Start der Ränge (%1)',
-    'importing torch (%1)': 'Import von torch (%1)',
-    'joining the process group (%1)': 'Beitritt zur Prozessgruppe (%1)',
-    'rank %1': 'Rang %1',
-    'ranks %1': 'Ränge %1',
-    '%1 is busy': '%1 arbeitet',
-    '%1 are busy': '%1 arbeiten',
-    'cell [%1]': 'Zelle [%1]',
-    'cell [%1] of %2': 'Zelle [%1] in %2',
-    'a cell of %1': 'einer Zelle in %1',
-    'another cell': 'einer anderen Zelle',
-    'after %1': 'nach %1',
-    'running for %1': 'läuft seit %1',
-    'and %1 more': 'und %1 weitere'
-  };
-  const filled = (text: string, values: unknown[]): string => text.replace(/%(\d)/g, (_, i) => String(values[i - 1]));
-  const bundle = {
-    __: (text: string, ...values: unknown[]) => filled(german[text], values),
-    _n: (one: string, many: string, count: number) =>
-      filled(count === 1 ? 'und %1 weitere' : `${german[many]} Zellen`, [count])
-  } as unknown as TranslationBundle;
-  const said = (awaited: Awaited): string => words(awaited, bundle);
-  expect(said({ kind: 'ranks', state: 'starting', since: NOW - 1 })).toBe('Start der Ränge (1.0 s)');
-  expect(said({ kind: 'ranks', state: 'importing', since: NOW - 1 })).toBe('Import von torch (1.0 s)');
-  expect(said({ kind: 'ranks', state: 'joining', since: NOW - 1 })).toBe('Beitritt zur Prozessgruppe (1.0 s)');
-  expect(said({ kind: 'busy', ranks: '1' })).toBe('Rang 1 arbeitet');
-  expect(said({ kind: 'busy', ranks: '1-2' })).toBe('Ränge 1-2 arbeiten');
-  expect(said(after({ execution_count: 5 }, 1))).toBe('nach Zelle [5], und 1 weitere');
-  expect(said(after({ execution_count: 5, notebook: 'b.ipynb' }, 2))).toBe(
-    'nach Zelle [5] in b.ipynb, und 2 weitere Zellen'
+it('is translated as a whole', () => {
+  const german = catalogue('de_DE');
+  const inGerman = (awaited: Awaited): string => words(awaited, german);
+  expect(inGerman({ kind: 'ranks', state: 'starting', since: NOW - 1 })).toBe('Ranks werden gestartet (1.0 s)');
+  expect(inGerman({ kind: 'ranks', state: 'importing', since: NOW - 1 })).toBe('torch wird importiert (1.0 s)');
+  expect(inGerman({ kind: 'busy', ranks: '1' })).toBe('Rank 1 ist beschäftigt');
+  expect(inGerman({ kind: 'busy', ranks: '1-2' })).toBe('Ranks 1-2 sind beschäftigt');
+  expect(inGerman(after({ execution_count: 5 }, 1))).toBe('nach Zelle [5], und 1 weitere');
+  expect(inGerman(after({ execution_count: 5, notebook: 'b.ipynb' }, 2))).toBe(
+    'nach Zelle [5] von b.ipynb, und 2 weitere'
   );
-  expect(said(after({ notebook: 'b.ipynb', state: 'running', started_at: NOW - 20 }))).toBe(
-    'nach einer Zelle in b.ipynb, läuft seit 20 s'
+  expect(inGerman(after({ notebook: 'b.ipynb', state: 'running', started_at: NOW - 20 }))).toBe(
+    'nach einer Zelle von b.ipynb, läuft seit 20 s'
   );
-  expect(said(after({}))).toBe('nach einer anderen Zelle');
+  expect(inGerman(after({}))).toBe('nach einer anderen Zelle');
 });

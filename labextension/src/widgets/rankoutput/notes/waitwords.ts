@@ -26,8 +26,7 @@ export function waitWords(
         : trans.__('%1 are busy', rankSetLabel(trans, awaited.ranks));
     case 'cell': {
       const { execution, more } = awaited;
-      const after = trans.__('after %1', cellWords(trans, execution, notebook));
-      const parts = [after];
+      const parts = [cellBefore(trans, execution, notebook)];
       if (execution.state === 'running' && execution.started_at && now !== null) {
         parts.push(trans.__('running for %1', lasts(execution.started_at)));
       }
@@ -61,12 +60,12 @@ function timedStartWords(trans: TranslationBundle, state: RankState, time: strin
   return words[state] ?? trans.__('starting the ranks (%1)', time);
 }
 
-/** "cell [5] of other.ipynb"; without the notebook if it is this one. */
-function cellWords(trans: TranslationBundle, execution: IExecution, notebook: string | null): string {
+/** "after cell [5] of other.ipynb"; without the notebook if it is this one. */
+function cellBefore(trans: TranslationBundle, execution: IExecution, notebook: string | null): string {
   const { execution_count: count, notebook: path } = execution;
   const file = path && path !== notebook ? path.split('/').pop()! : null;
   if (count !== null) {
-    return file ? trans.__('cell [%1] of %2', count, file) : trans.__('cell [%1]', count);
+    return file ? trans.__('after cell [%1] of %2', count, file) : trans.__('after cell [%1]', count);
   }
-  return file ? trans.__('a cell of %1', file) : trans.__('another cell');
+  return file ? trans.__('after a cell of %1', file) : trans.__('after another cell');
 }

@@ -189,9 +189,9 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
       ? trans.__('%1 %2', group.accelerator.toUpperCase(), formatRanks(group.devices))
       : trans.__('CPU');
   const facts = [environment.display_name, torch, group.backend, where, total(group, monitor)];
-  const ready = group.ready_seconds === null ? '' : trans.__('Ready after %1 s. ', group.ready_seconds.toFixed(2));
+  const ready = group.ready_seconds === null ? '' : trans.__('Ready after %1 s.', group.ready_seconds.toFixed(2));
   return (
-    <p className="jpd-Group-facts" title={`${ready}${environment.python}\n${group.cwd}`}>
+    <p className="jpd-Group-facts" title={[ready, environment.python, group.cwd].filter(Boolean).join('\n')}>
       {facts.filter(Boolean).map((fact, i) => (
         <span key={i}>{fact}</span>
       ))}
@@ -209,7 +209,7 @@ function Waiting({ group, monitor }: { group: IGroup; monitor: GroupMonitor }): 
   }
   const shown = cells.slice(0, MAX_WAITING).map(cell => cell.notebook?.split('/').pop() ?? trans.__('cell'));
   if (cells.length > MAX_WAITING) {
-    shown.push(trans.__('%1 more', cells.length - MAX_WAITING));
+    shown.push(trans._n('%1 more', '%1 more', cells.length - MAX_WAITING));
   }
   const whole = cells.map(({ notebook, ranks, owner }) =>
     [notebook ?? trans.__('cell'), trans.__('ranks %1', ranks), owner].filter(Boolean).join(' \u00b7 ')

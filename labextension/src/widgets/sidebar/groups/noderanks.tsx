@@ -71,7 +71,7 @@ interface IStateFilterProps {
 function StateFilter({ counts, chosen, onChoose }: IStateFilterProps): React.ReactElement {
   const { trans } = useSidebar();
   return (
-    <div className="jpd-NodeRanks-states" role="group" aria-label={trans.__('Show nodes with ranks that are')}>
+    <div className="jpd-NodeRanks-states" role="group" aria-label={trans.__('Show nodes by the state of their ranks')}>
       <StateBar counts={counts} trans={trans} />
       {(counts.length > 1 || chosen !== null) &&
         counts.map(([state, count]) => (

@@ -1,0 +1,71 @@
+"""The page's catalogues: each translation has the placeholders and the plural forms of its string, and JupyterLab finds them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+from jupyterlab_server.translation_utils import get_installed_packages_locale
+
+LOCALES = Path(__file__).parents[2] / "jupyter_dist" / "locale"
+LANGUAGES = ["de_DE", "fr_FR", "ja_JP", "zh_CN"]
+
+
+def catalogue(language):
+    with (LOCALES / language / "LC_MESSAGES" / "jupyter_dist.po").open("rb") as file:
+        return read_po(file, locale=language)
+
+
+def forms(texts):
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def placeholders(text):
+    return sorted(set(re.findall(r"%\d+", text)))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_form_has_the_placeholders_of_its_string(language):
+    wrong = []
+    for message in catalogue(language):
+        english, translated = forms(message.id), forms(message.string)
+        for i, text in enumerate(translated if message.id else []):
+            # "%1" may be left out where it can only be 1.
+            allowed = [placeholders(english[-1])]
+            if i == 0 and len(translated) > 1:
+                allowed.append(placeholders(english[0]))
+            if text and placeholders(text) not in allowed:
+                wrong.append((english, text))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_plural_has_all_forms_of_its_language(language):
+    found = catalogue(language)
+    plurals = [message for message in found if message.id and message.pluralizable]
+    assert len(plurals) > 40
+    assert [message.id for message in plurals if len(forms(message.string)) != found.num_plurals] == []
+    assert [message.id for message in plurals if len({bool(text) for text in message.string}) > 1] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_translation_ends_as_its_string(language):
+    """A colon or an ellipsis is part of a label's meaning; a full stop makes it a sentence."""
+    # As each of them is written in Chinese and Japanese.
+    wide = str.maketrans("\uff1a\uff1f\u3002", ":?.")
+    wrong = []
+    for message in catalogue(language):
+        english, translated = forms(message.id)[-1], forms(message.string)[-1]
+        ends = [text[-1:].translate(wide) for text in (english, translated)]
+        if message.id and translated and ends[0] != ends[1] and not set(ends).isdisjoint("\u2026:?.\n"):
+            wrong.append((english, translated))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_jupyterlab_finds_the_catalogue_of_the_installed_package(language):
+    found, trouble = get_installed_packages_locale(language)
+    assert not trouble
+    assert found["jupyter_dist"] == json.loads((LOCALES / language / "LC_MESSAGES" / "jupyter_dist.json").read_text())
+    assert len(found["jupyter_dist"]) > 600
