@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jupyter_dist.agent.nodes import paths
 from jupyter_dist.agent.watch.verdicts.facts import BegunCollective, Fact, WaitedCall
 from jupyter_dist.agent.watch.verdicts.stillness import Stillness
 from jupyter_dist.agent.watch.verdicts.verdict import STILL_SECONDS, judge
@@ -151,6 +152,24 @@ def test_a_hang_in_which_no_rank_is_missing_is_named_after_a_while():
     found = verdict_of(*look, still={"e": 12.0})
     assert (found["kind"], found["reason"]) == ("waits", "still")
     assert "Nothing has moved for more than 10 s, and no rank is missing" in found["message"]
+
+
+def test_nodes_that_do_not_reach_each_other_are_in_the_verdict():
+    look = [waits(rank) for rank in range(4)]
+    found = verdict_of(*look, still={"e": 12.0}, paths="Node 0 cannot connect to node 1.")
+    assert (found["kind"], found["reason"]) == ("waits", "cut")
+    assert "no rank is missing. Node 0 cannot connect to node 1." in found["message"]
+    assert "by new ones" in verdict_of(*look, still={"e": 12.0}, paths="")["message"]
+
+
+def test_only_nodes_in_some_distances_are_tried_of_many():
+    few, many = list(range(4)), list(range(100))
+    assert [paths._tried(node, few) for node in few] == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]
+    assert paths._tried(99, many) == [0, 1, 3, 7, 15, 31, 63]
+    broken = [paths.BrokenPath(0, node, "10.0.0.9", "no route to host") for node in range(1, 6)]
+    text = paths.describe(broken, {node: f"node {node}" for node in range(6)})
+    assert text.startswith("Node 0 cannot connect to node 1 at 10.0.0.9 (no route to host). Node 0 cannot")
+    assert "Nor can 2 more pairs of nodes." in text
 
 
 def test_on_a_device_a_rank_that_computes_is_not_said_to_be_still():

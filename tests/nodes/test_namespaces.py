@@ -68,6 +68,16 @@ class Network:
     def heal(self, node):
         ip("link", "set", f"{self.tag}n{node}o", "up")
 
+    def cut_path(self, source, target):
+        """Lose what a node sends to the other one: each reaches the head all the same."""
+        name, to = f"{self.tag}n{source}", self.address(target + 1)
+        nobody = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
+        ip("-n", name, "neigh", "replace", to, "dev", f"{name}i", *nobody)
+
+    def heal_path(self, source, target):
+        name = f"{self.tag}n{source}"
+        ip("-n", name, "neigh", "del", self.address(target + 1), "dev", f"{name}i")
+
     def remove(self):
         for words in [*(("netns", "del", f"{self.tag}n{node}") for node in range(2)), ("link", "del", self.bridge)]:
             subprocess.run(["ip", *words], check=False, capture_output=True, timeout=PATIENCE)
@@ -182,6 +192,54 @@ def test_a_pulled_cable_holds_collectives_up_and_costs_nothing_when_it_is_back(g
     assert client.ended(execution)["state"] == "ok"
     for rank in ALL:
         assert client.text(rank, execution) == "".join(f"step {i}\n" for i in range(60))
+
+
+def begin_loop(client):
+    """Begin a cell of collectives without end."""
+    code = "import time\nprint('begun')\nwhile True:\n    dist.all_reduce(torch.ones(1)); time.sleep(0.01)"
+    execution = client.submit(code, ALL)
+    client.wait(lambda: client.text(3, execution))
+    return execution
+
+
+@pytest.mark.parametrize("cut", [[(0, 1), (1, 0)], [(1, 0)]], ids=["both ways", "one way"])
+def test_nodes_that_reach_the_head_and_not_each_other_are_named_while_a_cell_waits(group, network, cut):
+    client = group.client
+    execution = begin_loop(client)
+    for path in cut:
+        network.cut_path(*path)
+
+    def verdict():
+        return client.executions[execution].get("verdict") or {}
+
+    client.wait(lambda: verdict().get("reason") == "cut")
+    assert verdict()["kind"] == "waits"
+    host, address = f"{network.tag}n1", network.address(2)
+    named = f"Node 0 ({network.tag}n0) cannot connect to node 1 ({host}) at {address}, interface {host}i (no answer"
+    assert verdict()["paths"].startswith(named)
+    assert 'env={"GLOO_SOCKET_IFNAME"' in verdict()["message"]
+    assert {node["state"] for node in client.group["nodes"]} == {"joined"}
+    for path in cut:
+        network.heal_path(*path)
+    client.request("interrupt", ranks=None)
+    assert client.ended(execution)["state"] == "interrupted"
+    again = client.run(SUM, ALL)
+    assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
+
+
+def test_a_start_of_nodes_that_do_not_reach_each_other_fails_and_names_them(group, network):
+    client = group.client
+    network.cut_path(0, 1)
+    for _ in range(2):
+        client.request("restart")
+        client.wait_group("dead")
+        assert f"Node 0 ({network.tag}n0) cannot connect to node 1" in client.group["error"]["message"]
+        assert {rank["state"] for rank in client.group["ranks"]} == {"dead"}
+    network.heal_path(0, 1)
+    client.request("restart")
+    client.wait_group("ready")
+    again = client.run(SUM, ALL)
+    assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
 
 
 def test_a_cable_that_stays_out_frees_the_ranks_that_are_left(group, network):

@@ -148,6 +148,7 @@ class GroupStarts:
             group.begin_generation()
             await self._start_all()
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
+            await end_ranks(group.ranks, "the group could not be restarted", patient=False)
             group.fail(err)
 
     async def _start_all(self) -> None:

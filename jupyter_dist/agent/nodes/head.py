@@ -19,6 +19,7 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header, encode_frame
 from jupyter_dist.transport.tasks import start_task
 
+from . import paths
 from .files import FileDoor
 from .link import hello, sockets
 from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
@@ -99,7 +100,8 @@ class Nodes:
         """Wait until every node has joined, however long that takes, and has imported torch.
 
         Raises:
-            JupyterDistError: `start_failed`, if torch cannot be imported on a node, or not in time.
+            JupyterDistError: `start_failed`, if torch cannot be imported on a node, or not in time, or if nodes do not
+                reach each other.
         """
         await self._complete.wait()
         if not all(node.warm.done() for node in self._nodes):
@@ -112,10 +114,27 @@ class Nodes:
                     raise JupyterDistError("start_failed", f"On {node.label}: {error.message}", error.hint)
                 if answer.get("note"):
                     preparing.on_note(f"On {node.label}: {answer['note']}")
+            await self.check_paths()
         except asyncio.TimeoutError as err:
             late = ", ".join(node.label for node in self._nodes if not node.warm.done())
             message = f"Torch was not imported within {preparing.seconds:g} s on {late}."
             raise JupyterDistError("start_failed", message) from err
+
+    async def check_paths(self) -> None:
+        """Raise JupyterDistError `start_failed`, naming the nodes that twice could not connect to each other."""
+        if await self.broken_paths() and (text := await self.broken_paths()):
+            raise JupyterDistError("start_failed", f"Nodes do not reach each other. {text}")
+
+    async def broken_paths(self) -> str:
+        """Have the nodes try to connect to each other; return sentences about failed connections, or an empty text."""
+        joined = [node for node in self._nodes if node.state == "joined"]
+        broken: list[paths.BrokenPath] = []
+        for interface in paths.interfaces_for(self._spec.backend, self._spec.env):
+            try:
+                broken += await paths.find_broken_paths(joined, interface) if len(joined) > 1 else []
+            except JupyterDistError as err:
+                return str(err)
+        return paths.describe(broken, {node.node: node.label for node in joined})
 
     def children(self) -> set[int]:
         """Return no processes: the ranks are processes of the node agents."""

@@ -32,6 +32,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .link.joinfile import JoinFile, interface_of
 from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
+from .link.trial import TrialPort, try_places
 from .localrank import LocalRank
 from .outgoing import OutgoingRecords
 from .stores import StoreDoor
@@ -88,12 +89,15 @@ class NodeAgent:
         self._devices: list[NodeDevice] = []
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._trial_port = TrialPort()
         self._stores = StoreDoor(self._folder / "stores", self._send)
         self._handlers: dict[str, Callable[[Header, bytes], Awaitable[Answer]]] = {
             "start": self._start,
             "usage": self._usage,
             "settle": self._settle,
             "port": self._port,
+            "trial_port": self._open_trial_port,
+            "try_places": self._try_places,
             "bye": self._bye,
         }
 
@@ -302,6 +306,15 @@ class NodeAgent:
             probe.bind((self._address, 0))
             return {"port": probe.getsockname()[1]}
 
+    async def _open_trial_port(self, header: Header, _: bytes) -> Answer:
+        try:
+            return await self._trial_port.open(header.get("interface"), self._address)
+        except OSError as err:
+            return {"failed": str(err)}
+
+    async def _try_places(self, header: Header, _: bytes) -> Answer:
+        return {"failed": await try_places(header["places"])}
+
     async def _bye(self, *_: Any) -> Answer:
         await self._end_ranks()
         asyncio.get_running_loop().call_later(0.05, self.stop, "")  # after the answer
@@ -356,6 +369,7 @@ class NodeAgent:
         await self._end_ranks()
         await self._start_method.stop()
         await sweep(os.getpid(), ())
+        self._trial_port.close()
         await self._stores.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._sock is not None:

@@ -40,6 +40,7 @@ MAX_PENDING_BYTES = 2 * MAX_PAYLOAD_BYTES  # of messages of ranks that are not c
 CHUNK_BYTES = 256 << 10
 FORK_SECONDS = 320.0  # its zygote may have to import first (processes/starters.py)
 USAGE_SECONDS = 2.0
+TRIAL_ANSWER_SECONDS = 15.0
 GONE = "its node agent ended"
 
 log = logging.getLogger(__name__)
@@ -360,6 +361,12 @@ class RemoteNode:
         """Return a port that is free there."""
         header, _ = await self._ask("port", FORK_SECONDS)
         return int(header["port"])
+
+    async def ask_trial(self, kind: str, **fields: Any) -> Header:
+        """Ask its agent for a part of a trial of connections between nodes; an empty answer if it does not answer."""
+        with contextlib.suppress(JupyterDistError):
+            return (await self._ask(kind, TRIAL_ANSWER_SECONDS, **fields))[0]
+        return {}
 
     async def leave(self, seconds: float) -> None:
         """Have its agent end, after its ranks."""

@@ -32,6 +32,7 @@ FIRST_SECONDS = 0.6  # most cells end within it
 SETTLE_SECONDS = 0.4
 LOOK_SECONDS = 3.0
 CONFIRM_SECONDS = 0.7
+PATHS_SECONDS = 15.0  # until nodes that reach each other try again
 
 
 class HangWatch:
@@ -46,6 +47,7 @@ class HangWatch:
         self._looking: asyncio.Task[None] | None = None
         self._wish: float | None = None  # how soon to look again after the present look
         self._stillness = Stillness()
+        self._paths: tuple[float, str] | None = None  # when nodes tried to connect to each other, and who could not
         self.last_look: tuple[float, Facts] | None = None  # the time of the look, and its facts
 
     def changed(self, execution: AgentExecution) -> None:
@@ -100,7 +102,19 @@ class HangWatch:
             return
         await asyncio.sleep(CONFIRM_SECONDS)
         now = await self._look()
-        self._report(judge(before, now, cpu_counts, still), now)
+        verdicts = judge(before, now, cpu_counts, still)
+        if (paths := await self._broken_paths(verdicts)) is not None:
+            verdicts = judge(before, now, cpu_counts, still, paths)
+        self._report(verdicts, now)
+
+    async def _broken_paths(self, verdicts: dict[str, models.Verdict]) -> str | None:
+        """Return which nodes do not reach each other, if a cell is still; None without nodes, or if none waits so."""
+        nodes = self._group.nodes
+        if nodes is None or not any(verdict["reason"] == "still" for verdict in verdicts.values()):
+            return None
+        if self._paths is None or self._paths[1] or time.monotonic() - self._paths[0] > PATHS_SECONDS:
+            self._paths = time.monotonic(), await nodes.broken_paths()
+        return self._paths[1]
 
     async def _look(self) -> Facts:
         facts = await look_at(self._group)

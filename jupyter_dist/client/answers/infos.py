@@ -1509,18 +1509,20 @@ class VerdictInfo(ApiObject):
     Attributes:
         kind: `waits`: it may end.
         reason: `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is
-            missing.
+            missing. `cut`: so, and nodes cannot connect to each other.
         since: When this was first seen.
         needed: The ranks that are waited for.
+        paths: Which nodes cannot connect to each other, at which addresses, and what to do (`cut`).
     """
 
     kind: Literal["cannot_end", "waits"]
-    reason: Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"]
+    reason: Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still", "cut"]
     message: str
     since: float
     waiting: list[VerdictPartInfo]
     needed: list[VerdictPartInfo]
     could_join: str | None
+    paths: str | None
 
 
 class VerdictPartInfo(ApiObject):

@@ -301,8 +301,11 @@ class Verdict(TypedDict):
 
     kind: Annotated[Literal["cannot_end", "waits"], Field("`waits`: it may end.")]
     reason: Annotated[
-        Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"],
-        Field("`busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing."),
+        Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still", "cut"],
+        Field(
+            "`busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. "
+            "`cut`: so, and nodes cannot connect to each other."
+        ),
     ]
     message: str
     since: Annotated[float, Field("When this was first seen.")]
@@ -310,6 +313,9 @@ class Verdict(TypedDict):
     needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
     could_join: NotRequired[
         Annotated[RankSet, Field("The ranks that are waited for, if they are idle and the cell was not sent to them.")]
+    ]
+    paths: NotRequired[
+        Annotated[str, Field("Which nodes cannot connect to each other, at which addresses, and what to do (`cut`).")]
     ]
 
 

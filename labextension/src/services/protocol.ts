@@ -322,8 +322,8 @@ export interface IVerdictPart {
 export interface IVerdict {
   /** `waits`: it may end. */
   kind: 'cannot_end' | 'waits';
-  /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. */
-  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still';
+  /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. `cut`: so, and nodes cannot connect to each other. */
+  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still' | 'cut';
   message: string;
   /** When this was first seen. */
   since: number;
@@ -332,6 +332,8 @@ export interface IVerdict {
   needed: IVerdictPart[];
   /** The ranks that are waited for, if they are idle and the cell was not sent to them. */
   could_join?: RankSet;
+  /** Which nodes cannot connect to each other, at which addresses, and what to do (`cut`). */
+  paths?: string;
 }
 
 /** A verdict on a cell, and what happened afterwards. */

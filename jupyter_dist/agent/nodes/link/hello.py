@@ -27,6 +27,16 @@ def checked(header: Header) -> Header:
     return {name: header.get(name) for name in _FIELDS}
 
 
+def is_place(answer: Header) -> bool:
+    """Whether a node's answer has the place of its trial port."""
+    return (
+        _is_address(answer.get("address"))
+        and _is_count(answer.get("port"))
+        and _is_line(answer.get("token"), MAX_WORD)
+        and _or_none(lambda value: _is_line(value, MAX_WORD))(answer.get("interface"))
+    )
+
+
 def one_line(text: Any) -> str:
     """Return a text from a node as one short line without control characters."""
     return "".join(char if char.isprintable() else " " for char in str(text)[:MAX_TEXT])

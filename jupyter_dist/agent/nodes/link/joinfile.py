@@ -93,6 +93,11 @@ def interface_of(address: str) -> str | None:
     return next((name for name, other in _addresses() if other == address), None)
 
 
+def address_on(interface: str) -> str | None:
+    """Return the first address of a network interface, as gloo and NCCL use it."""
+    return next((address for name, address in _addresses() if name == interface), None)
+
+
 def endpoint_of(address: str, port: int) -> str:
     """Return ADDRESS:PORT, with an IPv6 address in brackets."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

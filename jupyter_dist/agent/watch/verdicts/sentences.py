@@ -12,7 +12,7 @@ from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
-Reason = Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"]
+Reason = Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still", "cut"]
 
 # The time without a move is rounded, so that the sentence does not change at each look.
 _ROUGHLY = (86_400, 43_200, 21_600, 7_200, 3_600, 1_800, 600, 300, 120, 60, 30, 10)
@@ -59,19 +59,32 @@ def is_busy(waiting: list[Fact], others: list[Fact]) -> models.Verdict:
     return _verdict("waits", "busy", waiting, others, f"{text}{_limits(waiting)}")
 
 
-def still(facts: list[Fact], seconds: float) -> models.Verdict:
-    """No rank of a cell has moved for a while, and none is known to be missing."""
+def still(facts: list[Fact], seconds: float, paths: str | None = None) -> models.Verdict:
+    """No rank of a cell has moved for a while, and none is known to be missing.
+
+    Args:
+        facts: the facts of the cell's ranks.
+        seconds: for how long none has moved.
+        paths: which nodes do not reach each other, in sentences; empty if all do, None if that is not known.
+    """
     roughly = next((value for value in _ROUGHLY if value <= seconds), _ROUGHLY[-1])
     waiting = [fact for fact in facts if fact.state == "waits"]
     text = f"Nothing has moved for more than {_in_words(roughly)}"
     if waiting:
-        text = f"{text}, and no rank is missing: a connection between them may be cut.{_limits(waiting)}"
+        why = " A connection between them may be cut."
+        if paths is not None:
+            why = f" {paths}" if paths else f"{why} Their nodes reach each other by new ones."
+        text = f"{text}, and no rank is missing.{why}{_limits(waiting)}"
     else:
         places = _by(facts, lambda fact: fact.place)
         where = "; ".join(f"{_ranks(here).lower()} {_is(here)} at {place}" for place, here in places[:_MAX_PLACES])
         text = f"{text}: {where}."
     left = [f" On {_ranks(here).lower()} {what}." for what, here in _by(facts, lambda fact: fact.left_over) if what]
-    return _verdict("waits", "still", waiting or facts, [], text + "".join(left))
+    reason: Reason = "cut" if waiting and paths else "still"
+    verdict = _verdict("waits", reason, waiting or facts, [], text + "".join(left))
+    if reason == "cut":
+        verdict["paths"] = paths or ""
+    return verdict
 
 
 def _verdict(

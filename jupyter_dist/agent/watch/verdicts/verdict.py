@@ -28,7 +28,11 @@ _SAME_SHAPES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather_into_
 
 
 def judge(
-    before: Facts, now: Facts, cpu_counts: bool = True, still: Mapping[str, float] | None = None
+    before: Facts,
+    now: Facts,
+    cpu_counts: bool = True,
+    still: Mapping[str, float] | None = None,
+    paths: str | None = None,
 ) -> dict[str, models.Verdict]:
     """Return a verdict for each execution in which ranks wait for others, by its id.
 
@@ -37,6 +41,7 @@ def judge(
         now: the facts of the second look.
         cpu_counts: whether a waiting rank uses no processor; ranks that wait for a device spin.
         still: for how many seconds no rank of an execution has moved, by its id.
+        paths: which nodes do not reach each other, in sentences; empty if all do, None if that is not known.
     """
     waiting = [fact for fact in now.values() if fact.state == "waits" and is_same(before.get(fact.rank), fact)]
     free = _may_continue(before, now, cpu_counts) if waiting else set[int]()
@@ -50,7 +55,7 @@ def judge(
     for execution_id, seconds in (still or {}).items():
         if execution_id not in found and seconds >= STILL_SECONDS:
             here = [fact for fact in now.values() if fact.execution_id == execution_id]
-            found[execution_id] = sentences.still(here, seconds)
+            found[execution_id] = sentences.still(here, seconds, paths)
     return found
 
 

@@ -57,6 +57,11 @@ export class VerdictCard {
     this.node.dataset.kind = verdict.kind;
     this._title.textContent = this._titleOf(verdict);
     this._ranks.replaceChildren(...[...verdict.waiting, ...verdict.needed].map(part => this._row(part)));
+    if (verdict.paths) {
+      const row = document.createElement('li');
+      row.textContent = verdict.paths;
+      this._ranks.append(row);
+    }
     this._joining = verdict.could_join ?? '';
     this._join.hidden = this._joining === '';
     this._join.textContent = this._trans.__('Run on %1, too', rankSetLabel(this._trans, this._joining));
@@ -91,7 +96,8 @@ export class VerdictCard {
       mismatch: trans.__('Cannot end: %1 wait for each other in calls that do not match', mine),
       shapes: trans.__('Cannot end: the tensors of %1 differ in shape or dtype', mine),
       busy: trans.__('Waiting: %1 called what %2 has not called yet', mine, others),
-      still: trans.__('Waiting: nothing has moved on %1', mine)
+      still: trans.__('Waiting: nothing has moved on %1', mine),
+      cut: trans.__('Waiting: nothing has moved on %1, and their machines do not reach each other', mine)
     };
     return titles[reason];
   }
