@@ -6,7 +6,14 @@ import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.environments.environments import Environment
-from jupyter_dist.server.groups.resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec, sharing_note
+from jupyter_dist.server.groups.resolve import (
+    GroupDefaults,
+    WantedGroup,
+    build_spec,
+    idle_gpus_note,
+    resolve_spec,
+    sharing_note,
+)
 
 CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
 CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", accelerators={"cuda": "12.8"})
@@ -49,6 +56,24 @@ def test_auto_takes_all_devices_when_there_are_some_and_torch_can_use_them(resol
 def test_naming_devices(resolve, fields, devices):
     spec = resolve(**fields)
     assert (spec.devices, spec.world_size) == (devices, len(devices))
+
+
+def test_gpus_that_are_reserved_on_nodes_imply_the_accelerator_and_the_ranks(resolve):
+    on_nodes = {"launcher": "slurm", "num_nodes": 2}
+    spec = resolve(gpus_per_node=4, **on_nodes)
+    assert (spec.accelerator, spec.backend, spec.devices, spec.world_size) == ("cuda", "nccl", [0, 1, 2, 3], 8)
+    assert resolve(gpus_per_node=4, ranks_per_node=2, **on_nodes).devices == [0, 1]
+    spec = resolve(gpus_per_node=4, accelerator="cpu", **on_nodes)
+    assert (spec.accelerator, spec.devices, spec.world_size) == ("cpu", [], 6)
+    with pytest.raises(JupyterDistError, match="3 ranks on each node were requested, with 2 GPUs"):
+        resolve(gpus_per_node=2, ranks_per_node=3, **on_nodes)
+    with pytest.raises(JupyterDistError, match=r"GPUs of nodes were requested, but the torch of .* has no CUDA"):
+        resolve(environment=CPU, gpus_per_node=2, **on_nodes)
+    assert idle_gpus_note({"devices": []}, 2) == (
+        "2 GPUs are reserved on each node that no rank uses: the ranks run on the CPU."
+    )
+    assert idle_gpus_note({"devices": [0, 1]}, 3).endswith("the ranks use 2 of them.")
+    assert idle_gpus_note({"devices": [0, 1]}, 2) is None
 
 
 @pytest.mark.parametrize(("name", "backend"), [("rocm", "nccl"), ("xpu", "xccl")])

@@ -70,6 +70,8 @@ def test_a_group_runs_on_the_nodes_of_slurm_and_a_restart_keeps_the_job(place, w
     allocation = wide["allocation"]
     assert (allocation["launcher"], allocation["state"], allocation["hosts"]) == ("slurm", "allocated", ["n1", "n2"])
     assert allocation["text"].startswith(f"Job {allocation['job_id']} runs on n1, n2, until ")
+    job = place.cluster.ask("scontrol", "show", "job", allocation["job_id"]).stdout
+    assert "CPUs/Task=2" in job, job  # one for each rank of a node
     said = [("0-3", "10.0\n"), ("0-1", "0\n"), ("2-3", "1\n")]
     assert place.said(f"import os\n{ALL_REDUCE}") == (said, "ok")
     place.server.ask("POST", "groups/wide/restart")

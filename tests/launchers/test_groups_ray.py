@@ -146,7 +146,7 @@ def test_a_shutdown_leaves_nothing(place):
 
 def test_the_command_line_and_the_client_start_groups_on_ray(place):
     listed = place.command("launchers", "ray").stdout
-    assert "cpus_per_node: CPUs of each node. Empty: 1." in listed
+    assert "cpus_per_node: CPUs of each node. Empty: one for each rank." in listed
     shape = ["--launcher", "ray", "--num-nodes", "2", "--ranks-per-node", "1"]
     wrong = place.command("start", "typed", *shape, "--launcher-option", "address=ray://x:1")
     assert "'address' is an address of Ray Client" in wrong.stderr

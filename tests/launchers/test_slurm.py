@@ -94,6 +94,20 @@ def test_options_become_arguments_and_defaults_are_those_of_the_administrator(pl
     assert options.job_arguments(found) == wanted
 
 
+def test_ranks_have_a_cpu_each_and_gpus_are_counted(place, monkeypatch):
+    launcher = place.launchers().get("slurm")
+    assert options.job_arguments(launcher.fitted({}, 4)) == ["--cpus-per-task=4", "--no-requeue"]
+    assert launcher.fitted({"cpus_per_node": 1}, 4) == {"cpus_per_node": 1}
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", "8(x2),2")
+    assert launcher.fitted({}, 4) == {"cpus_per_node": 2}
+    assert launcher.fitted({"new_job": True}, 4)["cpus_per_node"] == 4
+    for given, number in {"4": 4, "a100:2": 2, "": 0}.items():
+        assert launcher.gpus_per_node({"gpus_per_node": given}) == number
+    for given, number in {"gpu": 1, "gpu:2": 2, "gpu:a100:3,shard:1": 3, "gpu:a100": 1, "lustre:2": 0}.items():
+        assert launcher.gpus_per_node({"extra_arguments": [f"--gres={given}"]}) == number
+
+
 def test_options_may_be_written_as_text(place):
     given = {
         "cpus_per_node": "8",

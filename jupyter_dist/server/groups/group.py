@@ -133,6 +133,7 @@ class ManagedGroup:
             name=self.name,
             directory=self.mirror.directory.path,
             num_nodes=spec["num_nodes"],
+            ranks_per_node=spec["world_size"] // spec["num_nodes"],
             command=tuple(command),
             env=env,
             cwd=spec["cwd"],

@@ -29,7 +29,16 @@ from jupyter_dist.system.processes import descendants
 from jupyter_dist.transport.tasks import start_task
 
 from .group import ManagedGroup
-from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_size, resolve_spec, sharing_note
+from .resolve import (
+    EXTERNAL,
+    GroupDefaults,
+    WantedGroup,
+    build_spec,
+    idle_gpus_note,
+    resolve_size,
+    resolve_spec,
+    sharing_note,
+)
 from .warm import WarmAgents, begun
 
 if TYPE_CHECKING:
@@ -200,11 +209,14 @@ class GroupManager:
         while request.name in self._starting:  # a client that gets `name_taken` can attach to that group
             await self._starting[request.name].wait()
         launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
+        if launcher is not None:
+            request = dataclasses.replace(request, gpus_per_node=launcher.gpus_per_node(request.launcher_options))
         fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
         options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
         await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
         fields |= self.saves.of_group()
-        fields["note"] = sharing_note(fields, (group.model() for group in self._groups.values()))
+        unused = idle_gpus_note(fields, request.gpus_per_node)
+        fields["note"] = unused or sharing_note(fields, (group.model() for group in self._groups.values()))
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
         try:

@@ -73,6 +73,7 @@ class WantedGroup:
     num_ranks: int | None = None
     launcher: str = LOCAL
     launcher_options: dict[str, Any] = field(default_factory=dict)
+    gpus_per_node: int = 0  # that these options reserve; the launcher knows
     num_nodes: int | None = None
     ranks_per_node: int | None = None
     backend: str = "auto"
@@ -138,6 +139,21 @@ def resolve_spec(
         "save_every_seconds": _or(request.save_every_seconds, defaults.save_every_seconds),
         "saves_kept": _or(request.saves_kept, defaults.saves_kept),
     }
+
+
+def idle_gpus_note(fields: Mapping[str, Any], gpus_per_node: int) -> str | None:
+    """Return a note about reserved GPUs that the ranks of a new group do not use; None if there are none.
+
+    Args:
+        fields: the GroupSpec of the new group.
+        gpus_per_node: how many GPUs the options of the launcher reserve on each node.
+    """
+    num_unused = gpus_per_node - len(fields["devices"])
+    if num_unused <= 0:
+        return None
+    which = "GPU is" if num_unused == 1 else "GPUs are"
+    uses = "run on the CPU" if not fields["devices"] else f"use {len(fields['devices'])} of them"
+    return f"{num_unused} {which} reserved on each node that no rank uses: the ranks {uses}."
 
 
 def sharing_note(fields: Mapping[str, Any], groups: Iterable[models.GroupModel]) -> str | None:
@@ -263,8 +279,13 @@ def _is_on_nodes(request: WantedGroup) -> bool:
 
 
 def _accelerator_of_nodes(request: WantedGroup, environment: Environment) -> Accelerator:
-    """Return the accelerator of the nodes: `auto` is the CPU, because the server does not see their devices."""
-    wanted = CPU if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
+    """Return the accelerator of the nodes: `auto` is reserved GPUs, else the CPU: the server sees no devices.
+
+    Raises:
+        JupyterDistError: `bad_environment` or `bad_devices`.
+    """
+    automatic = _accelerator_of_gpus(environment) if request.gpus_per_node else CPU
+    wanted = automatic if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
     if wanted is CPU and request.devices is not None:
         hint = f"Set 'accelerator' to {labels()} by its name, or leave out 'devices'."
         raise JupyterDistError("bad_devices", "'devices' was given, but the ranks would run on the CPU of nodes.", hint)
@@ -272,6 +293,16 @@ def _accelerator_of_nodes(request: WantedGroup, environment: Environment) -> Acc
         message = f"The torch of {environment.python} has no {wanted.label}."
         raise JupyterDistError("bad_environment", message, "Choose another environment, or accelerator 'cpu'.")
     return wanted
+
+
+def _accelerator_of_gpus(environment: Environment) -> Accelerator:
+    """Return the accelerator that the environment's torch uses. Raises JupyterDistError if it has none."""
+    found = next((row for row in WITH_DEVICES if row.name in environment.accelerators), None)
+    if found is None:
+        message = f"GPUs of nodes were requested, but the torch of {environment.python} has no {labels()}."
+        hint = "Choose another environment, or accelerator 'cpu' to reserve GPUs that the ranks do not use."
+        raise JupyterDistError("bad_environment", message, hint)
+    return found
 
 
 def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaults) -> tuple[int, int, list[int]]:
@@ -288,7 +319,11 @@ def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaul
         if rest or not per_node:
             message = f"{request.num_ranks} ranks cannot be divided evenly among {num_nodes} nodes."
             raise bad_request(message, "Each node has the same number: give 'ranks_per_node' instead of 'num_ranks'.")
-    per_node = defaults.world_size if per_node is None else per_node
+    on_gpus = request.gpus_per_node if accelerator.has_devices else 0
+    per_node = (on_gpus or defaults.world_size) if per_node is None else per_node
+    if on_gpus and per_node > on_gpus:
+        message = f"{per_node} ranks on each node were requested, with {on_gpus} GPU{'s' if on_gpus > 1 else ''}."
+        raise JupyterDistError("bad_devices", message, "There is one rank per device: change 'gpus_per_node'.")
     if request.num_ranks is not None and request.num_ranks != num_nodes * per_node:
         message = f"'num_ranks' is {request.num_ranks}, but {num_nodes} nodes with {per_node} ranks have others."
         raise bad_request(message, "Give only 'num_nodes' and 'ranks_per_node'.")

@@ -79,6 +79,7 @@ class Wanted:
     env: Mapping[str, str]  # the whole environment of the command; without credentials of the server
     cwd: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    ranks_per_node: int = 1
     files: tuple[Path, ...] = ()  # arguments of the command that are files: copied where nodes can read them
 
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import re
 from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -96,13 +97,22 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
         """
         return checked(self.name, self.options, {**self.defaults, **options})
 
+    def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
+        """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank."""
+        return options
+
+    def gpus_per_node(self, options: Mapping[str, Any]) -> int:
+        """Return how many GPUs the options, with the defaults, reserve on each node; 0 if they name none."""
+        found = re.fullmatch(r"(?:.*:)?(\d{1,4})", str({**self.defaults, **options}.get("gpus_per_node", "")))
+        return int(found[1]) if found else 0
+
     async def submit(self, wanted: Wanted) -> Allocation:
         """Check the options, start the job, save it for the next server, and follow it until it ends.
 
         Raises:
             JupyterDistError: `bad_request` (see `check`), `launcher_failed` with the engine's message, `timed_out`.
         """
-        options = self.check(wanted.options, wanted.num_nodes)
+        options = self.fitted(self.check(wanted.options, wanted.num_nodes), wanted.ranks_per_node)
         allocation = await self.start(dataclasses.replace(wanted, options=options))
         try:
             allocation.save()  # without an await: a start that is cancelled now would leave a job without a server

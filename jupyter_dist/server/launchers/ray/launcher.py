@@ -87,6 +87,10 @@ class RayLauncher(Launcher):
         except (IndexError, ValueError, KeyError, TypeError):
             return Availability(is_usable=False, text=f"Ray does not answer: {said.problem[-MAX_LOG_BYTES:]}")
 
+    def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
+        """Return the options with a CPU for each rank."""
+        return {"cpus_per_node": ranks_per_node, **options}
+
     async def start(self, wanted: Wanted) -> Allocation:
         """Start the driver, and wait until it has asked Ray for the nodes."""
         try:

@@ -48,7 +48,7 @@ OPTIONS = (
            " the server's machine is a node of.", is_common=True, check=_wrong_address),
     Option("gpus_per_node", "GPUs per node", "GPUs of each node. Empty: none, and ranks see none.",
            kind="integer", is_common=True),
-    Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: 1.", kind="integer", minimum=1,
+    Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: one for each rank.", kind="integer", minimum=1,
            is_common=True),
     Option("resources", "Resources", 'More that each node must have: {"accelerator_type:A100": 0.001}.',
            kind="object", check=_wrong_resources),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import time
@@ -27,7 +28,7 @@ from jupyter_dist.server.traits import Seconds
 from jupyter_dist.system.files.private import open_above
 
 from .job import SlurmJob
-from .options import OPTIONS, job_arguments, refused_in_a_step, step_arguments
+from .options import OPTIONS, gpus_of_gres, job_arguments, refused_in_a_step, step_arguments
 from .queue import INFO_FORMAT, QUEUE_FORMAT, TIME_ENV, Job, describe, parse_info, parse_queue
 
 TOOLS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
@@ -102,6 +103,16 @@ class SlurmLauncher(Launcher):
             message = f"'{refused[0]}' cannot be set for a group in the job that this server runs in."
             raise bad_request(message, "Leave it out, or set 'new_job' to submit a job of its own.")
         return found
+
+    def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
+        """Return the options with a CPU for each rank; in the job of the server, at most its CPUs of each node."""
+        if _is_step(options) and (own := _own_cpus()):
+            ranks_per_node = min(ranks_per_node, own)
+        return {"cpus_per_node": ranks_per_node, **options}
+
+    def gpus_per_node(self, options: Mapping[str, Any]) -> int:
+        """Return how many GPUs the options reserve on each node, also as generic resources."""
+        return super().gpus_per_node(options) or gpus_of_gres({**self.defaults, **options})
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
@@ -308,6 +319,12 @@ def _own_job() -> str | None:
 def _own_nodes() -> int:
     found = os.environ.get("SLURM_JOB_NUM_NODES") or os.environ.get("SLURM_NNODES") or "1"
     return int(found) if found.isdigit() else 1
+
+
+def _own_cpus() -> int:
+    """Return how many CPUs the job that the server runs in has on each node, at least; 0 if that is not known."""
+    counts = re.sub(r"\(x\d+\)", "", os.environ.get("SLURM_JOB_CPUS_PER_NODE", "")).split(",")
+    return min((int(count) for count in counts if count.isdigit()), default=0)
 
 
 def _is_step(options: Mapping[str, Any]) -> bool:

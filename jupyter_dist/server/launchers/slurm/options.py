@@ -21,6 +21,7 @@ OURS = frozenset(
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@+:-]*"
 _NAMES = rf"{_NAME}(,{_NAME})*"
+_GRES = re.compile(r"(?:gres/)?gpu(?::[A-Za-z][^:]*)?(?::(\d{1,4}))?")
 _TIME = r"\d+|\d+:\d\d(:\d\d)?|\d+-\d+(:\d\d(:\d\d)?)?"
 
 
@@ -47,7 +48,7 @@ OPTIONS = (
     Option("gpus_per_node", "GPUs per node", "GPUs of each node; a type can be named: a100:4.",
            is_common=True,
            check=matches(rf"({_NAME}:)?\d+", "GPUs look like 4 or a100:4.")),
-    Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: as many as Slurm gives to one task.",
+    Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: one for each rank.",
            kind="integer", minimum=1),
     Option("memory", "Memory per node", "As Slurm takes it: 64G; 0 is all memory of the node.",
            check=matches(r"\d+[KMGTkmgt]?", "memory looks like 64G or 512000M.")),
@@ -77,6 +78,13 @@ _ARGUMENTS = {
     "reservation": "--reservation",
 }
 _OF_A_STEP = ("gpus_per_node", "cpus_per_node", "memory", "nodelist")
+
+
+def gpus_of_gres(options: Mapping[str, Any]) -> int:
+    """Return how many GPUs of each node are among the generic resources in the further arguments."""
+    words = [word.removeprefix("--gres=") for word in options.get("extra_arguments", ()) if word.startswith("--gres=")]
+    found = [_GRES.fullmatch(each) for word in words for each in word.split(",")]
+    return sum(int(one[1] or 1) for one in found if one)
 
 
 def job_arguments(options: Mapping[str, Any]) -> list[str]:

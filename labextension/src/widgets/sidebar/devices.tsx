@@ -29,7 +29,9 @@ export function DevicesSection(): React.ReactElement {
         </p>
       ))}
       {known.devices.length === 0 && !known.problems?.length && (
-        <p className="jpd-Sidebar-quiet">{trans.__('No accelerator was found: ranks run on the CPU.')}</p>
+        <p className="jpd-Sidebar-quiet">
+          {trans.__('No accelerator was found on the machine of the Jupyter server: ranks there run on the CPU.')}
+        </p>
       )}
       {known.processes_hidden && (
         <p className="jpd-Sidebar-quiet">{trans.__('Processes of other users or containers may not be listed.')}</p>

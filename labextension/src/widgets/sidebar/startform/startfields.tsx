@@ -76,7 +76,10 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
 export function AcceleratorField({ form, world, found, set }: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
   const choices = [
-    { name: 'auto', label: isOnNodes(form) ? trans.__('automatic: CPU') : trans.__('automatic') },
+    {
+      name: 'auto',
+      label: isOnNodes(form) ? trans.__('automatic: GPUs if you ask for them below, else CPU') : trans.__('automatic')
+    },
     ...knownAccelerators(world),
     { name: 'cpu', label: trans.__('CPU') }
   ];
