@@ -313,7 +313,7 @@ class Control:
         return self.interrupter.current is not None or self.parking.is_parked
 
     def _on_peer_lost(self, header: Header, _: bytes) -> None:
-        self.interrupter.peer_news.lost(f"Rank {header['rank']} {header['reason']}")
+        self.interrupter.peer_news.lost(header.get("text") or f"Rank {header['rank']} {header['reason']}")
         self.peer_lost()
 
     def _in_main_thread(self, header: Header, work: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.agent.group.process_group import ProcessGroup, Revived
+from jupyter_dist.agent.group.process_group import ProcessGroup, Revived, Todo
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import IllegalTransitionError
@@ -164,12 +164,19 @@ def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
 def test_a_process_group_that_could_not_be_re_created_is_not_said_to_be_destroyed_by_a_rank():
     group = formed()
     assert group.requested(is_running=False).rejoin
-    assert "'reform'" in group.not_rejoined("a link was cut", is_whole=True).notes[0]
+    failed = group.not_rejoined("a link was cut", is_whole=True)
+    assert "'reform'" in failed.notes[0]
+    assert failed.retry
     gone = [Rank(rank, process_group="none") for rank in (0, 1)]
     (told,) = group.settle(gone, 2, is_running=False).notes
     assert told.startswith("Ranks 0-1: the process group is gone, because it could not be re-created.")
-    group.requested(is_running=False)
+    assert group.again(is_running=True) == Todo(retry=True)
+    assert group.again(is_running=False).rejoin
+    again = group.not_rejoined("a link was cut", is_whole=True)
+    assert (again.notes, again.retry) == ((), True)  # named once
+    assert group.again(is_running=False).rejoin
     group.rejoined(Revived(0, ()))
+    assert group.again(is_running=False) == Todo()
     assert "destroyed" in group.settle(gone, 2, is_running=False).notes[0]
 
 
@@ -184,6 +191,7 @@ EVENTS = {
     "died": lambda group: group.settle(RANKS[:1], 2, is_running=False),
     "requested": lambda group: group.is_formed and group.requested(is_running=False),
     "rejoined": lambda group: group.rejoined(Revived(0, ())),
+    "again": lambda group: group.again(is_running=False),
     "not rejoined": lambda group: group.not_rejoined("why", is_whole=True),
 }
 

@@ -121,10 +121,8 @@ for i in range(120):
     assert "The link is lost" in node["message"]
     client.wait(lambda: [rank["state"] for rank in client.group["ranks"]] == ["busy"] * 2 + ["unresponsive"] * 2)
     assert "The link to node 1" in client.group["ranks"][2]["message"]
-    with pytest.raises(JupyterDistError) as refused:
-        client.submit("1", (2,))
-    assert refused.value.code == "node_unreachable"
-    assert "node 1" in refused.value.message
+    held = client.submit("print('held')", (2,))
+    assert client.executions[held]["state"] == "queued"
     assert client.group["ranks"][3]["execution_id"] == execution  # its cell keeps running
     time.sleep(0.5)  # beyond what both sides of the link had buffered
     patient.relay.heal()
@@ -134,6 +132,8 @@ for i in range(120):
     expected = "".join(f"line {i}\n" for i in range(120)) + "10.0\n"
     for rank in ALL:
         assert client.text(rank, execution) == expected
+    assert client.ended(held)["state"] == "ok"
+    assert client.text(2, held) == "held\n"
     client.wait(lambda: [rank["state"] for rank in client.group["ranks"]] == ["idle"] * 4)
     assert client.run(SUM, ALL)["state"] == "ok"
 

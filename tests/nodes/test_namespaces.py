@@ -194,6 +194,13 @@ def test_a_pulled_cable_holds_collectives_up_and_costs_nothing_when_it_is_back(g
         assert client.text(rank, execution) == "".join(f"step {i}\n" for i in range(60))
 
 
+def errors_of(client, execution):
+    """The errors of a cell, and the notes after them."""
+    records = [(header, data) for header, data in client.records if header.get("execution_id") == execution["id"]]
+    shown = [data.decode(errors="replace") for header, data in records if header["kind"] != "begin"]
+    return "".join(shown)
+
+
 def begin_loop(client):
     """Begin a cell of collectives without end."""
     code = "import time\nprint('begun')\nwhile True:\n    dist.all_reduce(torch.ones(1)); time.sleep(0.01)"
@@ -205,6 +212,7 @@ def begin_loop(client):
 @pytest.mark.parametrize("cut", [[(0, 1), (1, 0)], [(1, 0)]], ids=["both ways", "one way"])
 def test_nodes_that_reach_the_head_and_not_each_other_are_named_while_a_cell_waits(group, network, cut):
     client = group.client
+    client.run("pair = dist.new_group([0, 2])", ALL)
     execution = begin_loop(client)
     for path in cut:
         network.cut_path(*path)
@@ -219,12 +227,18 @@ def test_nodes_that_reach_the_head_and_not_each_other_are_named_while_a_cell_wai
     assert verdict()["paths"].startswith(named)
     assert 'env={"GLOO_SOCKET_IFNAME"' in verdict()["message"]
     assert {node["state"] for node in client.group["nodes"]} == {"joined"}
-    for path in cut:
-        network.heal_path(*path)
     client.request("interrupt", ranks=None)
     assert client.ended(execution)["state"] == "interrupted"
-    again = client.run(SUM, ALL)
-    assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
+    client.wait(lambda: "could not be re-created (Nodes do not reach each other." in (client.group["note"] or ""))
+    assert client.run("print('kept')", ALL)["state"] == "ok"
+    failed = client.run(SUM, ALL)
+    assert failed["state"] == "error"
+    assert "could not be re-created, which is tried again: Nodes do not reach" in errors_of(client, failed)
+    for path in cut:
+        network.heal_path(*path)
+    client.wait(lambda: "was re-created" in (client.group["note"] or ""))
+    again = client.run(f"{SUM}\nif rank in (0, 2): dist.all_reduce(t, group=pair); print(t.item())", ALL)
+    assert [client.text(rank, again["id"]) for rank in ALL] == ["10.0\n20.0\n", "10.0\n"] * 2
 
 
 def test_a_start_of_nodes_that_do_not_reach_each_other_fails_and_names_them(group, network):

@@ -31,7 +31,15 @@ from .cells.execution import AgentExecution
 from .comms import Comms
 from .conditions import conditions
 from .process_group import ProcessGroup, Todo
-from .rejoin import FileStores, Stores, give_up_waiting_for, give_up_waiting_for_device, rejoin
+from .rejoin import (
+    FileStores,
+    Retries,
+    Stores,
+    explain_failure,
+    give_up_waiting_for,
+    give_up_waiting_for_device,
+    rejoin,
+)
 from .saves.transfers import Transfers
 from .shortage import Shortage
 from .traces import Traces
@@ -89,6 +97,7 @@ class AgentGroup:
         self._on_execution = on_execution
         self._formed: asyncio.Future[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
+        self._retries = Retries(self._try_again)
         self._by_process: dict[ProcessHandle, RankProcess] = {}
         self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
         self.out_of_memory = OutOfMemory()
@@ -397,17 +406,32 @@ class AgentGroup:
             self._on_group()
         if todo.rejoin:
             self._rejoining = start_task(self._rejoin(), "rejoin", self._rejoin_failed)
+        if todo.retry:
+            self._retries.plan()
         if todo.pump:
             self.dispatcher.pump()
 
     async def _rejoin(self) -> None:
         try:
+            if self.nodes is not None:
+                await self.nodes.check_paths()
             revived = await rejoin(self.living(), self.stores.new())
         except JupyterDistError as err:
+            explain_failure(self.living(), err.message)
             is_whole = len(self.living()) == self.spec.world_size
             self._do(self.process_group.not_rejoined(err.message, is_whole))
         else:
+            self._retries.stop()
             self._do(self.process_group.rejoined(revived))
+
+    async def _try_again(self) -> None:
+        """Try again to re-create the process group, if nodes reach each other now."""
+        if self.state != "ready":
+            return
+        if self.nodes is not None and not await self.nodes.are_connected():
+            self._retries.plan()
+        else:
+            self._do(self.process_group.again(bool(self.dispatcher.queue.in_state("running"))))
 
     def _rejoin_failed(self, error: BaseException) -> None:
         """Handle an internal error: cells must not wait forever for a new process group."""
@@ -433,5 +457,6 @@ class AgentGroup:
     def stop_cells(self, state: GroupState, error: JupyterDistError) -> None:
         """Enter a state in which no cell runs; end running and queued ones with this reason."""
         self.set_state(state)
+        self._retries.stop()
         self.process_group.close()
         self.dispatcher.end_all(error)

@@ -39,6 +39,7 @@ class Todo:
     notes: tuple[str, ...] = ()  # notes for users, in the group and in its journal
     note: str | None = None  # shown in the group
     news: str | None = None  # like notes, about what is over: shown until the next cell has ended
+    retry: bool = False  # call `again` later
     rejoin: bool = False  # make all ranks leave and join again, and report the result
     pump: bool = False  # start the cells that can start
 
@@ -59,7 +60,8 @@ class ProcessGroup:
         self._broken = False
         self._interrupted = False  # a cell was interrupted, and may have left a collective half done
         self._left: list[int] = []  # ranks that had destroyed it at the last note
-        self._was_not_recreated = False  # ranks that have none did not destroy it
+        self._was_not_recreated = False  # ranks that have none did not destroy it; it is tried again
+        self._why_not = ""  # the reason in the last note
 
     @property
     def may_begin(self) -> bool:
@@ -89,7 +91,7 @@ class ProcessGroup:
             reply: the rank's reply.
             idle: the ranks that run no cell now; read after an interrupt only. Counts of others are of earlier cells.
         """
-        if not self.is_formed:
+        if not self.is_formed or self._was_not_recreated:
             return
         self._broken = self._broken or reply.get("process_group") in ("broken", "lost")
         self._interrupted = self._interrupted or reply["status"] == "interrupted"
@@ -135,23 +137,40 @@ class ProcessGroup:
         return Todo(news=text, pump=True) if self._continues() else Todo()
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
-        """Handle a failed re-creation: cells continue without collectives."""
-        hint = "Re-create it with 'reform', or restart the group" if is_whole else "Replace the dead rank"
+        """Handle a failed re-creation: cells continue without collectives, and it is tried again."""
+        before = self._why_not
         if not self._continues():
             return Todo()
-        self._was_not_recreated = True
-        return Todo((f"The process group is broken and could not be re-created ({reason}). {hint}.",), pump=True)
+        self._was_not_recreated, self._why_not = True, reason
+        hint = (
+            "It is tried again; you can also call 'reform', or restart the group"
+            if is_whole
+            else "Replace the dead rank"
+        )
+        note = f"The process group is broken and could not be re-created ({reason.rstrip('.')}). {hint}."
+        return Todo((note,) if reason != before else (), pump=True, retry=is_whole)
+
+    def again(self, is_running: bool) -> Todo:
+        """Try again what has failed, unless there is a process group now; later, while a cell runs."""
+        if self.state != "open" or not self._was_not_recreated:
+            return Todo()
+        if is_running:
+            return Todo(retry=True)
+        self._enter("rejoining")
+        return Todo(rejoin=True)
 
     def _continues(self) -> bool:
         """Let cells start again; return False if the ranks were restarted or ended meanwhile, and will run none."""
         if self.state != "rejoining":
             return False
-        self._left, self._was_not_recreated = [], False
+        self._left, self._was_not_recreated, self._why_not = [], False, ""
         self._enter("open")
         return True
 
     def _who_left(self, living: Sequence[Member]) -> tuple[str, ...]:
         left = [member.rank for member in living if member.process_group == "none"]
+        if all(member.process_group == "ok" for member in living):  # code of cells has created one
+            self._was_not_recreated = False
         before, self._left = self._left, left
         if left and left != before:
             who = f"Rank{'s' if len(left) > 1 else ''} {RankSet(left)}"

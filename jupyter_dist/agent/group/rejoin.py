@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.tasks import start_task
 
 from .process_group import Revived
 
 REJOIN_SECONDS = 60.0
+RETRY_SECONDS = 2.0
+MAX_RETRY_SECONDS = 30.0
 POLL_SECONDS = 0.01
 
 
@@ -54,6 +57,30 @@ class FileStores:
 
     def _current(self) -> Path:
         return self._directory / f"store-{self._number}"
+
+
+class Retries:
+    """Calls a function after a failure, later each time."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+        self._seconds = RETRY_SECONDS
+        self._timer: asyncio.TimerHandle | None = None
+
+    def plan(self) -> None:
+        """Call the function after a time, which is twice as long the next time."""
+        self._cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, lambda: start_task(self._work(), "retry"))
+        self._seconds = min(2 * self._seconds, MAX_RETRY_SECONDS)
+
+    def stop(self) -> None:
+        """Cancel the plan; the next one begins with the shortest time. Idempotent."""
+        self._cancel()
+        self._seconds = RETRY_SECONDS
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 async def rejoin(ranks: list[RankProcess], store_path: str, move: Header | None = None) -> Revived:
@@ -101,6 +128,13 @@ def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores
     for rank in living:
         rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
     stores.break_current()
+
+
+def explain_failure(living: Iterable[RankProcess], reason: str) -> None:
+    """Make collectives fail at once with the reason why there is no process group."""
+    text = f"The process group could not be re-created, which is tried again: {reason.rstrip('.')}"
+    for rank in living:
+        rank.send({"t": "peer_lost", "text": text})
 
 
 def give_up_waiting_for_device(lost: Iterable[RankProcess], living: Iterable[RankProcess]) -> None:

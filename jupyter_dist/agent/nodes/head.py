@@ -125,6 +125,10 @@ class Nodes:
         if await self.broken_paths() and (text := await self.broken_paths()):
             raise JupyterDistError("start_failed", f"Nodes do not reach each other. {text}")
 
+    async def are_connected(self) -> bool:
+        """Whether all nodes have joined, and can connect to each other."""
+        return all(node.state == "joined" for node in self._nodes) and not await self.broken_paths()
+
     async def broken_paths(self) -> str:
         """Have the nodes try to connect to each other; return sentences about failed connections, or an empty text."""
         joined = [node for node in self._nodes if node.state == "joined"]

@@ -37,7 +37,7 @@ EXECUTION_OPERATIONS = (
         is_keyed=True,
         answer=Answer("The execution, queued or running", models.ExecutionModel, 202, headers=("Location",)),
         errors=(
-            *("unknown_group", "bad_ranks", "group_not_ready", "rank_dead", "node_unreachable", "incompatible"),
+            *("unknown_group", "bad_ranks", "group_not_ready", "rank_dead", "incompatible"),
             *("key_reused", "needs_all_ranks", "too_large", "agent_unreachable", "timed_out"),
         ),
     ),

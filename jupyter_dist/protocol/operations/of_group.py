@@ -249,7 +249,7 @@ GROUP_OPERATIONS = (
         body=requests.UndoRequest,
         is_keyed=True,
         answer=Answer("The execution that undoes them, queued or running", models.ExecutionModel, 202),
-        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead", "node_unreachable", "incompatible"),
+        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead", "incompatible"),
     ),
     Operation(
         name="drift",

@@ -12,7 +12,7 @@ DELETE_SECONDS = 300.0  # of a folder with many chunks on a slow file system
 
 _FOLDER = ("bad_directory", "not_yours")
 _TRANSFER = (
-    *("unknown_group", "group_not_ready", "rank_dead", "node_unreachable", "incompatible"),
+    *("unknown_group", "group_not_ready", "rank_dead", "incompatible"),
     *("agent_unreachable", "timed_out"),
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, is_compatible
+from jupyter_dist.protocol.wire.specs import LOCAL, PROTOCOL_VERSION, is_compatible
 from jupyter_dist.server.devices.samples import MemorySamples
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.folding.viewstore import ViewStore
@@ -201,10 +201,14 @@ class GroupMirror:
             return process is not None
 
     def mark_lost(self, last_words: str) -> None:
-        """Mark the group as lost: its agent has ended, and its ranks with it."""
+        """Mark the group as lost: its agent has ended, and its ranks with it, or after the lease of their nodes."""
+        spec = self.status.fields.get("spec", {})
+        ranks = "and its ranks with it"
+        if spec.get("launcher", LOCAL) != LOCAL:
+            ranks = f"and its nodes end their ranks within {spec['node_lease_seconds']:g} s"
         error = JupyterDistError(
             "agent_unreachable",
-            f"The agent of group '{self.name}' has ended, and its ranks with it.",
+            f"The agent of group '{self.name}' has ended, {ranks}.",
             last_words or "Shut the group down and start it again.",
         )
         self.status.mark_lost(error)

@@ -148,7 +148,7 @@ class GroupStatus:
         return {"state": "unresponsive", "error": silence.to_dict(), "ranks": ranks}
 
     def mark_lost(self, error: JupyterDistError) -> None:
-        """Mark the group as lost: its agent has ended, and its ranks with it."""
+        """Mark the group as lost: its agent has ended, and no rank can be reached."""
         self.silence = None
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
         gone = [{**node, "state": "gone"} for node in self._nodes]

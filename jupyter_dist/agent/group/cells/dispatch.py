@@ -94,9 +94,8 @@ class Dispatcher:
 
         Raises:
             JupyterDistError: `rank_dead`, if it is for a rank that is gone; `bad_ranks`, if a resize has just removed
-                one; `key_reused`, if another cell has its id;
-                `node_unreachable`, if the link to a rank's node is lost; `needs_all_ranks`, if it calls what all
-                ranks must call, and its client asks first.
+                one; `key_reused`, if another cell has its id; `needs_all_ranks`, if it calls what all ranks must call,
+                and its client asks first.
         """
         if (known := self.queue.find(execution.id)) is not None:
             _check_same(known, execution)  # a retry: the first answer was lost
@@ -105,9 +104,6 @@ class Dispatcher:
         # While the group restarts, the ranks that die now are not the ranks that will run it.
         if self._process_group.is_formed and (dead := self._dead_ranks(execution)):
             raise dead_error(dead)
-        if (reason := self._unreachable(execution)) is not None:
-            hint = "Wait until the link is back, or run on the other ranks."
-            raise JupyterDistError("node_unreachable", reason, hint)
         self._check_need(execution)
         self._note_definitions(execution)
         self.queue.add(execution)

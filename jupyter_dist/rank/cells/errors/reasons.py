@@ -17,6 +17,7 @@ RE_CREATE = "The process group must be re-created; variables are kept."
 # gloo's own message is "typically caused by a remote worker crashing".
 _LEFT = "Another rank closed its connections: it died, was interrupted, timed out, or left the process group"
 _NEW_GROUP = "Create it again with new_group() on all ranks; other process groups are not affected."
+_NO_GROUP = "process group has not been initialized"
 _PORT = re.compile(r"(?<=\]):\d+")
 
 
@@ -44,6 +45,11 @@ class PeerNews:
         """Forget the death: the process group was re-created."""
         self._has_come.clear()
 
+    @property
+    def known(self) -> str:
+        """Return the text; empty before it has arrived."""
+        return self._text if self._has_come.is_set() else ""
+
     def wait(self) -> str | None:
         """Return the text as soon as it has arrived; None if it does not arrive in time."""
         return self._text if self._has_come.wait(PEER_NEWS_SECONDS) else None
@@ -67,6 +73,8 @@ def explain_failure(
     Only torch's own words about a lost connection are replaced: every other error is reported as it is.
     """
     failure = find(error)
+    if failure is None and isinstance(error, ValueError) and _NO_GROUP in str(error):
+        return ReportedError(error, trace, f"{news.known}. {RE_CREATE}" if news.known else "")
     if failure is None or (failure.kind == "other" and not failure.breaks_all):
         return ReportedError(error, trace)  # for example wrong arguments
     if failure.kind == "timed out":
