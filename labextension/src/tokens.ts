@@ -52,6 +52,8 @@ export const CommandIDs = {
   park: 'jupyter-dist:park',
   /** Bring a parked group back to its devices; args: `{group}`. */
   resume: 'jupyter-dist:resume',
+  /** Start a group that has ended, with the options of its start; args: `{group}`. */
+  startAgain: 'jupyter-dist:start-again',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
   /** Shut all groups down. */

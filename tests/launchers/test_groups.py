@@ -107,12 +107,15 @@ def test_the_end_of_the_time_limit_is_announced(place, wide):
     until(lambda: place.group()["allocation"]["warning"] is None, place.group)
 
 
-def test_scancel_is_named(place, wide):
+def test_scancel_is_named_and_the_group_is_started_again_with_its_options(place, wide):
     place.cluster.ask("scancel", wide["allocation"]["job_id"])
     until(lambda: place.group()["allocation"]["state"] == "ended", place.group)
     assert place.group()["allocation"]["text"].startswith("The job was cancelled: with scancel")
-    until(lambda: all(rank["state"] == "dead" for rank in place.group()["ranks"]), place.group)
-    place.server.ask("DELETE", "groups/wide")
+    until(lambda: place.group()["state"] == "dead", place.group)
+    place.server.ask("POST", "groups/wide/start_again")
+    again = place.ready()
+    assert again["id"] != wide["id"]
+    assert (again["world_size"], again["cwd"], len(again["nodes"])) == (4, str(place.home), 2)
 
 
 def test_a_shutdown_releases_the_nodes_and_leaves_nothing(place, wide):

@@ -237,8 +237,11 @@ class Nodes:
         """Return a sentence on how to add a missing node."""
         if self._spec.launcher == "external":
             return f"Start a node agent on that machine or another one: {join_command(self._path)}"
-        again = "If it does not start it again, as Slurm does with a job that is requeued,"
-        return f"The launcher '{self._spec.launcher}' started it. {again} shut the group down and start it again."
+        again = (
+            "If it does not start it again, as Slurm does with a job that is requeued, start the group with the same"
+        )
+        command = f"jupyter dist start-again {self._spec.name}"
+        return f"The launcher '{self._spec.launcher}' started it. {again} options when its ranks are dead: {command}"
 
     # -- the link -------------------------------------------------------------------------------------------
 

@@ -430,6 +430,15 @@ class AsyncGroup(PlainAsyncGroup):
         self.model = await self._once("restart")
         return await self._left("restarting") if wait else self
 
+    async def start_again(self, *, wait: bool = True) -> AsyncGroup:
+        """Start a group that has ended, with the options of its start; returns when it is ready, or at once.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it has not ended; or the start failed.
+        """
+        self.model = await self.client.api.ask_once("groups", self.name, "start_again")
+        return await self.ready() if wait else self
+
     async def replace(
         self,
         state: Literal["empty", "copy", "save"] = "empty",

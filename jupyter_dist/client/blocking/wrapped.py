@@ -308,6 +308,15 @@ class BlockingGroup:
         self._loop.run(self._group.restart(wait=wait))
         return self
 
+    def start_again(self, *, wait: bool = True) -> Self:
+        """Start a group that has ended, with the options of its start; returns when it is ready, or at once.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it has not ended; or the start failed.
+        """
+        self._loop.run(self._group.start_again(wait=wait))
+        return self
+
     def replace(
         self,
         state: Literal["empty", "copy", "save"] = "empty",

@@ -78,6 +78,7 @@ class GroupSpec(Spec):
     saves_bytes: int = 0  # how large that folder may become; 0: no limit
     save_seconds: float = 3600.0  # the limit of one save
     note: str | None = None  # the first note to users
+    request: dict[str, Any] | None = None  # the fields of its start, with which it can be started again
     node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
     @property

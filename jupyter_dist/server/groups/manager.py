@@ -196,6 +196,23 @@ class GroupManager:
             raise JupyterDistError("unknown_group", message, "Choose a new key to start another group.")
         return group
 
+    async def start_again(self, group: ManagedGroup, key: str | None = None) -> ManagedGroup:
+        """Start a group that has ended with the options of its start; the new group takes its name.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it has not ended, or its options are not known; else as `start`.
+        """
+        if key is not None and key in self._keyed:
+            return await self.start(self._keyed[key][0], key)
+        if not group.status.is_gone:
+            message = f"Group '{group.name}' is {group.mirror.state}."
+            raise JupyterDistError("group_not_ready", message, "Restart it, or shut it down.")
+        options = group.status.fields.get("spec", {}).get("request")
+        if not options:
+            message = f"The options of group '{group.name}' are not known: an earlier version has started it."
+            raise JupyterDistError("group_not_ready", message, "Start a new group.")
+        return await self.start(WantedGroup(**{**options, "name": group.name}), key)
+
     async def _start_keyed(self, request: WantedGroup, key: str) -> str:
         try:
             return (await self._start(request, key)).id
@@ -222,8 +239,10 @@ class GroupManager:
         try:
             own = _of_client(environment, request.environ)
 
+            fields.update(key=key, request=dataclasses.asdict(request))
+
             async def begin(group: ManagedGroup) -> None:
-                await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
+                await group.start(build_spec(group.id, fields), _environment_shown(environment))
 
             if is_on_nodes:
                 group = await begun(await self._attached(self._spawner.launch_head, own), begin)

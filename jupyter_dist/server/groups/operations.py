@@ -101,6 +101,14 @@ class GroupOperations:
         self._manager.check_name(self._group)
         return await self._changed_by("restart", key=key)
 
+    async def start_again(self, key: str | None = None) -> models.GroupModel:
+        """Start a group that has ended with the options of its start.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if it has not ended; else as a start.
+        """
+        return (await self._manager.start_again(self._group, key)).model()
+
     async def replace(
         self, state: str = "empty", others: str = "leave", key: str | None = None, **saved: Any
     ) -> models.GroupModel:

@@ -51,6 +51,9 @@ it('offers what puts a group right', () => {
   expect(of('ready', 'idle broken', 'busy ok')).toBe(null);
   expect(of('ready', 'joining broken', 'joining broken')).toBe(null);
   expect(of('parked', 'idle none', 'idle none')).toBe('resume');
+  expect(of('dead', 'dead ok')).toBeNull();
+  const cancelled = { state: 'dead', ranks: [], allocation: { state: 'ended' } } as unknown as IGroup;
+  expect(remedy(cancelled)).toBe('startAgain');
   expect(of('restarting', 'idle none', 'idle none')).toBe(null);
 });
 

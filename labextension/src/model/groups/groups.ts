@@ -88,7 +88,10 @@ export function findGroup(groups: readonly IGroup[], reference: string): IGroup 
 }
 
 /** The action that repairs a group and keeps the remaining variables. */
-export function remedy(group: IGroup): 'replace' | 'reform' | 'resume' | null {
+export function remedy(group: IGroup): 'replace' | 'reform' | 'resume' | 'startAgain' | null {
+  if (isGone(group) && group.allocation) {
+    return 'startAgain'; // its job is over, or its agent: a restart is not possible
+  }
   if (group.state === 'degraded') {
     return 'replace';
   }

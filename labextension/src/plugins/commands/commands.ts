@@ -5,6 +5,7 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import { cleaningIcon, closeIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyJSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { isGone } from '../../model/groups/groups';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
@@ -145,7 +146,7 @@ function repairOptions(
   };
 }
 
-/** The commands that park a group and resume it. */
+/** The commands that park a group, resume it, and start it again after its end. */
 function parkOptions(
   common: Pick<Options, 'isEnabled' | 'describedBy'>,
   on: On,
@@ -155,6 +156,7 @@ function parkOptions(
 ): Record<string, Options> {
   const park = trans.__('Park Ranks');
   const resume = trans.__('Resume Parked Ranks');
+  const again = trans.__('Start Ranks Again');
   return {
     [CommandIDs.park]: {
       ...common,
@@ -171,6 +173,13 @@ function parkOptions(
       label: resume,
       caption: trans.__('Bring the tensors of parked ranks back to their devices'),
       execute: on(resume, group => actions.resume(group))
+    },
+    [CommandIDs.startAgain]: {
+      ...common,
+      isEnabled: () => groups.groups.some(isGone),
+      label: again,
+      caption: trans.__('Start a group that has ended, with the same name and options'),
+      execute: on(again, group => actions.startAgain(group))
     }
   };
 }

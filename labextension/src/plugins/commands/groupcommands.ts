@@ -91,6 +91,10 @@ export class GroupCommands {
     await this._try(() => this._service.resume(group.id));
   }
 
+  async startAgain(group: IGroup): Promise<void> {
+    await this._try(() => this._service.startAgain(group.name));
+  }
+
   async shutdown(group: IGroup): Promise<void> {
     const trans = this._trans;
     const isGone = group.state === 'dead' || group.state === 'lost';

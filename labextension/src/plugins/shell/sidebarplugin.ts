@@ -89,6 +89,7 @@ function actionsByCommands(app: JupyterFrontEnd, trans: TranslationBundle): IGro
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
     resume: group => run(CommandIDs.resume, { group: group.id }),
+    startAgain: group => run(CommandIDs.startAgain, { group: group.id }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
     openMenu: (group, button) => openGroupMenu(app, group, button, trans)
   };

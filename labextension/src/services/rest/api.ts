@@ -166,6 +166,11 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'restart'], body: {}, isKeyed: true }, retries);
   }
 
+  /** Start a group that has ended, with the options of its start. The new group takes the name of the earlier group. Its launcher submits another job. */
+  startAgain(group: string, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'start_again'], body: {}, isKeyed: true }, retries);
+  }
+
   /** Start new processes for dead ranks; the others keep their variables. `replaced` of the group has the outcome, once its state is no longer `restarting`. */
   replace(group: string, body: IReplaceRequest = {}, retries?: IRetries): Promise<IGroup> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'replace'], body, isKeyed: true }, retries);

@@ -16,6 +16,7 @@ export interface IGroupActions {
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
   resume(group: IGroup): void;
+  startAgain(group: IGroup): void;
   openLog(group: IGroup, rank: number): void;
   /** Open the menu with all other actions below its button. */
   openMenu(group: IGroup, button: HTMLElement): void;

@@ -67,12 +67,14 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const labels = {
     replace: hasLost ? trans.__('Replace ranks without device') : trans.__('Replace dead ranks'),
     reform: trans.__('Re-create process group'),
-    resume: trans.__('Resume')
+    resume: trans.__('Resume'),
+    startAgain: trans.__('Start again')
   };
   const titles = {
     replace: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
     reform: trans.__('All ranks join a new process group; all variables are kept'),
-    resume: trans.__('Bring its tensors back to where they were; the next cell does so, too')
+    resume: trans.__('Bring its tensors back to where they were; the next cell does so, too'),
+    startAgain: trans.__('Start another group with the same name and options')
   };
   return (
     <div className="jpd-Group-note" role="status" data-remedy={way}>
