@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ FULL_MESH = 32  # up to this many nodes, each tries all others; of more, each tr
 MAX_NAMED = 3
 WAY = (
     "Ranks connect to each other on any port: allow that between the nodes, or choose another interface with"
-    ' env={"GLOO_SOCKET_IFNAME": "eth1", "NCCL_SOCKET_IFNAME": "eth1"}.'
+    f" env={json.dumps(accelerators.on_interface('eth1'))}."
 )
 
 
