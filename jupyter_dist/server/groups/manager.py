@@ -211,7 +211,8 @@ class GroupManager:
         if not options:
             message = f"The options of group '{group.name}' are not known: an earlier version has started it."
             raise JupyterDistError("group_not_ready", message, "Start a new group.")
-        return await self.start(WantedGroup(**{**options, "name": group.name}), key)
+        # Groups that were parked for the first start may be gone.
+        return await self.start(WantedGroup(**{**options, "name": group.name, "park": []}), key)
 
     async def _start_keyed(self, request: WantedGroup, key: str) -> str:
         try:
