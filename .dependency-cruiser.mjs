@@ -17,6 +17,7 @@ const ORDER = {
     'groups',
     'targets',
     'drift',
+    'state',
     'comms',
     'log',
     'timeline',
@@ -32,6 +33,7 @@ const ORDER = {
     'starting',
     'rankoutput',
     'drift',
+    'state',
     'rankpicker',
     'console',
     'logpanel',
@@ -44,7 +46,7 @@ const ORDER = {
   'widgets/rankpicker': ['layout'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
   'widgets/timeline': ['lanes'],
-  plugins: ['commands', 'help', 'notebook', 'cells', 'console', 'shell']
+  plugins: ['commands', 'state', 'help', 'notebook', 'cells', 'console', 'shell']
 };
 
 const TESTS = '\\.(spec|harness)\\.tsx?$';

@@ -21,6 +21,7 @@ import { rankPickerPlugin } from './plugins/notebook/rankpicker';
 import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/services';
 import { sessionDialogsPlugin } from './plugins/cells/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebarplugin';
+import { statePlugin } from './plugins/state/stateplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { timelinePlugin } from './plugins/shell/timelineplugin';
 import { variablesPlugin } from './plugins/shell/variablesplugin';
@@ -54,6 +55,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   contextualHelpPlugin,
   debuggingPlugin,
   commandsPlugin,
+  statePlugin,
   sessionDialogsPlugin,
   consolePlugin,
   sidebarPlugin,

@@ -54,6 +54,10 @@ export const CommandIDs = {
   resume: 'jupyter-dist:resume',
   /** Start a group that has ended, with the options of its start; args: `{group}`. */
   startAgain: 'jupyter-dist:start-again',
+  /** Save the variables of a group, after a dialog; args: `{group}`. */
+  save: 'jupyter-dist:save',
+  /** Show the saves that a group can restore; args: `{group}`. */
+  saves: 'jupyter-dist:saves',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
   /** Shut all groups down. */

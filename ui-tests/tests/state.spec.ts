@@ -1,9 +1,22 @@
-/** Groups that outlive what they hold: parking and resuming from the page. */
+/** Groups that outlive what they hold: saving, restoring, parking and resuming from the page. */
+import { APIRequestContext, Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, openLab, run } from './ranks';
 
 const EXECUTIONS = `/jupyter-dist/api/groups/${lab.GROUP}/executions`;
+
+const dialog = (page: Page, title: string): Locator => page.getByRole('dialog').filter({ hasText: title });
+const toast = (page: Page, text: string | RegExp): Locator =>
+  page.locator('.Toastify__toast').filter({ hasText: text });
+
+/** Run code on all ranks, and wait until it has ended well. */
+async function check(request: APIRequestContext, code: string, group = lab.GROUP): Promise<void> {
+  const url = `/jupyter-dist/api/groups/${group}/executions`;
+  const { id } = await (await request.post(url, { data: { code } })).json();
+  const view = await (await request.get(`${url}/${id}?wait=60`)).json();
+  expect(view.execution.state, JSON.stringify(view.items)).toBe('ok');
+}
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
@@ -39,4 +52,50 @@ test('a group on CPU is parked in files after a question, and resumed by its but
   const { id } = await (await request.post(EXECUTIONS, { data: { code } })).json();
   const view = await (await request.get(`${EXECUTIONS}/${id}?wait=30`)).json();
   expect(view.execution.state).toBe('ok');
+});
+
+test('a group is saved, shows what the save lacks, and is restored with the cell that made it', async ({
+  page,
+  request
+}) => {
+  await check(request, 'weights = torch.full((1000,), float(rank))\nsame = weights[:10]');
+  await check(request, 'lines = (line for line in ["a", "b"])');
+  await openLab(page);
+  await command(page, 'jupyter-dist:save', { group: lab.GROUP });
+  const save = dialog(page, 'Save train');
+  await expect(save.getByRole('list', { name: 'Cannot be saved' }).getByRole('listitem')).toContainText([
+    /lines.*generator.*ranks 0-1, made by cell \[\d+\]/
+  ]);
+  const name = save.getByLabel('Name');
+  await expect(name).toBeFocused();
+  await name.fill('not a name');
+  await page.keyboard.press('Enter');
+  await expect(save.getByRole('alert')).toBeVisible();
+  await save.getByLabel('Name').fill('before-sweep');
+  await page.keyboard.press('Enter');
+  await expect(toast(page, /Saved train as before-sweep: .*1 name could not be saved/)).toBeVisible();
+
+  await check(request, 'weights.zero_(); later = 1; del lines');
+  await command(page, 'jupyter-dist:saves', { group: lab.GROUP });
+  const saves = dialog(page, 'Saves for train');
+  const row = saves.getByRole('listitem').filter({ hasText: 'before-sweep' });
+  await expect(row).toContainText(/train, 2 ranks .* lacks 1 name/);
+  await row.getByRole('button', { name: 'Restore before-sweep' }).focus();
+  await page.keyboard.press('Enter');
+  await dialog(page, 'Restore before-sweep in train?').getByRole('button', { name: 'Restore' }).click();
+  const again = dialog(page, 'before-sweep is restored');
+  await expect(again.getByRole('listitem')).toContainText([/on ranks 0-1: lines/]);
+  await again.getByRole('button', { name: 'Run the Checked Cells' }).click();
+  await expect(toast(page, /ran again/)).toBeVisible();
+  await check(
+    request,
+    'assert weights.sum() == 1000 * rank and same.data_ptr() == weights.data_ptr() and "later" not in globals()\nassert next(lines) == "a"'
+  );
+
+  await command(page, 'jupyter-dist:saves', { group: lab.GROUP });
+  await row.getByRole('button', { name: 'Delete before-sweep' }).click();
+  await dialog(page, 'Delete the save').getByRole('button', { name: 'Delete' }).click();
+  await expect(saves).toContainText('There is no save in');
+  await page.keyboard.press('Escape');
+  await expect(saves).toHaveCount(0);
 });
