@@ -22,6 +22,7 @@ import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/service
 import { sessionDialogsPlugin } from './plugins/cells/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebarplugin';
 import { statePlugin } from './plugins/state/stateplugin';
+import { undoPlugin } from './plugins/state/undoplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { timelinePlugin } from './plugins/shell/timelineplugin';
 import { variablesPlugin } from './plugins/shell/variablesplugin';
@@ -56,6 +57,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   debuggingPlugin,
   commandsPlugin,
   statePlugin,
+  undoPlugin,
   sessionDialogsPlugin,
   consolePlugin,
   sidebarPlugin,

@@ -15,6 +15,8 @@ import type {
   IRunRequest,
   ISavedItem,
   IStartRequest,
+  IUndoableCell,
+  IUndoCost,
   IViewItem
 } from './services/protocol';
 import type { IService } from './services/service';
@@ -58,6 +60,14 @@ export const CommandIDs = {
   save: 'jupyter-dist:save',
   /** Show the saves that a group can restore; args: `{group}`. */
   saves: 'jupyter-dist:saves',
+  /** Undo a cell on ranks, after a dialog; args: `{group?, cell?: id of a notebook's cell}`, by default the last cell. */
+  undo: 'jupyter-dist:undo',
+  /** Undo the last run of the active cell of the current notebook. */
+  undoCell: 'jupyter-dist:undo-cell',
+  /** Whether ranks keep what is needed to undo the cells of the current notebook. */
+  keepUndo: 'jupyter-dist:keep-undo',
+  /** Change the number of ranks of a group; args: `{group, ranks?: number}`, without `ranks` after a dialog. */
+  resize: 'jupyter-dist:resize',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
   /** Shut all groups down. */
@@ -235,6 +245,31 @@ export interface IDistExecutions {
 export const IDistExecutions = new Token<IDistExecutions>(
   'jupyter-dist:IDistExecutions',
   'Runs code on ranks and follows their output.'
+);
+
+/** What is known of an execution that kept undo. */
+export interface IUndoNote {
+  /** What keeping it has cost; null if it was run without *keep undo*. */
+  readonly cost: IUndoCost | null;
+  /** When it was undone; null if it was not. */
+  readonly undoneAt: number | null;
+}
+
+/** Which cells can be undone, and which have been. */
+export interface IDistUndo {
+  /** Emitted when any of this has changed. */
+  readonly changed: ISignal<IDistUndo, void>;
+  /** The cells of a group that can be undone, newest first; none while that is not known. */
+  cells(group: string): readonly IUndoableCell[];
+  /** What is known of an execution; null if it kept no undo, or its group is not followed. */
+  noteOn(group: string, execution: string): IUndoNote | null;
+  /** Follow a group: ask about it now, and when its cells have ended. */
+  follow(group: IGroup): void;
+}
+
+export const IDistUndo = new Token<IDistUndo>(
+  'jupyter-dist:IDistUndo',
+  'Which cells on ranks can be undone, and which have been.'
 );
 
 /** The open notebooks, and the cells they run on ranks. */

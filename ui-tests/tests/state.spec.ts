@@ -99,3 +99,86 @@ test('a group is saved, shows what the save lacks, and is restored with the cell
   await page.keyboard.press('Escape');
   await expect(saves).toHaveCount(0);
 });
+
+test('a cell is undone from its header with the cells after it, and from its menu, and the header shows when', async ({
+  page
+}) => {
+  lab.writeNotebook('undo.ipynb', [
+    'values = torch.ones(4) * (rank + 1)\nfirst = values',
+    'values.mul_(-7)\nplaces = (place for place in [1])\nnext(places)',
+    'extra = 1\nnext(places, None)',
+    'print(values.tolist(), values is first, "extra" in globals())'
+  ]);
+  await lab.openNotebook(page, 'undo.ipynb');
+  const cells = [0, 1, 2, 3].map(index => lab.cell(page, index));
+  const undo = (index: number): Locator => cells[index].node.getByRole('button', { name: 'Undo\u2026' });
+  await lab.runCell(page, 0);
+  await expect(cells[0].summary).toContainText('ok');
+  await expect(undo(0)).toHaveCount(0);
+  await command(page, 'jupyter-dist:keep-undo');
+  await lab.runCell(page, 1);
+  await lab.runCell(page, 2);
+  await expect(undo(2)).toHaveAttribute('title', /Keeping that took .*B and .*s before the cell/);
+
+  // By keyboard, to the dialog and back.
+  await undo(1).focus();
+  await page.keyboard.press('Enter');
+  const both = dialog(page, 'Undo 2 cells?');
+  await expect(both.getByRole('list', { name: 'Cells to undo' }).getByRole('listitem')).toHaveCount(2);
+  await expect(both).toContainText('Not undone: files, prints, the network and other processes.');
+  await expect(both.getByRole('list', { name: 'Not undone', exact: true })).toContainText('places');
+  await page.keyboard.press('Escape');
+  await expect(both).toHaveCount(0);
+  await expect(undo(1)).toBeFocused();
+  await page.keyboard.press('Enter');
+  await both.getByRole('button', { name: 'Undo', exact: true }).click();
+  await expect(toast(page, 'Undone: cells')).toBeVisible();
+  for (const { node } of cells.slice(1, 3)) {
+    await expect(node.locator('.jpd-Drift-undone')).toHaveText(/Undone at \d/);
+  }
+  await lab.runCell(page, 3);
+  await expect(cells[3].items).toHaveText([/\[1\.5 \u00b10\.5, .*\] True False/]);
+
+  // The same again in the same group; what was undone stays so on a page that is loaded again.
+  await lab.runCell(page, 1);
+  await expect(undo(1)).toBeVisible();
+  await cells[1].node.locator('.jp-InputPrompt').click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Undo Cell on Ranks\u2026' }).click();
+  await dialog(page, 'Undo cell [').getByRole('button', { name: 'Undo', exact: true }).click();
+  await expect(cells[1].node.locator('.jpd-Drift-undone')).toBeVisible();
+  await lab.saveNotebook(page);
+  await lab.reload(page);
+  await expect(cells[1].node.locator('.jpd-Drift-undone')).toBeVisible();
+  await expect(cells[2].node.locator('.jpd-Drift-undone')).toBeVisible();
+});
+
+test('a group is resized after a question about what ranks do not have alike, and goes on without a dead rank', async ({
+  page,
+  request
+}) => {
+  const group = `/jupyter-dist/api/groups/${lab.GROUP}`;
+  await check(request, 'alike = torch.ones(3)\nmine = [rank]');
+  await openLab(page);
+  await command(page, 'jupyter-dist:show-sidebar');
+  const card = page.getByRole('region', { name: `Group ${lab.GROUP}` });
+  await expect(card).toHaveAttribute('data-state', 'ready');
+  await command(page, 'jupyter-dist:resize', { group: lab.GROUP });
+  const ranks = dialog(page, 'Resize train').getByLabel('Ranks');
+  await expect(ranks).toBeFocused();
+  await ranks.fill('3');
+  await page.keyboard.press('Enter');
+  const differ = dialog(page, 'Ranks of train do not have everything alike');
+  await expect(differ.getByRole('list', { name: 'Names' })).toContainText('mine');
+  await page.keyboard.press('Escape');
+  await expect(card.getByRole('list', { name: 'Ranks of train' }).getByRole('listitem')).toHaveCount(2);
+
+  await command(page, 'jupyter-dist:resize', { group: lab.GROUP, ranks: 3 });
+  await differ.getByRole('button', { name: 'Copy from Rank 0' }).click();
+  await expect(toast(page, 'train has 3 ranks now.')).toBeVisible();
+  await check(request, 'assert world_size == 3 and alike.sum() == 3 and mine == ([1] if rank == 1 else [0])');
+
+  expect((await request.post(`${group}/ranks/1/kill`, { data: {} })).ok()).toBe(true);
+  await card.getByRole('button', { name: 'Go on with the other 2 ranks' }).click();
+  await expect(toast(page, 'train has 2 ranks now.')).toBeVisible();
+  await check(request, 'assert world_size == 2 and mine == [0]');
+});

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { parseRanks } from '../format/ranks';
-import { getCellTarget, METADATA_KEY, resolveTarget, setCellTarget, setNotebookTarget } from './target';
+import {
+  getCellTarget,
+  keepsUndo,
+  METADATA_KEY,
+  resolveTarget,
+  setCellTarget,
+  setKeepsUndo,
+  setNotebookTarget
+} from './target';
 
 class Metadata {
   constructor(value?: unknown) {
@@ -71,4 +79,19 @@ it('takes no more of a hostile file than it needs to say what is wrong', () => {
   const target = resolveTarget(notebook, new Metadata())!;
   expect(target.group).toHaveLength(200);
   expect(() => parseRanks(target.ranks, { world_size: 2 })).toThrow('longer than');
+});
+
+describe('keeping undo', () => {
+  it('is a field of the notebook that another group does not change, and of no notebook on a kernel', () => {
+    const notebook = new Metadata({ group: 'train', ranks: 'all', start: { num_ranks: 2 } });
+    expect(keepsUndo(notebook)).toBe(false);
+    setKeepsUndo(notebook, true);
+    setNotebookTarget(notebook, { group: 'eval', ranks: '0' });
+    expect(notebook.getMetadata(METADATA_KEY)).toEqual({ group: 'eval', ranks: '0', keep_undo: true });
+    setKeepsUndo(notebook, false);
+    expect(notebook.getMetadata(METADATA_KEY)).toEqual({ group: 'eval', ranks: '0' });
+    const onKernel = new Metadata();
+    setKeepsUndo(onKernel, true);
+    expect(keepsUndo(onKernel)).toBe(false);
+  });
 });

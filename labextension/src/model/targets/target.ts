@@ -48,9 +48,13 @@ export function getWanted(notebook: IHasMetadata): IReadWanted {
 /** Set where cells run; `wanted`: what starts the group again, by default as before if it is the same group. */
 export function setNotebookTarget(notebook: IHasMetadata, target: Target, wanted?: IWantedGroup): void {
   if (target) {
-    const { group, start } = fields(notebook);
+    const { group, start, keep_undo: keepsUndo } = fields(notebook);
     const kept = wanted ?? (group === target.group ? start : undefined);
-    notebook.setMetadata(METADATA_KEY, { ...target, ...(kept ? { start: kept } : {}) });
+    notebook.setMetadata(METADATA_KEY, {
+      ...target,
+      ...(kept ? { start: kept } : {}),
+      ...(keepsUndo === true ? { keep_undo: true } : {})
+    });
     // A kernel writes it when it has started; a notebook without one would have no highlighting, here and elsewhere.
     const language = notebook.getMetadata(LANGUAGE_KEY) as { name?: unknown } | undefined;
     if (!language?.name) {
@@ -58,6 +62,20 @@ export function setNotebookTarget(notebook: IHasMetadata, target: Target, wanted
     }
   } else {
     notebook.deleteMetadata(METADATA_KEY);
+  }
+}
+
+/** Whether ranks keep the state before each cell of the notebook, so that it can be undone. */
+export function keepsUndo(notebook: IHasMetadata): boolean {
+  return fields(notebook).keep_undo === true;
+}
+
+/** Set whether they do; without effect on a notebook that runs on a kernel. */
+export function setKeepsUndo(notebook: IHasMetadata, isKept: boolean): void {
+  if (getNotebookTarget(notebook)) {
+    const { ...kept } = fields(notebook);
+    delete kept.keep_undo;
+    notebook.setMetadata(METADATA_KEY, isKept ? { ...kept, keep_undo: true } : kept);
   }
 }
 

@@ -43,6 +43,12 @@ export const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
     { command: CommandIDs.reform, isEnabled: group => group.state === 'ready' }
   ],
   [
+    { command: CommandIDs.save, isEnabled: hasStarted },
+    { command: CommandIDs.saves, isEnabled: hasStarted },
+    { command: CommandIDs.undo, isEnabled: hasStarted },
+    { command: CommandIDs.resize, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
+  ],
+  [
     { command: CommandIDs.park, isVisible: group => !isAway(group), isEnabled: group => group.state === 'ready' },
     { command: CommandIDs.resume, isVisible: isAway, isEnabled: group => group.state === 'parked' },
     {

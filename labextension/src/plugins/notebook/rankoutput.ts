@@ -18,6 +18,7 @@ import {
   IDistGroups,
   IDistOutputActions,
   IDistService,
+  IDistUndo,
   IOutputAction
 } from '../../tokens';
 import type { IDriftNoteOptions } from '../../widgets/rankoutput/notes/driftnote';
@@ -40,7 +41,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   id: ID,
   description: 'Renders the output of ranks: folded, and rank by rank.',
   autoStart: true,
-  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
+  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry, IDistUndo],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
   provides: IDistOutputActions,
   activate: (
@@ -49,6 +50,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     executions: IDistExecutions,
     groups: IDistGroups,
     rendermime: IRenderMimeRegistry,
+    undo: IDistUndo,
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
     settings: ISettingRegistry | null
@@ -59,7 +61,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
     const acts = actsOf(app, service, trans);
-    const drift = driftOf(app, service, groups, tracker);
+    const drift = { ...driftOf(app, service, groups, tracker), undo };
     const slowness = slownessOf(app, service, tracker, trans);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
       const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
@@ -143,12 +145,13 @@ function driftOf(
   service: IDistService,
   groups: IDistGroups,
   tracker: INotebookTracker | null
-): Omit<IDriftNoteOptions, 'trans'> {
+): Omit<IDriftNoteOptions, 'trans' | 'undo'> {
   const missed = new MissedCells(service, groups);
   missed.replaced.connect((_, group) => void commands.execute(CommandIDs.offerCatchUp, { group: group.id }));
   const catchUp = (group: string, execution: string): void =>
     void commands.execute(CommandIDs.catchUp, { group, execution });
-  return { missed, catchUp, cellOf: node => cellOf(tracker, node) };
+  const undoCell = (group: string, cell: string): void => void commands.execute(CommandIDs.undo, { group, cell });
+  return { missed, catchUp, undoCell, cellOf: node => cellOf(tracker, node) };
 }
 
 /** What a cell's header asks for about its speed. */

@@ -74,7 +74,7 @@ export class SaveCommands {
     }
   }
 
-  /** Restore a save after a question, and offer to run again what it lacks. */
+  /** Restore a save after a question, and offer to run the cells of missing names again. */
   async restore(group: IGroup, save: ISave): Promise<void> {
     const { _trans: trans } = this;
     const answer = await showDialog({

@@ -9,14 +9,20 @@ import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import type { ResizeCommands } from './resizecommands';
 import type { SaveCommands } from './savecommands';
 
-const ARGS = { type: 'object', properties: { group: { type: 'string' } } } as const;
+const ARGS = { type: 'object', properties: { group: { type: 'string' }, ranks: { type: 'number' } } } as const;
 
-/** Saves and restores groups; the code for it is loaded when it is first used. */
+interface IArgs {
+  readonly group?: unknown;
+  readonly ranks?: unknown;
+}
+
+/** Saves, restores and resizes groups; the code for it is loaded when it is first used. */
 export const statePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:state',
-  description: 'Saves and restores the variables of groups.',
+  description: 'Saves, restores and resizes groups.',
   autoStart: true,
   requires: [IDistService, IDistGroups, IDistExecutions],
   optional: [INotebookTracker, ICommandPalette, ITranslator],
@@ -35,16 +41,21 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
       const part = await loaded(import(/* webpackChunkName: "state" */ './savecommands'));
       return new part.SaveCommands(service, executions, () => groups.clock.now(), trans);
     };
+    const resizing = async (): Promise<ResizeCommands> => {
+      const part = await loaded(import(/* webpackChunkName: "resize" */ './resizecommands'));
+      return new part.ResizeCommands(service, groups, trans);
+    };
     const on =
-      (title: string, act: (group: IGroup) => Promise<void>) =>
-      async ({ group: named }: { group?: unknown }): Promise<void> => {
-        const group = await choice.resolve(named, title);
+      (title: string, act: (group: IGroup, args: IArgs) => Promise<void>) =>
+      async (args: IArgs): Promise<void> => {
+        const group = await choice.resolve(args.group, title);
         if (group) {
-          await act(group).catch(notifyError);
+          await act(group, args).catch(notifyError);
         }
       };
     const save = trans.__('Save Ranks\u2026');
     const saves = trans.__('Saves of Ranks\u2026');
+    const resize = trans.__('Resize a Group of Ranks\u2026');
     const options: Record<string, CommandRegistry.ICommandOptions> = {
       [CommandIDs.save]: {
         label: save,
@@ -57,6 +68,14 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
         caption: trans.__('Show the saves, to restore or delete them'),
         isEnabled: () => groups.groups.some(group => !isGone(group)),
         execute: on(saves, async group => (await saving()).show(group))
+      },
+      [CommandIDs.resize]: {
+        label: resize,
+        caption: trans.__('Change the number of ranks; ranks that stay keep their processes and all variables'),
+        isEnabled: () => groups.groups.some(({ state }) => state === 'ready' || state === 'degraded'),
+        execute: on(resize, async (group, { ranks }) =>
+          (await resizing()).resize(group, typeof ranks === 'number' ? ranks : null)
+        )
       }
     };
     for (const [command, option] of Object.entries(options)) {

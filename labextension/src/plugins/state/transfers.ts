@@ -26,7 +26,7 @@ export class Transfers {
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Wait until it has ended; `doing` is what it does, in words. */
+  /** Wait until it has ended; `doing` names the action. */
   async end({ group, id }: IExecution, doing: string): Promise<IOutcome> {
     const follower = this._executions.follow(group, id);
     const { followed } = follower;
@@ -88,6 +88,7 @@ function outcomeOf({ execution, error, items }: IFollowedExecution): IOutcome {
       .filter((output): output is IStream => output?.output_type === 'stream' && output.name === name)
       .map(({ text }) => (Array.isArray(text) ? text.join('') : text))
       .join('')
-      .trim();
+      .trim()
+      .replace(/\s*\n\s*/g, ' ');
   return { isOk, error: error ?? execution?.error ?? null, text: written('stdout'), warnings: written('stderr') };
 }

@@ -45,6 +45,7 @@ beforeEach(async () => {
     widgets: { sharedChanged: changed, findShared: () => null, registryOf: () => ({}) },
     actions: { items: [], changed },
     missed: { changed },
+    undo: { changed, cells: () => [], noteOn: () => null },
     isConnected: () => true,
     condenses: () => false,
     stopOf: () => null,

@@ -17,6 +17,8 @@ export interface IGroupActions {
   reform(group: IGroup): void;
   resume(group: IGroup): void;
   startAgain(group: IGroup): void;
+  /** Change its number of ranks without a dialog. */
+  resize(group: IGroup, ranks: number): void;
   openLog(group: IGroup, rank: number): void;
   /** Open the menu with all other actions below its button. */
   openMenu(group: IGroup, button: HTMLElement): void;

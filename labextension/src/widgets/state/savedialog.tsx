@@ -1,4 +1,4 @@
-/** The dialog that saves a group: a name for the save, its size, and what it would lack. */
+/** The dialog that saves a group: a name for the save, its size, and the names that would be missing. */
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';

@@ -10,7 +10,7 @@ import type { CellRun } from '../output/cellrun';
 import { CellRuns, findCell } from '../output/cellruns';
 import { KernelCell } from './kernelcells';
 import { CellAborted, CellQueue, CellUnfinished } from './queue';
-import { IRankTarget, resolveTarget } from '../../targets/target';
+import { IRankTarget, keepsUndo, resolveTarget } from '../../targets/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
@@ -254,6 +254,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       cell_id: cellId,
       ...(path === undefined ? {} : { notebook: path }),
       ...(this._options.emptyCache() ? { empty_cache: true } : {}),
+      ...(keepsUndo(notebook) ? { keep_undo: true } : {}),
       allow_stdin: true,
       stop_on_error: !mayFail,
       // The earlier one may fail before this one reaches the server.

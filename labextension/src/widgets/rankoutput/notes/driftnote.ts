@@ -1,4 +1,4 @@
-/** A note in a cell's header where ranks differ: some have not run the cell, some missed it, or it was edited. */
+/** A note in a cell's header: ranks that have not run the cell or missed it, that it was edited, can be undone, or was. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
@@ -6,6 +6,9 @@ import { checksum } from '../../../model/drift/checksum';
 import type { MissedCells } from '../../../model/drift/missed';
 import { countRanks } from '../../../model/format/ranks';
 import { FINAL_STATES, IRanksBundle } from '../../../services/protocol';
+import { clockTime } from '../../../model/state/saves';
+import { formatBytes, formatSeconds } from '../../../model/format/quantities';
+import type { IDistUndo } from '../../../tokens';
 import { rankSetLabel } from '../items/itemrow';
 
 /** A cell is compared with what ran when its user has paused. */
@@ -14,22 +17,28 @@ const PAUSE_MS = 300;
 export interface IDriftNoteOptions {
   trans: TranslationBundle;
   missed: MissedCells;
+  undo: IDistUndo;
   /** The cell whose output this is, if it is in a notebook. */
   cellOf(node: HTMLElement): ICodeCellModel | null;
   /** Show what ranks of a group have missed, and this execution among it. */
   catchUp(group: string, execution: string): void;
+  /** Undo a cell of a notebook. */
+  undoCell(group: string, cell: string): void;
 }
 
 interface IPart {
-  readonly kind: 'missed' | 'some' | 'edited';
+  readonly kind: 'missed' | 'some' | 'edited' | 'undo' | 'undone';
   readonly text: string;
   readonly title: string;
+  /** What its button does; without, it is no button. */
+  readonly act?: () => void;
 }
 
 export class DriftNote implements IDisposable {
   constructor(private readonly _options: IDriftNoteOptions) {
     this.node.className = 'jpd-Drift';
     this.node.hidden = true;
+    _options.undo.changed.connect(this._draw, this);
   }
 
   readonly node = document.createElement('div');
@@ -49,6 +58,7 @@ export class DriftNote implements IDisposable {
 
   dispose(): void {
     this._isDisposed = true;
+    this._options.undo.changed.disconnect(this._draw, this);
     clearTimeout(this._pause);
     this._cell?.contentChanged.disconnect(this._onEdited, this);
     this._cell = null;
@@ -80,11 +90,12 @@ export class DriftNote implements IDisposable {
   private _partsOf(bundle: IRanksBundle): IPart[] {
     const { trans, missed } = this._options;
     const ranks = missed.by(bundle);
-    const parts: IPart[] = [];
+    const parts: IPart[] = this._undoParts(bundle);
+    const catchUp = (): void => this._options.catchUp(bundle.group.id, bundle.execution_id);
     if (ranks) {
       const text = trans.__('Missed by %1: catch up\u2026', rankSetLabel(trans, ranks));
       const title = trans.__('This cell ran before the process of %1 began', rankSetLabel(trans, ranks));
-      parts.push({ kind: 'missed', text, title });
+      parts.push({ kind: 'missed', text, title, act: catchUp });
     }
     if (countRanks(bundle.ranks) < bundle.group.world_size) {
       const text = trans.__('%1 only', rankSetLabel(trans, bundle.ranks));
@@ -93,13 +104,35 @@ export class DriftNote implements IDisposable {
         countRanks(bundle.ranks),
         bundle.group.world_size
       );
-      parts.push({ kind: 'some', text, title });
+      parts.push({ kind: 'some', text, title, act: catchUp });
     }
     if (this._isEdited(bundle)) {
       const title = trans.__('The cell was edited since it ran on ranks');
       parts.push({ kind: 'edited', text: trans.__('edited since'), title });
     }
     return parts;
+  }
+
+  /** When it was undone, or a button to undo it. */
+  private _undoParts({ group, execution_id: id }: IRanksBundle): IPart[] {
+    const { trans, undo, undoCell } = this._options;
+    const note = undo.noteOn(group.id, id);
+    if (note?.undoneAt) {
+      const text = trans.__('Undone at %1', clockTime(note.undoneAt, Date.now() / 1000));
+      return [{ kind: 'undone', text, title: trans.__('Variables are as they were before this cell') }];
+    }
+    const kept = undo.cells(group.id).find(({ execution_id: other }) => other === id);
+    const cell = kept?.cell_id;
+    if (!kept || !cell) {
+      return [];
+    }
+    const { bytes, milliseconds } = kept.cost;
+    const title = trans.__(
+      'Undo this cell and those after it. Keeping that took %1 and %2 before the cell.',
+      formatBytes(bytes),
+      formatSeconds(milliseconds / 1000)
+    );
+    return [{ kind: 'undo', text: trans.__('Undo\u2026'), title, act: () => undoCell(group.id, cell) }];
   }
 
   private _isEdited({ code_checksum: ran }: IRanksBundle): boolean {
@@ -114,19 +147,16 @@ export class DriftNote implements IDisposable {
     return this._checksum !== ran;
   }
 
-  private _element({ kind, text, title }: IPart): HTMLElement {
-    const node = document.createElement(kind === 'edited' ? 'span' : 'button');
+  private _element({ kind, text, title, act }: IPart): HTMLElement {
+    const node = document.createElement(act ? 'button' : 'span');
     node.className = `jpd-Drift-${kind}`;
     node.textContent = text;
     node.title = title;
-    if (node instanceof HTMLButtonElement) {
+    if (act && node instanceof HTMLButtonElement) {
       node.type = 'button';
       // In a notebook's command mode Enter edits the cell; here it presses the button.
       node.dataset.lmSuppressShortcuts = 'true';
-      node.addEventListener(
-        'click',
-        () => this._bundle && this._options.catchUp(this._bundle.group.id, this._bundle.execution_id)
-      );
+      node.addEventListener('click', act);
     }
     return node;
   }

@@ -4,6 +4,7 @@ import React, { useEffect, useState } from 'react';
 import { noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
+import { sizeOfRest } from '../../../model/state/resize';
 import { isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import type { IGroup } from '../../../services/protocol';
@@ -60,7 +61,8 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   const way = remedy(group);
   const lines = noteLines(group);
-  if (lines.length === 0 && !way) {
+  const rest = sizeOfRest(group);
+  if (lines.length === 0 && !way && rest === null) {
     return null;
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
@@ -84,6 +86,15 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
       {way && (
         <button type="button" title={titles[way]} onClick={() => actions[way](group)}>
           {labels[way]}
+        </button>
+      )}
+      {rest !== null && (
+        <button
+          type="button"
+          title={trans.__('The ranks that are there keep all variables, and the group has no others any more')}
+          onClick={() => actions.resize(group, rest)}
+        >
+          {trans._n('Go on with the other rank', 'Go on with the other %1 ranks', rest)}
         </button>
       )}
       {way !== 'replace' && group.ranks.some(({ absences }) => absences?.length) && (
