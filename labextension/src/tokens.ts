@@ -66,6 +66,10 @@ export const CommandIDs = {
   undoCell: 'jupyter-dist:undo-cell',
   /** Whether ranks keep what is needed to undo the cells of the current notebook. */
   keepUndo: 'jupyter-dist:keep-undo',
+  /** Start a group that has ended again, with the variables of its last save; args: `{group}`. */
+  startSaved: 'jupyter-dist:start-saved',
+  /** Give a group that was just started the variables of a save; args: `{group, save, folder}`. */
+  beginWith: 'jupyter-dist:begin-with',
   /** Change the number of ranks of a group; args: `{group, ranks?: number}`, without `ranks` after a dialog. */
   resize: 'jupyter-dist:resize',
   /** Shut a group down; args: `{group}`. */

@@ -182,3 +182,43 @@ test('a group is resized after a question about what ranks do not have alike, an
   await expect(toast(page, 'train has 2 ranks now.')).toBeVisible();
   await check(request, 'assert world_size == 2 and mine == [0]');
 });
+
+test('a notebook is saved in the middle, its group ends, starts as it was, and gets the same losses', async ({
+  page,
+  request
+}) => {
+  const sources = [
+    'torch.manual_seed(3)\nmodel = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\nlosses = []',
+    'def step():\n    optimizer.zero_grad()\n    loss = model(torch.randn(4, 8)).square().mean()\n    loss.backward()\n    optimizer.step()\n    losses.append(loss.item())\nfor _ in range(5): step()',
+    'for _ in range(5): step()',
+    'if rank == 0: print("losses", losses)'
+  ];
+  const setup = 'import torch.nn as nn';
+  for (const source of [setup, ...sources]) {
+    await check(request, source);
+  }
+  lab.writeNotebook('middle.ipynb', [`${setup}\n${sources[0]}`, ...sources.slice(1)]);
+  await lab.openNotebook(page, 'middle.ipynb');
+  const last = lab.cell(page, 3);
+  await lab.runCell(page, last);
+  await expect(last.items).toContainText([/losses \[(\d.*, ){9}\d.*\]/]);
+  const [undisturbed] = /\[.*\]/.exec(await lab.shownText(last))!;
+  await check(request, 'del model, losses');
+
+  for (const index of [0, 1]) {
+    await lab.runCell(page, index);
+    await expect(lab.cell(page, index).summary).toContainText('ok');
+  }
+  await command(page, 'jupyter-dist:save', { group: lab.GROUP });
+  await expect(dialog(page, 'Save train').getByLabel('Name')).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(toast(page, /Saved train as train-/)).toBeVisible();
+  await lab.shutdownGroup(request);
+  const { node, summary } = lab.cell(page, 2);
+  await lab.runCell(page, 2);
+  await node.getByRole('button', { name: /^Start as it was at/ }).click();
+  await expect(toast(page, /Restored train-/)).toBeVisible();
+  await lab.runCell(page, 2);
+  await expect(summary).toContainText('ok');
+  await check(request, `assert rank > 0 or losses == ${undisturbed}, losses`);
+});

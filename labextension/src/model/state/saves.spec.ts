@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ISave, ISkipped } from '../../services/protocol';
-import { cellsToRerun, clockTime, lastSaveOf, proposedName } from './saves';
+import type { ISkipped } from '../../services/protocol';
+import { cellsToRerun, clockTime, proposedName } from './saves';
 
 const skipped = (name: string, ranks: string, count: number | null, code: string | null): ISkipped => ({
   name,
@@ -9,9 +9,6 @@ const skipped = (name: string, ranks: string, count: number | null, code: string
   execution_count: count,
   code
 });
-
-const save = (name: string, at: number, more: Partial<ISave> = {}): ISave =>
-  ({ name, group: 'train', world_size: 2, saved_at: at, problem: null, ...more }) as ISave;
 
 describe('proposedName', () => {
   it('sorts by time, and is a name that the server takes', () => {
@@ -41,19 +38,5 @@ describe('cellsToRerun', () => {
       [3, '0', ['loader']],
       [7, '0-2', ['lines', 'reader']]
     ]);
-  });
-});
-
-describe('lastSaveOf', () => {
-  it('is the newest of a group with this name and number of ranks that can be restored', () => {
-    const saves = [
-      save('old', 1),
-      save('new', 5),
-      save('other', 9, { group: 'sweep' }),
-      save('larger', 9, { world_size: 4 }),
-      save('damaged', 9, { problem: 'Its files are not there.' })
-    ];
-    expect(lastSaveOf(saves, { name: 'train', world_size: 2 })?.name).toBe('new');
-    expect(lastSaveOf(saves, { name: 'none', world_size: 2 })).toBeNull();
   });
 });

@@ -1,5 +1,5 @@
 /** What the page shows of saves: proposed names, times, and the cells to run again after a restore. Pure. */
-import type { IGroup, ISave, ISkipped } from '../../services/protocol';
+import type { ISkipped } from '../../services/protocol';
 import { expandRanks, formatRanks } from '../format/ranks';
 
 /** A cell that made what could not be saved. */
@@ -47,13 +47,4 @@ export function cellsToRerun(skipped: readonly ISkipped[]): ICellToRerun[] {
       ranks: formatRanks(ranks),
       names: [...names]
     }));
-}
-
-/** The newest save that a group like this one can begin with; null if there is none. */
-export function lastSaveOf(
-  saves: readonly ISave[],
-  { name, world_size: size }: Pick<IGroup, 'name' | 'world_size'>
-): ISave | null {
-  const fitting = saves.filter(save => save.group === name && save.world_size === size && !save.problem);
-  return fitting.reduce<ISave | null>((last, save) => (last && last.saved_at >= save.saved_at ? last : save), null);
 }

@@ -10,8 +10,17 @@ import { findCell } from '../../model/cells/output/cellruns';
 import { GroupStarter } from '../../model/notebooks/groupstarter';
 import { nameFor } from '../../model/groups/wanted';
 import { getNotebookTarget, METADATA_KEY, resolveTarget, setNotebookTarget } from '../../model/targets/target';
-import type { IGroup } from '../../services/protocol';
-import { CommandIDs, IDistGroups, IDistNotebooks, IDistService, IDistStarter, type IReadWanted } from '../../tokens';
+import { clockTime } from '../../model/state/saves';
+import type { IGroup, ILastSave } from '../../services/protocol';
+import {
+  CommandIDs,
+  IDistGroups,
+  IDistNotebooks,
+  IDistService,
+  IDistStarter,
+  type IReadWanted,
+  type IWantedGroup
+} from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { mayTakeFocus } from '../../widgets/base/focus';
 import { ReplaceButton } from '../../widgets/rankoutput/notes/replacebutton';
@@ -35,10 +44,11 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:cell-offers',
   description: 'Offers to start the group of a cell that could not run because it is not there.',
   autoStart: true,
-  requires: [IDistStarter, IDistGroups, IDistNotebooks, INotebookTracker],
+  requires: [IDistService, IDistStarter, IDistGroups, IDistNotebooks, INotebookTracker],
   optional: [ISessionContextDialogs, ITranslator],
   activate: (
     app: JupyterFrontEnd,
+    service: IDistService,
     starter: IDistStarter,
     groups: IDistGroups,
     notebooks: IDistNotebooks,
@@ -52,7 +62,7 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
       tracker.filter(({ content }) => content.model === notebook);
     notebooks.refused.connect((_, { notebook, cellId, code }) => {
       for (const panel of viewsOf(notebook)) {
-        const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
+        const offers = all.get(panel) ?? new CellOffers({ app, service, starter, groups, panel, dialogs, trans });
         all.set(panel, offers);
         offers.add(cellId, code);
       }
@@ -211,6 +221,7 @@ async function confirm(title: string, details: string[], trans: TranslationBundl
 
 interface IOffersOptions {
   app: JupyterFrontEnd;
+  service: IDistService;
   starter: IDistStarter;
   groups: IDistGroups;
   panel: NotebookPanel;
@@ -284,13 +295,45 @@ class CellOffers {
     const label = startLabel(trans, name, read.wanted);
     const offer = this._offers.get(cellId) ?? new CellOffer(trans);
     this._offers.set(cellId, offer);
+    const last = this._lastSaves.get(name);
+    if (last === undefined) {
+      void this._askForSave(name);
+    }
     offer.update(label, startDetails(trans, read), {
+      ...(last ? { startSaved: this._asItWas(cellId, name, last) } : {}),
       start: () => this._start(cellId, name, false),
       runUpToHere: () => this._start(cellId, name, true),
       change: () => this._change(cellId, name, read)
     });
     if (offer.node.parentElement !== widget.node) {
       widget.node.append(offer.node);
+    }
+  }
+
+  /** Start the group with the number of ranks and the variables of a save. */
+  private _asItWas(cellId: string, name: string, last: ILastSave): { label: string; start(): Promise<void> } {
+    const { app, groups, panel, starter, trans } = this._options;
+    const label = trans.__('Start as it was at %1', clockTime(last.saved_at, groups.clock.now()));
+    const start = async (): Promise<void> => {
+      const read = starter.wantedBy(panel.content.model!, name);
+      const begin = async (): Promise<IGroup> => {
+        const group = await starter.start(name, sizedAs(read.wanted, last.world_size), localPath(app, panel));
+        await app.commands.execute(CommandIDs.beginWith, { group: group.id, save: last.name, folder: last.folder });
+        return group;
+      };
+      this._started(cellId, await started(app, panel, name, read, begin), name, false);
+    };
+    return { label, start };
+  }
+
+  private async _askForSave(name: string): Promise<void> {
+    this._lastSaves.set(name, null);
+    try {
+      const { saves } = await this._options.service.lastSaves({ group: name });
+      this._lastSaves.set(name, saves[0] ?? null);
+      this._update();
+    } catch (reason) {
+      console.warn('jupyter_dist: could not list the saves', reason);
     }
   }
 
@@ -342,7 +385,14 @@ class CellOffers {
     this._offers.delete(cellId);
   }
 
+  /** By the name of a group; null where there is none, or it is not known yet. */
+  private readonly _lastSaves = new Map<string, ILastSave | null>();
   private readonly _offers = new Map<string, CellOffer | null>();
+}
+
+/** The same group with another number of ranks, unless it has devices or nodes, which count them. */
+function sizedAs(wanted: IWantedGroup, size: number): IWantedGroup {
+  return wanted.num_ranks === undefined ? wanted : { ...wanted, num_ranks: size };
 }
 
 /** Take away the sentence that there is no group: there is one now. */

@@ -90,6 +90,8 @@ function actionsByCommands(app: JupyterFrontEnd, trans: TranslationBundle): IGro
     reform: group => run(CommandIDs.reform, { group: group.id }),
     resume: group => run(CommandIDs.resume, { group: group.id }),
     startAgain: group => run(CommandIDs.startAgain, { group: group.id }),
+    startSaved: group => run(CommandIDs.startSaved, { group: group.id }),
+    beginWith: (group, { name, folder }) => run(CommandIDs.beginWith, { group: group.id, save: name, folder }),
     resize: (group, ranks) => run(CommandIDs.resize, { group: group.id, ranks }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
     openMenu: (group, button) => openGroupMenu(app, group, button, trans)

@@ -1,18 +1,24 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { isGone, takesCells } from '../../model/groups/groups';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistService, IDistStarter } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
 import type { ResizeCommands } from './resizecommands';
 import type { SaveCommands } from './savecommands';
+import type { SavedStart } from './startsaved';
 
 const ARGS = { type: 'object', properties: { group: { type: 'string' }, ranks: { type: 'number' } } } as const;
+
+const BEGIN_ARGS = {
+  type: 'object',
+  properties: { group: { type: 'string' }, save: { type: 'string' }, folder: { type: 'string' } }
+} as const;
 
 interface IArgs {
   readonly group?: unknown;
@@ -24,27 +30,21 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:state',
   description: 'Saves, restores and resizes groups.',
   autoStart: true,
-  requires: [IDistService, IDistGroups, IDistExecutions],
+  requires: [IDistService, IDistGroups, IDistExecutions, IDistStarter],
   optional: [INotebookTracker, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
     groups: IDistGroups,
     executions: IDistExecutions,
+    starter: IDistStarter,
     tracker: INotebookTracker | null,
     palette: ICommandPalette | null,
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
-    const saving = async (): Promise<SaveCommands> => {
-      const part = await loaded(import(/* webpackChunkName: "state" */ './savecommands'));
-      return new part.SaveCommands(service, executions, () => groups.clock.now(), trans);
-    };
-    const resizing = async (): Promise<ResizeCommands> => {
-      const part = await loaded(import(/* webpackChunkName: "resize" */ './resizecommands'));
-      return new part.ResizeCommands(service, groups, trans);
-    };
+    const parts = partsOf(service, groups, executions, starter, trans);
     const on =
       (title: string, act: (group: IGroup, args: IArgs) => Promise<void>) =>
       async (args: IArgs): Promise<void> => {
@@ -53,31 +53,15 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
           await act(group, args).catch(notifyError);
         }
       };
-    const save = trans.__('Save Ranks\u2026');
-    const saves = trans.__('Saves of Ranks\u2026');
-    const resize = trans.__('Resize a Group of Ranks\u2026');
-    const options: Record<string, CommandRegistry.ICommandOptions> = {
-      [CommandIDs.save]: {
-        label: save,
-        caption: trans.__('Save the variables of all ranks in files, to restore them later'),
-        isEnabled: () => groups.groups.some(takesCells),
-        execute: on(save, async group => (await saving()).save(group))
-      },
-      [CommandIDs.saves]: {
-        label: saves,
-        caption: trans.__('Show the saves, to restore or delete them'),
-        isEnabled: () => groups.groups.some(group => !isGone(group)),
-        execute: on(saves, async group => (await saving()).show(group))
-      },
-      [CommandIDs.resize]: {
-        label: resize,
-        caption: trans.__('Change the number of ranks; ranks that stay keep their processes and all variables'),
-        isEnabled: () => groups.groups.some(({ state }) => state === 'ready' || state === 'degraded'),
-        execute: on(resize, async (group, { ranks }) =>
-          (await resizing()).resize(group, typeof ranks === 'number' ? ranks : null)
-        )
+    const options = { ...saveOptions(on, parts, groups, trans), ...resizeOptions(on, parts, groups, trans) };
+    app.commands.addCommand(CommandIDs.beginWith, {
+      label: trans.__('Begin a Group with a Save'),
+      describedBy: { args: BEGIN_ARGS },
+      execute: async ({ group: id, save: name, folder }) => {
+        const group = await service.status(String(id));
+        await (await parts.starting()).begin(group, { name: String(name), folder: String(folder) }).catch(notifyError);
       }
-    };
+    });
     for (const [command, option] of Object.entries(options)) {
       app.commands.addCommand(command, { ...option, describedBy: { args: ARGS } });
       palette?.addItem({ command, category: trans.__('Ranks') });
@@ -87,3 +71,84 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
     }, app);
   }
 };
+
+/** The code of the commands, loaded when it is first used. */
+interface IParts {
+  saving(): Promise<SaveCommands>;
+  starting(): Promise<SavedStart>;
+  resizing(): Promise<ResizeCommands>;
+}
+
+function partsOf(
+  service: IDistService,
+  groups: IDistGroups,
+  executions: IDistExecutions,
+  starter: IDistStarter,
+  trans: TranslationBundle
+): IParts {
+  const saving = async (): Promise<SaveCommands> => {
+    const part = await loaded(import(/* webpackChunkName: "state" */ './savecommands'));
+    return new part.SaveCommands(service, executions, () => groups.clock.now(), trans);
+  };
+  const starting = async (): Promise<SavedStart> => {
+    const part = await loaded(import(/* webpackChunkName: "state" */ './startsaved'));
+    return new part.SavedStart(service, starter, await saving(), trans);
+  };
+  const resizing = async (): Promise<ResizeCommands> => {
+    const part = await loaded(import(/* webpackChunkName: "resize" */ './resizecommands'));
+    return new part.ResizeCommands(service, groups, trans);
+  };
+  return { saving, starting, resizing };
+}
+
+type On = (
+  title: string,
+  act: (group: IGroup, args: IArgs) => Promise<void>
+) => CommandRegistry.ICommandOptions['execute'];
+type Options = Record<string, CommandRegistry.ICommandOptions>;
+
+/** The commands that save and restore. */
+function saveOptions(on: On, parts: IParts, groups: IDistGroups, trans: TranslationBundle): Options {
+  const save = trans.__('Save Ranks\u2026');
+  const saves = trans.__('Saves of Ranks\u2026');
+  return {
+    [CommandIDs.save]: {
+      label: save,
+      caption: trans.__('Save the variables of all ranks in files, to restore them later'),
+      isEnabled: () => groups.groups.some(takesCells),
+      execute: on(save, async group => (await parts.saving()).save(group))
+    },
+    [CommandIDs.saves]: {
+      label: saves,
+      caption: trans.__('Show the saves, to restore or delete them'),
+      isEnabled: () => groups.groups.some(group => !isGone(group)),
+      execute: on(saves, async group => (await parts.saving()).show(group))
+    }
+  };
+}
+
+/** The commands that change the number of ranks, or start them again. */
+function resizeOptions(on: On, parts: IParts, groups: IDistGroups, trans: TranslationBundle): Options {
+  const startSaved = trans.__('Start Ranks as at Their Last Save');
+  const resize = trans.__('Resize a Group of Ranks\u2026');
+  return {
+    [CommandIDs.startSaved]: {
+      label: startSaved,
+      caption: trans.__('Start a group that has ended again, with the variables of its last save'),
+      isEnabled: () => groups.groups.some(group => isGone(group) && Boolean(group.last_save)),
+      execute: on(startSaved, async group => {
+        if (isGone(group) && group.last_save) {
+          await (await parts.starting()).again(group, group.last_save);
+        }
+      })
+    },
+    [CommandIDs.resize]: {
+      label: resize,
+      caption: trans.__('Change the number of ranks; ranks that stay keep their processes and all variables'),
+      isEnabled: () => groups.groups.some(({ state }) => state === 'ready' || state === 'degraded'),
+      execute: on(resize, async (group, { ranks }) =>
+        (await parts.resizing()).resize(group, typeof ranks === 'number' ? ranks : null)
+      )
+    }
+  };
+}

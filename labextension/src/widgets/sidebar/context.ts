@@ -4,7 +4,7 @@ import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 import type { DevicesModel } from '../../model/groups/devicemonitor';
 import type { GroupMonitors } from '../../model/groups/monitor';
-import type { IGroup } from '../../services/protocol';
+import type { IGroup, ILastSave } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistSidebarSections, IClock } from '../../tokens';
 
 /** The actions on a group; destructive ones ask first. */
@@ -17,6 +17,10 @@ export interface IGroupActions {
   reform(group: IGroup): void;
   resume(group: IGroup): void;
   startAgain(group: IGroup): void;
+  /** Start a group that has ended as it was at its last save. */
+  startSaved(group: IGroup): void;
+  /** Give a group that was just started the variables of a save. */
+  beginWith(group: IGroup, save: ILastSave): void;
   /** Change its number of ranks without a dialog. */
   resize(group: IGroup, ranks: number): void;
   openLog(group: IGroup, rank: number): void;

@@ -90,7 +90,12 @@ export class RanksSidebar extends ReactWidget {
   async start(form: OpenForm, request: IStartRequest): Promise<void> {
     form.begin();
     try {
-      this.closeForm(form, await this._context.service.start(request));
+      const { save } = form;
+      const group = await this._context.service.start(request);
+      if (save) {
+        this._context.actions.beginWith(group, save);
+      }
+      this.closeForm(form, group);
     } catch (reason) {
       form.fail(errorBody(reason));
       if (form !== this._form) {

@@ -1,13 +1,14 @@
 /** A group: its description, state, actions and ranks. */
 import { caretDownIcon, caretRightIcon, ellipsesIcon, LabIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
-import { noteLines, remedy } from '../../../model/groups/groups';
+import { isGone, noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
 import { sizeOfRest } from '../../../model/state/resize';
+import { clockTime } from '../../../model/state/saves';
 import { isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
-import type { IGroup } from '../../../services/protocol';
+import type { IGroup, ILastSave } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
 import { useClock, useSignal } from '../../base/hooks';
 import { StateGlyph } from '../../states/stateglyph';
@@ -62,7 +63,8 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const way = remedy(group);
   const lines = noteLines(group);
   const rest = sizeOfRest(group);
-  if (lines.length === 0 && !way && rest === null) {
+  const last = isGone(group) ? group.last_save : null;
+  if (lines.length === 0 && !way && rest === null && !last) {
     return null;
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
@@ -88,15 +90,7 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
           {labels[way]}
         </button>
       )}
-      {rest !== null && (
-        <button
-          type="button"
-          title={trans.__('The ranks that are there keep all variables, and the group has no others any more')}
-          onClick={() => actions.resize(group, rest)}
-        >
-          {trans._n('Go on with the other rank', 'Go on with the other %1 ranks', rest)}
-        </button>
-      )}
+      <StateButtons group={group} last={last ?? null} rest={rest} />
       {way !== 'replace' && group.ranks.some(({ absences }) => absences?.length) && (
         <button
           type="button"
@@ -107,6 +101,39 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
         </button>
       )}
     </div>
+  );
+}
+
+interface IStateButtonsProps {
+  readonly group: IGroup;
+  readonly last: ILastSave | null;
+  readonly rest: number | null;
+}
+
+/** Start a group as it was at its last save, or leave lost ranks out. */
+function StateButtons({ group, last, rest }: IStateButtonsProps): React.ReactElement {
+  const { actions, clock, trans } = useSidebar();
+  return (
+    <>
+      {last && (
+        <button
+          type="button"
+          title={trans.__('Start its ranks again, and restore the save %1 there', last.name)}
+          onClick={() => actions.startSaved(group)}
+        >
+          {trans.__('Start as it was at %1', clockTime(last.saved_at, clock.now()))}
+        </button>
+      )}
+      {rest !== null && (
+        <button
+          type="button"
+          title={trans.__('The ranks that are there keep all variables, and the group has no others any more')}
+          onClick={() => actions.resize(group, rest)}
+        >
+          {trans._n('Go on with the other rank', 'Go on with the other %1 ranks', rest)}
+        </button>
+      )}
+    </>
   );
 }
 

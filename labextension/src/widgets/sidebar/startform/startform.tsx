@@ -11,11 +11,12 @@ import {
   problems,
   startRequest
 } from '../../../model/groups/startvalues';
-import type { IEnvironment, IErrorBody, ILauncherStatus, IStartRequest } from '../../../services/protocol';
+import type { IEnvironment, IErrorBody, ILastSave, ILauncherStatus, IStartRequest } from '../../../services/protocol';
 import { ErrorNote, errorBody } from '../../base/errornote';
 import { useSignal } from '../../base/hooks';
 import { ISidebarContext, useSidebar } from '../context';
 import type { OpenForm } from './openform';
+import { BeginWith, type IBeginWithProps } from './beginwith';
 import {
   AcceleratorField,
   BackendField,
@@ -83,6 +84,7 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
       }}
     >
       <NameField {...field} />
+      <BeginWith {...useSave(open, form, set)} />
       <EnvironmentField {...field} />
       <LauncherField {...field} />
       {isOnNodes(form) && <NodesField {...field} />}
@@ -121,6 +123,19 @@ function useFields(open: OpenForm, initial: () => IStartForm): [IStartForm, (cha
     setForm(open.fields);
   };
   return [form, set];
+}
+
+/** The save that the group begins with. The group has as many ranks, and the name of its group unless one was typed. */
+function useSave(open: OpenForm, form: IStartForm, set: (changes: Partial<IStartForm>) => void): IBeginWithProps {
+  const [save, setSave] = useState(open.save);
+  const onChoose = (chosen: ILastSave | null): void => {
+    open.save = chosen;
+    setSave(chosen);
+    if (chosen) {
+      set({ ranks: String(chosen.world_size), name: form.name || chosen.group });
+    }
+  };
+  return { chosen: save, onChoose };
 }
 
 /** The form, in view and ready to type in. */
