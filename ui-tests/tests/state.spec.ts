@@ -96,6 +96,7 @@ test('a group is saved, shows what the save lacks, and is restored with the cell
   await row.getByRole('button', { name: 'Delete before-sweep' }).click();
   await dialog(page, 'Delete the save').getByRole('button', { name: 'Delete' }).click();
   await expect(saves).toContainText('There is no save in');
+  await expect(saves.getByRole('button', { name: 'Close' })).toBeFocused();
   await page.keyboard.press('Escape');
   await expect(saves).toHaveCount(0);
 });
@@ -127,6 +128,7 @@ test('a cell is undone from its header with the cells after it, and from its men
   await expect(both.getByRole('list', { name: 'Cells to undo' }).getByRole('listitem')).toHaveCount(2);
   await expect(both).toContainText('Not undone: files, prints, the network and other processes.');
   await expect(both.getByRole('list', { name: 'Not undone', exact: true })).toContainText('places');
+  await expect(both.getByRole('button', { name: 'Undo', exact: true })).toBeFocused();
   await page.keyboard.press('Escape');
   await expect(both).toHaveCount(0);
   await expect(undo(1)).toBeFocused();
@@ -169,7 +171,9 @@ test('a group is resized after a question about what ranks do not have alike, an
   await page.keyboard.press('Enter');
   const differ = dialog(page, 'Ranks of train do not have everything alike');
   await expect(differ.getByRole('list', { name: 'Names' })).toContainText('mine');
+  await expect(differ.getByRole('button', { name: 'Keep the Size' })).toBeFocused();
   await page.keyboard.press('Escape');
+  await expect(differ).toHaveCount(0);
   await expect(card.getByRole('list', { name: 'Ranks of train' }).getByRole('listitem')).toHaveCount(2);
 
   await command(page, 'jupyter-dist:resize', { group: lab.GROUP, ranks: 3 });
