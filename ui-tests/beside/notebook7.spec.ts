@@ -13,7 +13,7 @@ test('in Notebook 7 a cell runs on ranks, the picker chooses them, and Restart m
   await lab.runCell(page, cell);
   await expect(cell.items).toHaveText([/clean 0/, /clean 1/]);
   await expect(lab.picker(page)).toHaveValue(lab.GROUP);
-  await page.getByRole('button', { name: 'Rank 1, idle' }).click();
+  await (await lab.openRanks(page)).getByRole('button', { name: 'Rank 1, idle' }).click();
   await lab.runCell(page, cell);
   await expect(cell.items).toHaveText([/stale 1/]);
   await page.locator('[data-jp-item-name="restart"]').click();

@@ -6,6 +6,7 @@ import {
   GROUP,
   layoutStored,
   openNotebook,
+  openRanks,
   picker,
   rootPath,
   runCell,
@@ -95,7 +96,9 @@ test('it is a console like those of kernels, on the ranks that are chosen', asyn
   await expect(page.locator('.jp-Tooltip')).toHaveCount(0);
 
   // Other ranks for the next cells.
-  await panel.getByLabel('Rank 1, idle').click();
+  await (await openRanks(page, panel)).getByLabel('Rank 1, idle').click();
+  await page.keyboard.press('Escape');
+  await expect(prompt).toBeFocused();
   const one = await runCode('f"on {rank}"');
   await expect(one).toContainText('on 1');
   await expect(one).not.toContainText('on 0');
@@ -183,6 +186,6 @@ test('it survives a reload, with its cells, and offers its group when that is go
   await page.keyboard.press('Shift+Enter');
   await expect(opened.last).toContainText('There is no group');
   await panel.getByRole('button', { name: /^Start train/ }).click();
-  await expect(panel.getByLabel('Rank 1, idle')).toBeVisible();
+  await expect(panel.getByRole('button', { name: 'Ranks for the next cell: 0-1 (2 of 2)' })).toBeVisible();
   await expect(await opened.run('print("again", rank)')).toContainText('again 1');
 });

@@ -156,6 +156,17 @@ export function picker(page: Page): Locator {
   return page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)').getByLabel('Run cells on');
 }
 
+/** Open the choice of ranks in the toolbar of the notebook that is shown, or of another panel. */
+export async function openRanks(
+  page: Page,
+  panel = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)')
+): Promise<Locator> {
+  await panel.getByRole('button', { name: /^Ranks for the next cell/ }).click();
+  const dialog = page.getByRole('dialog', { name: 'Choose ranks' });
+  await expect(dialog).toBeVisible();
+  return dialog;
+}
+
 export interface ICell {
   node: Locator;
   editor: Locator;

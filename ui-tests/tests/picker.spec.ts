@@ -13,6 +13,7 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({ pag
   const toolbar = page.locator('.jp-NotebookPanel-toolbar');
   const height = (await toolbar.boundingBox())!.height;
   await lab.picker(page).selectOption(lab.GROUP);
+  await lab.openRanks(page);
   const field = page.getByLabel('Rank expression');
   await expect(field).toHaveValue('all');
   expect((await toolbar.boundingBox())!.height).toBe(height);
@@ -35,6 +36,7 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({ pag
   await field.press('Enter');
   await expect(rank(page, 2)).toHaveAttribute('aria-pressed', 'true');
   await expect(rank(page, 3)).toHaveAttribute('aria-pressed', 'false');
+  await page.keyboard.press('Escape');
 
   const cell = lab.cell(page, 0);
   await lab.runCell(page, cell);
@@ -59,15 +61,14 @@ test('the picker is used by keyboard alone', async ({ page }) => {
   await expect(page.locator('.jpd-Hint')).toContainText('a group of torch.distributed processes, called ranks');
   await expect(select).toHaveAccessibleDescription(/a group of torch.distributed processes, called ranks/);
   await page.keyboard.press('ArrowRight');
-  await page.keyboard.press('ArrowRight');
+  await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-3 (4 of 4)' })).toBeFocused();
+  await page.keyboard.press('Enter');
   await expect(rank(page, 0)).toBeFocused();
   await page.keyboard.press('ArrowRight');
   await expect(rank(page, 1)).toBeFocused();
   await page.keyboard.press('Space');
   await expect(page.getByLabel('Rank expression')).toHaveValue('1');
-  await page.keyboard.press('ArrowRight');
-  await page.keyboard.press('ArrowRight');
-  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Tab');
   const field = page.getByLabel('Rank expression');
   await expect(field).toBeFocused();
   await expect(page.locator('.jpd-Hint')).toContainText('A rank expression selects ranks: all, 0, 0-3');
@@ -77,6 +78,11 @@ test('the picker is used by keyboard alone', async ({ page }) => {
   await page.keyboard.press('Enter');
   await expect(rank(page, 3)).toHaveAttribute('aria-pressed', 'true');
   await expect(rank(page, 0)).toHaveAttribute('aria-pressed', 'false');
+  // Back to the notebook, whose own keys work again.
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('dialog', { name: 'Choose ranks' })).toHaveCount(0);
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).summary).toContainText('3 ranks \u00b7 ok');
 });
 
 test('a cell can have ranks of its own, and shows it', async ({ page }) => {
@@ -86,6 +92,7 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
   await cell.editor.click();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Alt+Shift+O');
+  await lab.openRanks(page);
   await rank(page, 1).click();
   await expect(cell.node.locator('.jpd-CellBadge')).toHaveText('rank 1');
   await expect(lab.cell(page, 1).node.locator('.jpd-CellBadge')).toHaveCount(0);
@@ -96,12 +103,20 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
 
   // The picker follows the active cell.
   await lab.cell(page, 1).editor.click();
-  await expect(page.getByLabel('Rank expression')).toHaveValue('all');
+  await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-3 (4 of 4)', exact: true })).toBeVisible();
   await cell.editor.click();
-  await expect(page.getByLabel('Rank expression')).toHaveValue('1');
+  await expect(
+    page.getByRole('button', { name: 'Ranks for the next cell: 1 (1 of 4), this cell only', exact: true })
+  ).toBeVisible();
+  await lab.openRanks(page);
   await page.getByRole('button', { name: 'This cell', exact: true }).click();
   await expect(cell.node.locator('.jpd-CellBadge')).toHaveCount(0);
   await expect(page.getByLabel('Rank expression')).toHaveValue('all');
+  // The same, in the menu of the cell.
+  await page.keyboard.press('Escape');
+  await cell.editor.click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Choose Ranks for the Selected Cells Only' }).click();
+  await expect(cell.node.locator('.jpd-CellBadge')).toHaveText('all ranks');
 });
 
 test('ranks that were typed are for the cell or the notebook they were typed for, if another cell is clicked next', async ({
@@ -113,15 +128,18 @@ test('ranks that were typed are for the cell or the notebook they were typed for
   const [first, second] = [lab.cell(page, 0), lab.cell(page, 1)];
   const field = page.getByLabel('Rank expression');
   await first.editor.click();
+  await lab.openRanks(page);
   await expect(field).toHaveValue('2');
   await field.fill('0-1');
   // Unlike a click into its code, this makes the cell active before the field loses the focus.
   await second.prompt.click();
   await expect(first.node.locator('.jpd-CellBadge')).toHaveText('ranks 0-1');
+  await lab.openRanks(page);
   await expect(field).toHaveValue('all');
 
   await field.fill('3');
   await first.prompt.click();
+  await lab.openRanks(page);
   await expect(field).toHaveValue('0-1');
 
   // The field then shows the ranks of the other cell, also if those are the ones that this cell had.
@@ -131,6 +149,7 @@ test('ranks that were typed are for the cell or the notebook they were typed for
   await field.fill('0-1');
   await second.prompt.click();
   await expect(first.node.locator('.jpd-CellBadge')).toHaveText('ranks 0-1');
+  await lab.openRanks(page);
   await expect(field).toHaveValue('3');
   await lab.saveNotebook(page);
   const { metadata, cells } = lab.readNotebook('typed.ipynb');
@@ -155,7 +174,6 @@ test('a group that is started from the picker is the one its notebook runs on', 
     await page.keyboard.press('Enter');
     await expect(select).toHaveValue('fresh');
     await expect(select).toBeFocused();
-    // Beside the sidebar, where the form is, there is no room for more than a button.
     await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-1 (2 of 2)' })).toBeVisible();
     const cell = lab.cell(page, 0);
     await lab.runCell(page, cell);
@@ -205,6 +223,7 @@ test('cells complete with the names of their ranks', async ({ page }) => {
   // Of the first rank that the cell goes to.
   await page.keyboard.press('Escape');
   await page.keyboard.press('Alt+Shift+O');
+  await lab.openRanks(page);
   await rank(page, 1).click();
   await expect(lab.cell(page, 2).node.locator('.jpd-CellBadge')).toHaveText('rank 1');
   await complete(2, '\nlear');

@@ -11,6 +11,7 @@ import { Contributions } from '../../model/contributions';
 import { MissedCells } from '../../model/drift/missed';
 import { WaitingModel } from '../../model/executions/waiting';
 import { PART_MIME } from '../../model/outputs/portable';
+import { getNotebookTarget } from '../../model/targets/target';
 import { RANKS_MIME } from '../../services/protocol';
 import {
   CommandIDs,
@@ -82,6 +83,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
               groups,
+              isOwnGroup: (node, name) => isOwnGroup(tracker, node, name),
               ...acts,
               ...drift,
               ...slowness,
@@ -171,10 +173,20 @@ function slownessOf(
   };
 }
 
+/** Whether the notebook that an element is in runs on a group of that name. */
+function isOwnGroup(tracker: INotebookTracker | null, element: HTMLElement, name: string): boolean {
+  const model = panelOf(tracker, element)?.content.model;
+  return (model && getNotebookTarget(model)?.group) === name;
+}
+
+function panelOf(tracker: INotebookTracker | null, element: HTMLElement): NotebookPanel | null {
+  return tracker?.find(({ node }) => node.contains(element)) ?? null;
+}
+
 /** The cell that an element is in. */
 function cellOf(tracker: INotebookTracker | null, node: HTMLElement): ICodeCellModel | null {
   const around = node.closest('.jp-Cell');
-  const panel = around && tracker?.find(({ node }) => node.contains(around));
+  const panel = around && panelOf(tracker, node);
   const cell = around && panel?.content.widgets.find(({ node }) => node === around);
   return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
 }

@@ -45,7 +45,8 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
       const model = new PickerModel(panel, groups, starter);
       models.set(panel, model);
       const start = starts(app, panel, model, starter, trans);
-      showChoice(panel, model, choiceOf(model, guard, trans, start.startAgain));
+      const leave = (): void => panel.content.activate();
+      showChoice(panel, model, choiceOf(model, guard, trans, { startAgain: start.startAgain, leave }));
       const badges = new CellBadges(panel, trans, added);
       panel.disposed.connect(() => badges.dispose(), badges);
       const openConsole = (): void => {
@@ -105,9 +106,9 @@ function choiceOf(
   model: PickerModel,
   guard: IDistGuard | null,
   trans: TranslationBundle,
-  startAgain: () => void
+  acts: { startAgain(): void; leave(): void }
 ): Widget {
-  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans, startAgain });
+  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans, ...acts });
 }
 
 /** Show the second part of the picker while a group is chosen. */

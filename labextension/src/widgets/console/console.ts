@@ -242,7 +242,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
         this._options.startAgain(missing.name, missing.read.wanted);
       }
     };
-    const choice = new RankChoice({ model: target, trans, startAgain });
+    const choice = new RankChoice({ model: target, trans, startAgain, leave: () => this.content.activate() });
     const fit = (this._fit = new ToolbarFit(toolbar as ReactiveToolbar, choice, 'group', 'ranks'));
     const update = (): void => fit.show(target.missing ? 0 : (target.group?.world_size ?? 0));
     target.changed.connect(update);

@@ -21,6 +21,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptio
   openLog(group: string, rank: number): void;
   /** Whether the server is connected. */
   isConnected(): boolean;
+  /** Whether the notebook of an element runs on a group of that name. */
+  isOwnGroup(node: HTMLElement, name: string): boolean;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
   /** Where JupyterLab's debugger has stopped the ranks that run it; null: nowhere. */

@@ -47,6 +47,7 @@ beforeEach(async () => {
     missed: { changed },
     undo: { changed, cells: () => [], noteOn: () => null },
     isConnected: () => true,
+    isOwnGroup: () => false,
     condenses: () => false,
     stopOf: () => null,
     notesOf: () => []

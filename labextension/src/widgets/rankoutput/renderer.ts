@@ -246,13 +246,16 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const verdict = isStale ? null : this._runningVerdict();
     this._verdict.update(verdict);
     this._updateSlowness(isStale, verdict !== null);
-    this._summary.update(shown, now, isStale, at => this._waiting(at), this._slow.hint);
+    const isOwnGroup = this._options.isOwnGroup(this.node, shown.group.name);
+    const { hint } = this._slow;
+    this._summary.update(shown, { now, isStale, isOwnGroup, hint, waiting: at => this._waiting(at) });
     // Not twice; a rank that must be killed stays.
     this._notes.update(
       isStale ? [] : this._rankNotes().filter(note => !(verdict || this._slow.isShown) || note.isStuck)
     );
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
+    this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
@@ -306,7 +309,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _createHeader(): Widget {
     const header = new Widget();
     header.addClass('jpd-Ranks-header');
-    header.node.append(
+    const row = document.createElement('div');
+    row.className = 'jpd-Ranks-row';
+    row.append(
       this._tabs.node,
       this._finder.node,
       this._drift.node,
@@ -314,13 +319,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._numbers.node,
       this._rankButtons.node,
       this._actions.node,
-      this._slow.button,
-      createHint(this._options.trans),
-      this._verdict.node,
-      this._slow.node,
-      this._notes.node
+      this._slow.button
     );
-    this._slow.watch(header.node);
+    const { _verdict: verdict, _slow: slow, _notes: notes } = this;
+    header.node.append(row, createHint(this._options.trans), verdict.node, slow.node, notes.node);
+    slow.watch(header.node);
     return header;
   }
 

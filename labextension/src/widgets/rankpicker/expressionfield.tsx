@@ -31,6 +31,9 @@ export function ExpressionField(props: IExpressionFieldProps): React.ReactElemen
     }
   };
   const onKeyDown = (event: React.KeyboardEvent): void => {
+    if (event.key === 'Escape' && text === value) {
+      return; // closes the popup that the field is in
+    }
     event.stopPropagation();
     if (event.key === 'Enter') {
       commit();

@@ -1,7 +1,7 @@
 /** The second part of the picker: which ranks of the group. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownEmptyThinIcon, ReactWidget } from '@jupyterlab/ui-components';
-import React, { useRef, useState } from 'react';
+import React, { useEffect, useRef, useState } from 'react';
 import type { IReadWanted } from '../../tokens';
 import { formatRanks } from '../../model/format/ranks';
 import type { IGroup } from '../../services/protocol';
@@ -25,6 +25,8 @@ interface IRankChoiceProps {
   trans: TranslationBundle;
   /** Start the group that is missing, as the notebook wants it. */
   startAgain(): void;
+  /** Go back to the notebook, on Escape. */
+  leave(): void;
 }
 
 export class RankChoice extends ReactWidget {
@@ -50,15 +52,13 @@ export class RankChoice extends ReactWidget {
   }
 
   render(): React.ReactElement {
-    return <RankChoiceBody {...this._props} form={this._form} />;
+    return <RankChoiceBody {...this._props} />;
   }
 
-  private _form: ChoiceForm = 'button';
+  private _form: ChoiceForm = 'narrow';
 }
 
-type IBodyProps = IRankChoiceProps & { form: ChoiceForm };
-
-function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | null {
+function RankChoiceBody(props: IRankChoiceProps): React.ReactElement | null {
   const { model, trans } = props;
   useSignal(model.changed);
   const { target, missing } = model;
@@ -69,34 +69,15 @@ function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | nu
     return <StartButton {...props} {...missing} />;
   }
   const { group } = model;
-  const rest = (
-    <>
-      <ExpressionField value={target.ranks} group={group} trans={trans} onEdit={() => model.expressionChoice()} />
-      {model.hasCellTargets && <OwnButton {...props} />}
-    </>
-  );
-  const toggles = group && <Toggles {...props} group={group} isInline={form === 'full'} />;
-  if (form === 'button') {
-    return (
-      <GridButton {...props} group={group} isMarked={model.isOverride}>
-        {group && <AllButton {...props} group={group} />}
-        {toggles}
-        <div className="jpd-RankGrid-rest">{rest}</div>
-      </GridButton>
-    );
-  }
   return (
-    <>
+    <GridButton {...props} group={group} isMarked={model.isOverride}>
       {group && <AllButton {...props} group={group} />}
-      {form === 'full'
-        ? toggles
-        : group && (
-            <GridButton {...props} group={group}>
-              {toggles}
-            </GridButton>
-          )}
-      {rest}
-    </>
+      {group && <Toggles {...props} group={group} />}
+      <div className="jpd-RankGrid-rest">
+        <ExpressionField value={target.ranks} group={group} trans={trans} onEdit={() => model.expressionChoice()} />
+        {model.hasCellTargets && <OwnButton {...props} />}
+      </div>
+    </GridButton>
   );
 }
 
@@ -148,7 +129,7 @@ function AllButton({ model, trans, group }: IGroupProps): React.ReactElement {
   );
 }
 
-function Toggles({ model, trans, group, isInline }: IGroupProps & { isInline: boolean }): React.ReactElement {
+function Toggles({ model, trans, group }: IGroupProps): React.ReactElement {
   if (group.world_size > MANY_RANKS && group.nodes?.length) {
     const toggle = (ranks: readonly number[]): void => {
       try {
@@ -164,7 +145,7 @@ function Toggles({ model, trans, group, isInline }: IGroupProps & { isInline: bo
       group={group}
       chosen={model.ranks}
       trans={trans}
-      columns={isInline ? undefined : GRID_COLUMNS}
+      columns={GRID_COLUMNS}
       onToggle={rank => model.toggleRank(rank)}
     />
   );
@@ -186,19 +167,36 @@ function chosenWords({ model, trans }: IRankChoiceProps, group: IGroup | null): 
 
 interface IGridButtonProps extends IRankChoiceProps {
   group: IGroup | null;
-  /** The choice is for the selected cells only, and no other control shows it. */
-  isMarked?: boolean;
+  /** The choice is for the selected cells only. */
+  isMarked: boolean;
   children: React.ReactNode;
 }
 
 function GridButton(props: IGridButtonProps): React.ReactElement {
-  const { trans, group, isMarked, children } = props;
+  const { trans, group, isMarked, children, leave } = props;
   const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
   const close = (): void => {
+    const { activeElement } = document;
+    if (grid.current?.contains(activeElement)) {
+      (activeElement as HTMLElement).blur(); // takes what was typed, before the field is gone
+    }
     setOpen(false);
-    button.current?.focus();
   };
+  const onKeyDown = (event: React.KeyboardEvent): void => {
+    if (event.key === 'Escape') {
+      event.stopPropagation();
+      setOpen(false);
+      leave();
+    }
+  };
+  // The popup is at the end of the page, where Tab does not lead.
+  useEffect(() => {
+    if (isOpen) {
+      grid.current?.querySelector<HTMLElement>('.jpd-RankToggle, input')?.focus();
+    }
+  }, [isOpen]);
   const { label, title } = chosenWords(props, group);
   const words = isMarked ? trans.__('%1, this cell only', title) : title;
   return (
@@ -210,7 +208,7 @@ function GridButton(props: IGridButtonProps): React.ReactElement {
         aria-haspopup="dialog"
         aria-expanded={isOpen}
         aria-label={words}
-        data-own={isMarked === true}
+        data-own={isMarked}
         title={words}
         onClick={() => setOpen(!isOpen)}
       >
@@ -219,7 +217,13 @@ function GridButton(props: IGridButtonProps): React.ReactElement {
       </button>
       {isOpen && (
         <Floating anchor={button} onClose={close}>
-          <div className="jpd-RankGrid" role="dialog" aria-label={trans.__('Choose ranks')}>
+          <div
+            ref={grid}
+            className="jpd-RankGrid"
+            role="dialog"
+            aria-label={trans.__('Choose ranks')}
+            onKeyDown={onKeyDown}
+          >
             {children}
           </div>
         </Floating>

@@ -10,22 +10,18 @@ interface IRankTogglesProps {
   group: IGroup;
   chosen: readonly number[];
   trans: TranslationBundle;
-  /** Toggles per row of a grid; undefined in a toolbar, which has its own keys. */
-  columns?: number;
+  /** Toggles per row. */
+  columns: number;
   onToggle(rank: number): void;
 }
 
 export function RankToggles(props: IRankTogglesProps): React.ReactElement {
-  const { group, chosen, trans, onToggle } = props;
+  const { group, chosen, columns, trans, onToggle } = props;
   const { ranks } = group;
-  const columns = props.columns ?? 0;
   const isChosen = new Set(chosen);
   const [focused, setFocused] = useState(0);
   const box = useRef<HTMLDivElement>(null);
   const onKeyDown = (event: React.KeyboardEvent): void => {
-    if (!columns) {
-      return;
-    }
     const step: Record<string, number> = {
       ArrowLeft: -1,
       ArrowRight: 1,
@@ -46,7 +42,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
       className="jpd-RankToggles"
       role="group"
       aria-label={trans.__('Ranks')}
-      style={columns ? { gridTemplateColumns: `repeat(${columns}, auto)` } : undefined}
+      style={{ gridTemplateColumns: `repeat(${columns}, auto)` }}
       onKeyDown={onKeyDown}
     >
       {ranks.map((rank, i) => (
@@ -54,7 +50,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
           key={rank.rank}
           rank={rank}
           isChosen={isChosen.has(rank.rank)}
-          tabIndex={columns ? (i === focused ? 0 : -1) : undefined}
+          tabIndex={i === focused ? 0 : -1}
           trans={trans}
           onToggle={() => {
             setFocused(i);
@@ -69,7 +65,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
 interface IRankToggleProps {
   rank: IRank;
   isChosen: boolean;
-  tabIndex: number | undefined;
+  tabIndex: number;
   trans: TranslationBundle;
   onToggle(): void;
 }

@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
 import { Clock } from '../../../model/format/clock';
 import type { IShown, IShownRank } from '../items/shown';
-import { rankTime, summarize } from './summary';
+import { rankTime, summarize, timesDiffer } from './summary';
 
 const trans = nullTranslator.load('jupyter_dist');
 
@@ -21,6 +21,22 @@ it.each([300, -300, 0])(
       endedAt: null
     } as unknown as IShown;
     expect(summarize(trans, shown, clock.now(), false)).toBe('train \u00b7 1 rank \u00b7 running \u00b7 10 s');
+    expect(summarize(trans, shown, clock.now(), false, null, true)).toBe('1 rank \u00b7 running \u00b7 10 s');
     expect(rankTime(rank, STARTED, clock.now())).toBe('10 s');
   }
 );
+
+it.each([
+  [[0.018, 0.022], false],
+  [[0.3, 0.45], true],
+  [[1.0, 1.15], false],
+  [[1.0, 1.3], true],
+  [[60.0, 61.1], true],
+  [[60.0, 60.4], false],
+  [[5], false],
+  [[null, null], false],
+  [[], false]
+] as [(number | null)[], boolean][])('ranks that took %j seconds have their times: %s', (seconds, expected) => {
+  const ranks = seconds.map((one, rank): IShownRank => ({ rank, status: 'ok', seconds: one }));
+  expect(timesDiffer(ranks)).toBe(expected);
+});

@@ -17,33 +17,35 @@ export interface IWaitWords {
   readonly isState: boolean;
 }
 
+/** Shorter differences between ranks are not worth a number, in seconds. */
+const MIN_DIFFERENCE = 0.1;
+
 /**
  * "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `now`: null without times that pass; `isStale`: the state may be out
- * of date; `waiting`: the cause for which the cell waits.
+ * of date; `waiting`: the cause for which the cell waits; `isOwnGroup`: the group is the notebook's, and is not named.
  */
 export function summarize(
   trans: TranslationBundle,
   shown: IShown,
   now: number | null,
   isStale: boolean,
-  waiting: IWaitWords | null = null
+  waiting: IWaitWords | null = null,
+  isOwnGroup = false
 ): string {
-  const parts = [states(trans, shown, waiting?.isState ? waiting.words : null)];
-  if (waiting && !waiting.isState) {
-    parts.push(waiting.words);
-  }
-  const { startedAt, endedAt } = shown;
-  const until = endedAt || (shown.state === 'running' ? now : null);
-  if (startedAt && until) {
-    parts.push(formatSeconds(Math.max(0, until - startedAt)));
-  }
-  if (isStale) {
-    parts.push(trans.__('not connected to the server; last known state'));
-  }
-  if (shown.group.name) {
-    parts.unshift(shown.group.name);
-  }
-  return parts.join(' \u00b7 ');
+  const parts = [
+    isOwnGroup ? '' : shown.group.name,
+    states(trans, shown, waiting?.isState ? waiting.words : null),
+    waiting && !waiting.isState ? waiting.words : '',
+    duration(shown, now),
+    isStale ? trans.__('not connected to the server; last known state') : ''
+  ];
+  return parts.filter(Boolean).join(' \u00b7 ');
+}
+
+/** The time from the start of a cell to its end or to now; empty if it does not run. */
+function duration({ startedAt, endedAt, state }: IShown, now: number | null): string {
+  const until = endedAt || (state === 'running' ? now : null);
+  return startedAt && until ? formatSeconds(Math.max(0, until - startedAt)) : '';
 }
 
 function states(trans: TranslationBundle, shown: IShown, instead: string | null): string {
@@ -85,6 +87,14 @@ export function memoryWords(trans: TranslationBundle, { memory }: IShownRank): s
   const size = formatBytes(Math.abs(added));
   const change = added >= 0 ? trans.__('+%1 not given back', size) : trans.__('-%1 given back', size);
   return peak === null ? change : trans.__('%1, peak %2', change, formatBytes(peak));
+}
+
+/** Whether ranks took different times: a fifth of the longest and 0.1 s, or a second. */
+export function timesDiffer(ranks: readonly IShownRank[]): boolean {
+  const known = ranks.flatMap(({ seconds }) => (seconds === null ? [] : [seconds]));
+  const longest = Math.max(...known);
+  const range = longest - Math.min(...known);
+  return range >= 1 || (range >= MIN_DIFFERENCE && range >= longest / 5);
 }
 
 /** The time a rank took, or has taken so far; empty if it has not started. */

@@ -4,6 +4,18 @@ import { Spoken } from '../../base/spoken';
 import type { IShown } from '../items/shown';
 import { IWaitWords, memoryHint, summarize } from './summary';
 
+/** What the line shows besides the output. */
+export interface ISummaryState {
+  now: number;
+  isStale: boolean;
+  /** The group is the notebook's. */
+  isOwnGroup: boolean;
+  /** The cause for which the cell waits; for a null time, without how long. */
+  waiting(now: number | null): IWaitWords | null;
+  /** More for the tooltip. */
+  hint: string;
+}
+
 export class SummaryLine {
   constructor(private readonly _trans: TranslationBundle) {
     this._line.className = 'jpd-Ranks-summary';
@@ -12,21 +24,18 @@ export class SummaryLine {
 
   readonly nodes: readonly HTMLElement[];
 
-  /** `waiting` returns the cause for which the cell waits; for a null time, without how long. `hint`: more for the tooltip. */
-  update(
-    shown: IShown,
-    now: number,
-    isStale: boolean,
-    waiting: (now: number | null) => IWaitWords | null,
-    hint: string
-  ): void {
+  update(shown: IShown, { now, isStale, isOwnGroup, waiting, hint }: ISummaryState): void {
     const words = (at: number | null): string =>
-      summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at));
+      summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at), isOwnGroup);
     const text = words(now);
     if (this._line.textContent !== text) {
       this._line.textContent = text;
     }
-    this._line.title = [memoryHint(this._trans, shown), hint].filter(Boolean).join('\n');
+    // The line is cut where there is little room.
+    const title = [memoryHint(this._trans, shown), hint, text].filter(Boolean).join('\n');
+    if (this._line.title !== title) {
+      this._line.title = title;
+    }
     this._spoken.say(words(null));
   }
 

@@ -6,7 +6,7 @@ import { MANY_RANKS } from '../../states/rankfinder';
 import { stateWord } from '../../states/statewords';
 import type { IShown, IShownRank } from '../items/shown';
 import { standingOut } from './standingout';
-import { memoryWords, rankTime } from './summary';
+import { memoryWords, rankTime, timesDiffer } from './summary';
 
 /** Above this many ranks, a tab only has a number and a state. */
 const MAX_WIDE = 8;
@@ -60,10 +60,11 @@ export class RankTabBar {
         trans.__('Curves: numbers with a name that recur in the output')
       );
     }
+    const hasTimes = timesDiffer(shown.perRank);
     for (const rank of perRank) {
       const word = stateWord(trans, rank.status);
       const time = rankTime(rank, shown.startedAt, now);
-      this._label(rank.rank, String(rank.rank), time, rank.status);
+      this._label(rank.rank, String(rank.rank), hasTimes ? time : '', rank.status);
       const tab = this._tabs.get(rank.rank)!;
       const asks = asking.some(ranks => includesRank(ranks, rank.rank));
       const state = trans.__('Rank %1, %2 %3', rank.rank, word, time).trim();

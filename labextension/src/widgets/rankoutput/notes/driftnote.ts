@@ -151,7 +151,8 @@ export class DriftNote implements IDisposable {
     const node = document.createElement(act ? 'button' : 'span');
     node.className = `jpd-Drift-${kind}`;
     node.textContent = text;
-    node.title = title;
+    // Its text may be cut where there is little room.
+    node.title = `${text}: ${title}`;
     if (act && node instanceof HTMLButtonElement) {
       node.type = 'button';
       // In a notebook's command mode Enter edits the cell; here it presses the button.

@@ -1,21 +1,19 @@
 import { expect, it } from 'vitest';
 import { formFor } from './toolbarfit';
 
-it('shows as much as there is room for, and never less than a button', () => {
-  expect(formFor(1000, 8)).toBe('full');
-  expect(formFor(335, 8)).toBe('short');
-  expect(formFor(230, 8)).toBe('button');
-  expect(formFor(0, 2)).toBe('button');
-  expect(formFor(300, 2)).toBe('full');
+it('is wide where there is room for it', () => {
+  expect(formFor(1000, 8)).toBe('wide');
+  expect(formFor(100, 8)).toBe('narrow');
+  expect(formFor(0, 2)).toBe('narrow');
 });
 
-it('has no toggle per rank for very many, or for a group that does not run', () => {
-  expect(formFor(5000, 32)).toBe('short');
-  expect(formFor(5000, 0)).toBe('short');
+it('has a longer text for a group that does not run', () => {
+  expect(formFor(200, 32)).toBe('wide');
+  expect(formFor(200, 0)).toBe('narrow');
 });
 
 it('believes what was measured, for words of other languages are longer', () => {
-  const seen = new Map([['full 2', 400]]);
-  expect(formFor(300, 2, seen)).toBe('short');
-  expect(formFor(400, 2, seen)).toBe('full');
+  const seen = new Map([['wide 2', 400]]);
+  expect(formFor(300, 2, seen)).toBe('narrow');
+  expect(formFor(400, 2, seen)).toBe('wide');
 });

@@ -6,25 +6,20 @@ import type { ReactiveToolbar } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Widget } from '@lumino/widgets';
 
-/** `full`: a toggle per rank; `short`: toggles below a button; `button`: everything below a button. */
-export type ChoiceForm = 'full' | 'short' | 'button';
-
-/** At most this many ranks are shown in the toolbar, however wide it is. */
-export const MAX_INLINE = 16;
+/** How much its button shows: `wide`, or `narrow`, where longer texts are cut. */
+export type ChoiceForm = 'wide' | 'narrow';
 
 /** The toolbar's padding, and the button of its menu. */
 const RESERVED = 7 + 32;
 
 /** The width of a form at JupyterLab's default font size; larger measured widths take precedence. */
-function estimate(form: ChoiceForm, size: number): number {
-  const toggles = size * 27 + Math.max(0, size - 10) * 7;
-  return form === 'full' ? 170 + toggles : form === 'short' ? 240 : 90;
+function estimate(size: number): number {
+  return size === 0 ? 240 : 140;
 }
 
 /** The widest form that fits. */
 export function formFor(room: number, size: number, seen: ReadonlyMap<string, number> = new Map()): ChoiceForm {
-  const forms: ChoiceForm[] = size > MAX_INLINE || size === 0 ? ['short'] : ['full', 'short'];
-  return forms.find(form => (seen.get(`${form} ${size}`) ?? estimate(form, size)) <= room) ?? 'button';
+  return (seen.get(`wide ${size}`) ?? estimate(size)) <= room ? 'wide' : 'narrow';
 }
 
 /** A widget that may have several forms. */

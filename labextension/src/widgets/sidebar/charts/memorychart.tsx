@@ -6,6 +6,7 @@ import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes } from '../../../model/format/quantities';
 import { NUM_COLOURS, rankColour } from '../../states/rankcolor';
 import { useSidebar } from '../context';
+import { TICK_SPACE, TIME_STEPS } from './timesteps';
 
 const HEIGHT = 84;
 const AXIS_WIDTH = 52;
@@ -130,7 +131,8 @@ class Chart {
           ...axis,
           size: 18,
           gap: 2,
-          space: 80,
+          space: TICK_SPACE,
+          incrs: [...TIME_STEPS],
           grid: { show: false },
           values: (_, ticks) => ticks.map(clockTime)
         },

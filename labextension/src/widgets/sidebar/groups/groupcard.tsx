@@ -49,7 +49,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
           <GroupFacts group={group} monitor={monitor} />
           {!isByNode(group) && <NodeList nodes={group.nodes ?? []} trans={trans} />}
           {charts && <MemoryChart monitor={monitor} worldSize={group.world_size} pointed={pointed} />}
-          <Ranks group={group} monitor={monitor} onPoint={setPointed} />
+          <Ranks group={group} monitor={monitor} hasLines={!charts} onPoint={setPointed} />
           <Waiting group={group} monitor={monitor} />
         </>
       )}

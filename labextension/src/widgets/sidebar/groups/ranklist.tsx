@@ -19,11 +19,14 @@ export interface IRankListProps {
   readonly monitor: GroupMonitor;
   /** Those to show; all, if left out. */
   readonly ranks?: readonly IRank[];
+  /** Draw the memory of each rank in its row: not beside a chart of all. */
+  readonly hasLines: boolean;
   /** Called with the rank under the pointer or the focus. */
   readonly onPoint: (rank: number | null) => void;
 }
 
-export function RankList({ group, monitor, onPoint, ranks = group.ranks }: IRankListProps): React.ReactElement {
+export function RankList(props: IRankListProps): React.ReactElement {
+  const { group, monitor, hasLines, onPoint, ranks = group.ranks } = props;
   const { clock, trans } = useSidebar();
   useSignal(monitor.memory.changed);
   useSignal(monitor.changed);
@@ -39,7 +42,7 @@ export function RankList({ group, monitor, onPoint, ranks = group.ranks }: IRank
       onMouseLeave={() => onPoint(null)}
     >
       {ranks.map((rank, i) => (
-        <RankRow key={rank.rank} {...{ group, monitor, rank, onPoint }} isFirst={i === 0} />
+        <RankRow key={rank.rank} {...{ group, monitor, rank, hasLines, onPoint }} isFirst={i === 0} />
       ))}
     </ul>
   );
@@ -50,7 +53,7 @@ interface IRankRowProps extends Omit<IRankListProps, 'ranks'> {
   readonly isFirst: boolean;
 }
 
-function RankRow({ group, monitor, rank, isFirst, onPoint }: IRankRowProps): React.ReactElement {
+function RankRow({ group, monitor, rank, isFirst, hasLines, onPoint }: IRankRowProps): React.ReactElement {
   const { actions, clock, trans } = useSidebar();
   const memory = monitor.memory.latest(rank.rank);
   const words = activity(monitor, rank, trans) ?? stateWord(trans, rank.state);
@@ -82,7 +85,7 @@ function RankRow({ group, monitor, rank, isFirst, onPoint }: IRankRowProps): Rea
         <span className="jpd-RankRow-memory" title={memoryTitle(memory, trans)}>
           {bytes}
         </span>
-        <Sparkline monitor={monitor} rank={rank.rank} />
+        {hasLines && <Sparkline monitor={monitor} rank={rank.rank} />}
       </button>
       <button
         type="button"

@@ -1,0 +1,71 @@
+/** A page on ranks is calm: one row above a short output, few controls, and nothing lost to who needs them. */
+import { countControls, heightOf } from './controls';
+import { expect, test } from './fixtures';
+import * as lab from './lab';
+import { command, shutdownAll, startGroup } from './ranks';
+
+/** A header is one row, in pixels. */
+const MAX_ROW = 28;
+/** Controls of ours beside JupyterLab's own: 8 ranks, the sidebar open, one cell that has run. */
+const MAX_CONTROLS = 18;
+
+test.beforeAll(async ({ request }) => {
+  await startGroup(request, 'two', 2);
+  await startGroup(request, 'many', 32);
+});
+test.afterAll(({ request }) => shutdownAll(request));
+
+test('the header of a short cell is one row at 2 and 32 ranks, and its tabs scroll to the last rank', async ({
+  page
+}) => {
+  for (const [name, size] of [
+    ['two', 2],
+    ['many', 32]
+  ] as const) {
+    lab.writeNotebook('calm.ipynb', ['print("all")\nif rank % 2: raise ValueError("odd")'], lab.onRanks('all', name));
+    await lab.openNotebook(page, 'calm.ipynb');
+    const cell = await lab.runCell(page, 0);
+    await expect(cell.summary).toContainText(`${size / 2} ok`);
+    // The notebook's group is named in its toolbar.
+    await expect(cell.summary).not.toContainText(name);
+    const header = cell.node.locator('.jpd-Ranks-header');
+    expect(await heightOf(header)).toBeLessThanOrEqual(MAX_ROW);
+    await cell.tab('Folded').focus();
+    await page.keyboard.press('End');
+    const last = cell.tab(`Rank ${size - 1}`);
+    await expect(last).toBeFocused();
+    await expect(last).toBeInViewport();
+    expect(await heightOf(header)).toBeLessThanOrEqual(MAX_ROW);
+  }
+});
+
+test('eight ranks, the sidebar and a cell that has run show few controls', async ({ page, request }) => {
+  await shutdownAll(request);
+  await startGroup(request, 'eight', 8);
+  lab.writeNotebook('calm.ipynb', ['print("all")'], lab.onRanks('all', 'eight'));
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await lab.openNotebook(page, 'calm.ipynb');
+  await command(page, 'jupyter-dist:show-sidebar');
+  await expect(page.locator('.jpd-RankRow')).toHaveCount(8);
+  const cell = await lab.runCell(page, 0);
+  await expect(cell.summary).toContainText('8 ranks \u00b7 ok');
+  await page.mouse.move(720, 800);
+  await expect(async () => {
+    const { ours, labels } = await countControls(page);
+    expect(ours, labels.join(', ')).toBeLessThanOrEqual(MAX_CONTROLS);
+  }).toPass();
+  // What is quiet is there under the pointer, and by keyboard.
+  const tabs = cell.node.getByRole('tablist');
+  await expect(tabs).toHaveCSS('opacity', '0');
+  await cell.ranks.hover();
+  await expect(tabs).toHaveCSS('opacity', '1');
+  await page.mouse.move(720, 800);
+  await expect(tabs).toHaveCSS('opacity', '0');
+  await cell.tab('Folded').focus();
+  await expect(tabs).toHaveCSS('opacity', '1');
+  await page.keyboard.press('ArrowRight');
+  // Whoever looks at one rank sees which.
+  await page.mouse.move(720, 800);
+  await cell.editor.click();
+  await expect(tabs).toHaveCSS('opacity', '1');
+});
