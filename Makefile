@@ -122,6 +122,7 @@ translations: .venv/ready  ## The page's strings into the catalogues of jupyter_
 
 lint: .venv/ready ui-tests/node_modules  ## Style, types, import rules, spelling, and that generated files are up to date
 	$(BIN)/python .ci/generate.py --check
+	$(BIN)/python .ci/translations.py --check
 	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/translations.py docs/conf.py docs/_ext
 	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/translations.py docs/conf.py docs/_ext
 	$(BIN)/mypy

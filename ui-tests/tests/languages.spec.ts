@@ -6,7 +6,7 @@ import * as lab from './lab';
 import { openLab } from './ranks';
 
 const SETTINGS = '/lab/api/settings/@jupyterlab/translation-extension:plugin';
-const CATALOGUE = '../jupyter_dist/locale/de_DE/LC_MESSAGES/jupyter_dist.json';
+const LOCALE = '../jupyter_dist/locale';
 
 interface ILabWindow {
   jupyterapp: {
@@ -38,9 +38,12 @@ async function speak(request: APIRequestContext, locale: string): Promise<void> 
 
 /** Words that stand in English strings and in no German one. */
 function englishWords(): string[] {
-  const texts = Object.entries(JSON.parse(fs.readFileSync(CATALOGUE, 'utf8')) as Record<string, string[]>);
-  const german = new Set(texts.flatMap(([id, forms]) => (id ? words(forms.join(' ')) : [])));
-  return [...new Set(texts.flatMap(([id]) => words(id)))].filter(word => !german.has(word));
+  const template = fs.readFileSync(`${LOCALE}/jupyter_dist.pot`, 'utf8');
+  const german = JSON.parse(fs.readFileSync(`${LOCALE}/de_DE/LC_MESSAGES/jupyter_dist.json`, 'utf8'));
+  delete german[''];
+  const known = new Set(words(Object.values(german).flat().join(' ')));
+  const strings = [...template.matchAll(/"(.*)"$/gm)].map(([, text]) => text.replaceAll('\\n', ' '));
+  return [...new Set(words(strings.join(' ')))].filter(word => !known.has(word));
 }
 
 function words(text: string): string[] {

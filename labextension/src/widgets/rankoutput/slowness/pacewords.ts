@@ -69,21 +69,21 @@ function mostWaitedFor(rows: readonly IRankPace[]): number | null {
   return first ? first[0] : null;
 }
 
-/** "A step takes 61 ms and has 2 collectives; between 58 ms and 71 ms so far." */
+/** "A step takes 61 ms and has 2 collectives. It took between 58 ms and 71 ms in the course of the cell." */
 export function stepWords(trans: TranslationBundle, steps: IStepTimes): string {
   const { seconds, collectives, trend } = steps;
   const each =
     collectives === null
-      ? trans.__('A step takes %1', formatStepTime(seconds))
+      ? trans.__('A step takes %1.', formatStepTime(seconds))
       : trans._n(
-          'A step takes %2 and has %1 collective',
-          'A step takes %2 and has %1 collectives',
+          'A step takes %2 and has %1 collective.',
+          'A step takes %2 and has %1 collectives.',
           collectives,
           formatStepTime(seconds)
         );
   const [least, most] = [Math.min(...trend), Math.max(...trend)].map(formatStepTime);
-  const range = least === most ? '' : `; ${trans.__('between %1 and %2 in the course of the cell', least, most)}`;
-  return `${each}${range}.`;
+  const range = trans.__('It took between %1 and %2 in the course of the cell.', least, most);
+  return least === most ? each : `${each} ${range}`;
 }
 
 /** A sentence in three parts: its link to a line of a cell is in the middle. */
