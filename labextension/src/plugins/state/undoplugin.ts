@@ -159,6 +159,10 @@ function followNotebooks(model: UndoModel, groups: IDistGroups, tracker: INotebo
       model.follow(group);
     }
   };
-  tracker?.currentChanged.connect(follow, model);
+  tracker?.currentChanged.connect((_, panel) => {
+    follow();
+    // It may be the current one before its file is loaded.
+    void panel?.context.ready.then(follow);
+  }, model);
   groups.changed.connect(follow, model);
 }
