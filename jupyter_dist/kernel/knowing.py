@@ -103,7 +103,7 @@ class Knowing:
         """Return the rank to ask, and what the cursor is in; None if there is no group, or no code at the cursor."""
         place = place_of(code.split("\n"), code[:cursor_pos].split("\n"), PREFIX) or CellTarget("all", code, cursor_pos)
         group = self._host.group_if_any()
-        return None if group is None else (group, place, first_rank(place.ranks, group.world_size, group.num_nodes))
+        return None if group is None else (group, place, first_rank(group, place.ranks))
 
     def _magic_names(self, line: str) -> list[str]:
         names = [f"%{name}" for name in self._magics.magics["line"]]

@@ -12,7 +12,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.protocol.models.models import CompletionModel
-from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.protocol.ranks import ranks_in
 
 from .automode import AutoMode, goes_to_ranks
 from .session import Session
@@ -49,7 +49,7 @@ class RankNames:
         place, group = self._place(context), self._session.known
         if place is None or group is None:
             return {"completions": []}
-        rank = first_rank(place.ranks, group.world_size, group.num_nodes)
+        rank = first_rank(group, place.ranks)
         found = self._ask(group, rank, place) or self._remembered(place)
         texts = [text for text in found["matches"] if not text.startswith("%")]
         return {
@@ -114,8 +114,8 @@ def place_of(lines: list[str], before: list[str], prefix: str | None) -> CellTar
     return CellTarget(ranks, "\n".join(lines[first:]), len("\n".join(before[first:])), everywhere)
 
 
-def first_rank(ranks: str, world_size: int, num_nodes: int = 1) -> int:
-    """Return the first rank of an expression; rank 0 if it is not one."""
+def first_rank(group: Group, ranks: str) -> int:
+    """Return the first rank of an expression in a group; rank 0 if it is not one."""
     with contextlib.suppress(JupyterDistError):
-        return parse_ranks(ranks.strip("\"'"), world_size, num_nodes)[0]
+        return ranks_in(group.model, ranks.strip("\"'"))[0]
     return 0

@@ -1,13 +1,15 @@
 """Sets of ranks (RankSet), and rank expressions: `all`, `0-3,7`, `::2`, `!0`, `node:1`. Parsed, never evaluated.
 
-The TypeScript counterpart is labextension/src/model/format/ranks.ts; both run tests/vectors/rank_expressions.json.
+The TypeScript counterpart is labextension/src/model/format/ranks.ts; both run rank_expressions.json
+and host_expressions.json of tests/vectors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from .errors import JupyterDistError
 
@@ -109,6 +111,42 @@ def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> RankSet
     if not chosen:
         raise _bad(f"'{expression.strip()}' names no rank.", world_size)
     return RankSet(chosen)
+
+
+def with_nodes(expression: str, hosts: Sequence[str | None]) -> str:
+    """Return an expression with nodes in the place of hosts' names: `nd1,!2` becomes `node:0,!2`.
+
+    Args:
+        expression: a rank expression, which may name hosts, in full or up to the first dot. A name that is an
+            expression itself, such as `all` or `7`, keeps its meaning, and so does a short name of several hosts.
+        hosts: the host of each node; None for a node that has not joined.
+    """
+    if not any(hosts) or len(expression) > MAX_EXPRESSION_LENGTH:
+        return expression
+    terms = _terms(expression)
+    found = [_with_nodes(term, hosts) for term in terms]
+    return expression if found == terms else ",".join(found)
+
+
+def _with_nodes(term: str, hosts: Sequence[str | None]) -> str:
+    sign, name = ("!", term[1:]) if term.startswith("!") else ("", term)
+    if not name or name == "all" or any(pattern.match(name) for pattern in (_SINGLE, _RANGE, _NODE, _SLICE)):
+        return term
+    chosen = {name} if name in hosts else {host for host in hosts if host and host.partition(".")[0] == name}
+    nodes = [node for node, host in enumerate(hosts) if host in chosen] if len(chosen) == 1 else []
+    return ",".join(f"{sign}node:{node}" for node in nodes) or term
+
+
+def ranks_in(group: Mapping[str, Any], expression: str) -> RankSet:
+    """Return the ranks that an expression names in this group (a GroupModel); it may name hosts.
+
+    Raises:
+        JupyterDistError: `bad_ranks`, like `parse_ranks`.
+    """
+    nodes = group.get("nodes") or []
+    if isinstance(expression, str):
+        expression = with_nodes(expression, [node.get("host") for node in nodes])
+    return parse_ranks(expression, group["world_size"], len(nodes) or 1)
 
 
 def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:

@@ -193,7 +193,7 @@ def test_while_it_waits_the_reason_and_the_estimate_are_given(slurm, place):
             slurm.ask("scancel", busy.stdout.strip())
             await followed.until(AgentStarted, 2)
         async with launched(place, num_nodes=3) as (_, allocation, followed):
-            while "will not start. (PartitionNodeLimit)" not in (await followed.until(Queued))[-1].reason:
+            while "asks for less. (PartitionNodeLimit)" not in (await followed.until(Queued))[-1].reason:
                 followed.seen.append(await anext(followed._events))
             await allocation.cancel(5)  # a job that waits can be cancelled, too
             assert followed.allocation.status == Ended("The job was cancelled with the group.")
@@ -371,6 +371,11 @@ def test_all_jobs_are_asked_for_at_once(slurm, place, monkeypatch):
 def test_reasons_and_ends_have_words_and_unknown_ones_are_passed_on():
     assert words.waits("Priority") == "Other jobs are ahead in the queue. (Priority)"
     assert words.waits("QOSMaxGRESPerUser") == "It waits because of the QOS's limit. (QOSMaxGRESPerUser)"
+    of_job = words.waits("QOSMaxWallDurationPerJobLimit")
+    assert of_job.startswith("It asks for more than the QOS's limit allows to one job: it will not start.")
+    assert words.waits("AssocMaxJobsLimit") == "It waits because of your account's limit. (AssocMaxJobsLimit)"
+    down = "ReqNodeNotAvail, UnavailableNodes:nd1"
+    assert words.waits(down) == f"A node that it needs is down, reserved or drained. ({down})"
     assert words.waits("(Nodes required for job are DOWN)") == "Slurm says: Nodes required for job are DOWN."
     assert words.ended("TIMEOUT") == "The job has reached its time limit."
     assert words.ended("NEW_STATE") == "The job ended in Slurm's state NEW_STATE."

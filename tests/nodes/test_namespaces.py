@@ -123,7 +123,8 @@ def group(tmp_path_factory, network):
     nodes = TwoNodes(tmp_path_factory.mktemp("netns") / "g")
     nodes.begin(node_lease_seconds=LEASE_SECONDS)
     for node in range(2):
-        nodes.join(prefix=network.inside(node), JUPYTER_DIST_NODE_RANK=str(node))
+        given = {"SLURM_CPUS_PER_TASK": "1"} if node == 1 else {}
+        nodes.join(prefix=network.inside(node), JUPYTER_DIST_NODE_RANK=str(node), **given)
     nodes.ready()
     yield nodes
     nodes.end()
@@ -134,6 +135,8 @@ def test_nodes_find_the_head_and_each_other_without_names(group, network):
     found = [(node["host"], node["address"], node["interface"]) for node in client.group["nodes"]]
     names = [f"{network.tag}n{node}" for node in range(2)]
     assert found == [(name, network.address(node + 1), f"{name}i") for node, name in enumerate(names)]
+    if (os.cpu_count() or 1) > 1:
+        assert f"Node 1 ({names[1]}) has 1 of its machine's" in client.group["note"]
     code = SUM + "\nfrom torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(torch.nn.Linear(2, 1))\n"
     execution = client.run(code + "model(torch.ones(1, 2)).sum().backward()", ALL)
     assert execution["state"] == "ok", client.text(0, name="stderr")

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_dist.agent.nodes.head import Nodes
+from jupyter_dist.agent.nodes.link.given import given_bytes, given_cpus, shortage
 from jupyter_dist.agent.processes.starting.environment import node_devices, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -229,6 +230,18 @@ def test_other_vendors_have_variables_of_their_own():
     assert node_devices(spec_of([0, 1], "rocm")[0], {"HIP_VISIBLE_DEVICES": "2,3"}, 0) == {"HIP_VISIBLE_DEVICES": "2,3"}
     assert accelerators.given_devices("xpu", {"ZE_AFFINITY_MASK": "0.0,0.1"}) == ["0.0", "0.1"]
     assert accelerators.given_devices("cpu", {"CUDA_VISIBLE_DEVICES": "1"}) is None
+
+
+def test_what_a_node_was_given_is_compared_with_what_its_ranks_need():
+    enough = {"cpus": 4, "machine_cpus": 8, "given_bytes": 4 << 30}
+    assert shortage(enough, 4) == ""
+    assert shortage({**enough, "cpus": 1}, 4) == "has 1 of its machine's 8 CPUs for 4 ranks"
+    assert shortage({"cpus": 2, "machine_cpus": 2, "given_bytes": None}, 8) == ""  # no engine has taken any
+    less = {"cpus": 1, "machine_cpus": 8, "given_bytes": 500 << 20}
+    assert shortage(less, 4) == "has 1 of its machine's 8 CPUs and 500 MiB of memory for 4 ranks"
+    assert given_cpus({"SLURM_CPUS_PER_TASK": "1"}) == 1
+    assert given_cpus({}) == len(os.sched_getaffinity(0))
+    assert given_bytes({"SLURM_MEM_PER_NODE": "100"}) == 100 << 20
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,19 @@ def test_the_client_pushes_pulls_and_launches_over_nodes(servers):
         assert group.model["launcher"] == "external"
 
 
+def test_names_of_hosts_choose_their_ranks_in_the_client_and_on_the_command_line(servers, home):
+    with Client.connect(servers[-1].info["url"], TOKEN) as client:
+        group = client.attach("wide")
+        host = group.model["nodes"][0]["host"]  # of both nodes: they are on one machine here
+        chosen = f"!{host},3"
+        assert list(group.run("mine = rank", chosen).ranks) == [3]
+        group.push({"other": 7}, chosen)
+        assert group.gather("mine + other", chosen) == {3: 10}
+        with pytest.raises(JupyterDistError, match="'nowhere' in 'nowhere' is not a rank expression"):
+            group.run("1", "nowhere")
+    assert command(home, "exec", "-g", "wide", "-r", chosen, "print('host', rank)").stdout.strip().endswith("host 3")
+
+
 HOSTILE = """
 import subprocess
 class Hostile:

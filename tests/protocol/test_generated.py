@@ -63,7 +63,8 @@ def test_every_answer_and_body_is_a_type_of_ours():
 
 
 def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
-    assert {field.name for field in dataclasses.fields(WantedGroup)} == set(fields_of(requests.StartRequest))
+    wanted = {field.name for field in dataclasses.fields(WantedGroup)}
+    assert wanted - {"gpus_per_node"} == set(fields_of(requests.StartRequest))  # the launcher adds it
     taken = {field.name for field in dataclasses.fields(ExecutionSpec)}
     assert set(fields_of(requests.RunRequest)) - {"code"} == taken - {
         "execution_id",

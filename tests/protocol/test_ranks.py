@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks, ranks_in, with_nodes
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rank_expressions.json").read_text())
+VECTORS, HOST_VECTORS = (
+    json.loads((Path(__file__).parents[1] / "vectors" / f"{name}_expressions.json").read_text())
+    for name in ("rank", "host")
+)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: repr(vector["expr"][:30]))
@@ -88,3 +91,30 @@ def test_a_rank_set_is_a_set_a_text_and_a_list(some, others):
     for result in (ranks | others, ranks & others, ranks - others):
         assert isinstance(result, RankSet)
         assert list(result) == sorted(result)
+
+
+@pytest.mark.parametrize("vector", HOST_VECTORS, ids=lambda vector: vector["expr"])
+def test_names_of_hosts_stand_for_their_nodes(vector):
+    assert with_nodes(vector["expr"], vector["hosts"]) == vector["nodes"]
+    group = {"world_size": 2 * len(vector["hosts"]), "nodes": [{"host": host} for host in vector["hosts"]]}
+    if vector["ranks"] is None:
+        with pytest.raises(JupyterDistError, match="is not a rank expression"):
+            ranks_in(group, vector["expr"])
+    else:
+        assert str(ranks_in(group, vector["expr"])) == vector["ranks"]
+
+
+@given(
+    st.text("0123456789-,:!alnode[] ", max_size=20), st.lists(st.text("0123456789-:alnode.", min_size=1), max_size=4)
+)
+def test_an_expression_never_means_something_else_because_of_a_host(text, hosts):
+    try:
+        ranks = parse_ranks(text, 8, len(hosts) or 1)
+    except JupyterDistError:
+        return
+    assert ranks_in({"world_size": 8, "nodes": [{"host": host} for host in hosts]}, text) == ranks
+
+
+def test_what_is_no_text_is_a_clear_error():
+    with pytest.raises(JupyterDistError, match="is a string, not int"):
+        ranks_in({"world_size": 2, "nodes": [{"host": "nd1"}]}, 0)

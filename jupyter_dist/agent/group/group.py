@@ -350,7 +350,7 @@ class AgentGroup:
             "resized": self.resized,
             "replaced": self.replaced,
             "disk": self.journal.disk or None,
-            "note": " ".join(filter(None, (self.note, self.journal.disk, *self._conditions))) or None,
+            "note": " ".join(filter(None, (self.note, self.journal.disk, *self._lasting()))) or None,
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,
@@ -363,6 +363,9 @@ class AgentGroup:
             "queued": [execution.id for execution in queue.in_state("queued")],
             "seq": self.journal.last_seq,
         }
+
+    def _lasting(self) -> list[str]:
+        return [*self._conditions, *([] if self.nodes is None else self.nodes.conditions())]
 
     # -- inside -----------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from jupyter_dist.transport.tasks import start_task
 from . import paths
 from .files import FileDoor
 from .link import hello, sockets
+from .link.given import shortage
 from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
 from .remote import RemoteNode
 from .stores import LinkStores
@@ -207,6 +208,17 @@ class Nodes:
     def spare_models(self) -> list[models.NodeModel]:
         """Return the machines without ranks, on which a resize can add some."""
         return [node.model() for node in self._spares]
+
+    def conditions(self) -> list[str]:
+        """Return a sentence if nodes have fewer CPUs or less memory than their ranks need."""
+        joined = [node for node in self._nodes if node.state == "joined"]
+        short = [(node.label, text) for node in joined if (text := shortage(node.hello, len(node.ranks)))]
+        if not short:
+            return []
+        label, text = short[0]
+        others = f" (so {'do' if len(short) > 2 else 'does'} {len(short) - 1} more)" if len(short) > 1 else ""
+        ask = "" if self._spec.launcher == "external" else " Ask for more with the options of the launcher."
+        return [f"{label[0].upper()}{label[1:]} {text}{others}.{ask}"]
 
     def begin_generation(self) -> None:
         """Begin a generation of ranks, which meet at another address."""

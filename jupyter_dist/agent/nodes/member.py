@@ -30,6 +30,7 @@ from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
 from jupyter_dist.transport.tasks import start_task
 
+from .link.given import given_bytes, given_cpus
 from .link.joinfile import JoinFile, interface_of
 from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .link.trial import TrialPort, try_places
@@ -184,6 +185,9 @@ class NodeAgent:
             "torch": _torch_version(),
             "devices": visible(self._devices, os.environ),
             "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            "cpus": given_cpus(os.environ),
+            "machine_cpus": os.cpu_count(),
+            "given_bytes": given_bytes(os.environ),
         }
 
     def _receive(self, header: Header, payload: bytes) -> None:

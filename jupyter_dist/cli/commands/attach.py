@@ -8,7 +8,7 @@ import sys
 from jupyter_dist.cli.command import add_group_argument, shown
 from jupyter_dist.cli.prompt import cells
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, ranks_in
 
 from .cells import CellCommand, add_cell_arguments
 
@@ -29,7 +29,7 @@ class AttachCommand(CellCommand):
     def act(self) -> int:
         """Run cells until Ctrl-D; errors of ranks are shown as output."""
         group = self.client.attach(self.options.group)
-        ranks = str(parse_ranks(self.options.ranks, group.world_size, group.num_nodes))
+        ranks = str(ranks_in(group.model, self.options.ranks))
         if sys.stdin.isatty():
             print(f"{shown(group)}. Ctrl-C interrupts the ranks, Ctrl-D detaches.")
         first = RankSet.from_text(ranks)[0]

@@ -15,7 +15,7 @@ from jupyter_dist.client.results.pacetext import pace_text
 from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
 from jupyter_dist.system.limits import within
@@ -182,7 +182,7 @@ async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -
 
 async def _names(group: AsyncGroup, ranks: str, prefix: str, max_chars: int) -> str:
     lines = []
-    for rank in parse_ranks(ranks, group.world_size, group.num_nodes):
+    for rank in ranks_in(group.model, ranks):
         found = await group.complete(prefix, rank=rank)
         lines.append(f"rank {rank}: {', '.join(found.matches)}")
     return bounded("\n".join(lines), max_chars, "Name one rank, or a prefix.")

@@ -17,7 +17,7 @@ from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, Segments, filled, parent_folders
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, ranks_in
 from jupyter_dist.protocol.wire import requests
 
 MEGABYTE = 1e6
@@ -36,7 +36,7 @@ class Exchanger:
 
     def chosen(self, ranks: str) -> RankSet:
         """Return the ranks of a rank expression."""
-        return parse_ranks(ranks, self.model["world_size"], len(self.model.get("nodes") or ()) or 1)
+        return ranks_in(self.model, ranks)
 
 
 def trusts_ranks(group: models.GroupModel, trust_nodes: bool) -> bool:

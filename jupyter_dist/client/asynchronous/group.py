@@ -29,7 +29,7 @@ from jupyter_dist.client.results.saves import Restored
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.models import machine, models
-from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES, GroupState
 from jupyter_dist.protocol.wire import requests
 from jupyter_dist.protocol.wire.requests import RunOptions
@@ -510,7 +510,7 @@ class AsyncGroup(PlainAsyncGroup):
 
     async def kill(self, rank: int) -> AsyncGroup:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
-        (chosen,) = parse_ranks(str(rank), self.world_size, self.num_nodes)
+        (chosen,) = ranks_in(self.model, str(rank))
         self.model = await self._once("ranks", str(chosen), "kill")
         return self
 

@@ -14,7 +14,7 @@ from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
 from jupyter_dist.magics.session import App
 from jupyter_dist.protocol.models.models import ViewItem
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, ranks_in
 
 from .dipper import Dipper
 
@@ -213,7 +213,7 @@ class DipMagics(RankMagics):
         """Show the output of those ranks, and errors of all ranks, because they fail the cell."""
         expression = self.existing(",".join(ranks))
         group = self.session.group()
-        chosen = set(parse_ranks(expression, group.world_size, group.num_nodes)) if expression else set()
+        chosen = set(ranks_in(group.model, expression)) if expression else set()
         show = show_live()
         return lambda result: show(_only(result, chosen))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import curves, differences, machine, models, pace
 from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec, TransferSpec
@@ -357,7 +357,8 @@ class GroupOperations:
             raise JupyterDistError("too_large", message, "Put the data into a file.")
         mirror.status.check_takes_cells()
         chosen = self._rank_set(ranks)
-        spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, expression=ranks, owner=owner, **fields)
+        fields.update(ranks=chosen, expression=self._named(ranks), owner=owner)
+        spec = ExecutionSpec(execution_id=_execution_id(key), **fields)
         try:
             await mirror.ask("execute", payload, take=mirror.on_submitted, execution=spec.to_dict())
         except JupyterDistError as err:
@@ -468,7 +469,11 @@ class GroupOperations:
         return dict(answer["reply"])
 
     def _rank_set(self, ranks: str) -> RankSet:
-        return parse_ranks(ranks, self._mirror.world_size, self._mirror.status.num_nodes)
+        return parse_ranks(self._named(ranks), self._mirror.world_size, self._mirror.status.num_nodes)
+
+    def _named(self, ranks: str) -> str:
+        """Return a rank expression with nodes in the place of hosts' names."""
+        return with_nodes(ranks, [node.get("host") for node in self._mirror.status.fields.get("nodes") or ()])
 
     def _chosen(self, ranks: str) -> list[int]:
         return list(self._rank_set(ranks))

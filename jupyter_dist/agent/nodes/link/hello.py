@@ -83,4 +83,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "torch": _or_none(lambda value: _is_line(value, MAX_WORD)),
     "devices": lambda value: isinstance(value, list) and len(value) <= MAX_DEVICES and all(map(_is_device, value)),
     "memory": _or_none(_is_count),
+    "cpus": _or_none(_is_count),
+    "machine_cpus": _or_none(_is_count),
+    "given_bytes": _or_none(_is_count),
 }

@@ -11,7 +11,7 @@ from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.displays.live import TextDisplay
 from jupyter_dist.client.results.drift import CaughtUp, Step
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.ranks import RankSet, ranks_in
 
 
 class DriftCommand(Command):
@@ -66,7 +66,7 @@ class CatchUpCommand(Command):
             if unknown:
                 message = f"No rank has missed a cell [{min(unknown)}]."
                 raise bad_request(message, f"See jupyter dist drift {group.name}.")
-        wanted = parse_ranks(self.options.ranks, group.world_size, group.num_nodes)
+        wanted = ranks_in(group.model, self.options.ranks)
         parts = [(step, str(wanted & RankSet.from_text(step.ranks))) for step in steps]
         return [Step(step.cell, ranks, step.reason, step.code) for step, ranks in parts if ranks]
 

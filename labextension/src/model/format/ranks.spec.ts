@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import hostVectors from '../../../../tests/vectors/host_expressions.json';
 import vectors from '../../../../tests/vectors/rank_expressions.json';
 import { DistError } from '../../services/errors';
-import { countRanks, expandRanks, formatRanks, includesRank, isRankSet, parseRanks } from './ranks';
+import { countRanks, expandRanks, formatRanks, includesRank, isRankSet, parseRanks, withNodes } from './ranks';
 
 describe('parseRanks', () => {
   for (const vector of vectors) {
     const { expr, world_size, ranks, canonical, error } = vector;
-    const nodes = Array.from({ length: vector.num_nodes ?? 0 });
+    const nodes = Array.from({ length: vector.num_nodes ?? 0 }, () => ({ host: null }));
     const parse = () => parseRanks(expr, { world_size, nodes });
     const name = JSON.stringify(expr.slice(0, 40));
     it(`${name} of ${world_size}: ${canonical ?? error}`, () => {
@@ -71,4 +72,19 @@ describe('canonical expressions', () => {
     expect(isRankSet(0)).toBe(false);
     expect(isRankSet('0-63,70')).toBe(true);
   });
+});
+
+describe('host names in rank expressions', () => {
+  for (const { expr, hosts, nodes: expression, ranks } of hostVectors) {
+    it(`${expr}: ${expression}`, () => {
+      const nodes = hosts.map(host => ({ host }));
+      expect(withNodes(expr, nodes)).toBe(expression);
+      const parse = () => parseRanks(expr, { world_size: 2 * hosts.length, nodes });
+      if (ranks) {
+        expect(formatRanks(parse())).toBe(ranks);
+      } else {
+        expect(parse).toThrow('is not a rank expression');
+      }
+    });
+  }
 });

@@ -1,6 +1,6 @@
 /**
  * Rank expressions: "all", "0-3,7", "::2", "!0", "node:1". Parsed, never evaluated. The Python counterpart is
- * jupyter_dist/protocol/ranks.py; both run tests/vectors/rank_expressions.json.
+ * jupyter_dist/protocol/ranks.py; both run rank_expressions.json and host_expressions.json of tests/vectors.
  */
 import { DistError } from '../../services/errors';
 import { translation } from '../../services/translation';
@@ -16,11 +16,12 @@ const SLICE = /^(-?[0-9]{1,7})?:(-?[0-9]{1,7})?(?::(-?[0-9]{1,7})?)?$/;
 /** What the ranks of a group depend on. */
 export interface IShape {
   world_size: number;
-  nodes?: readonly unknown[];
+  nodes?: readonly { readonly host: string | null }[];
 }
 
 /**
- * The ranks that an expression names in a group, sorted, each once.
+ * The ranks that an expression names in a group, sorted, each once. It may
+ * name hosts.
  *
  * Throws a DistError `bad_ranks` when it is malformed, names a rank that does
  * not exist, or names none.
@@ -32,14 +33,10 @@ export function parseRanks(expression: string, group: IShape): number[] {
     const message = translation().__('The rank expression is longer than %1 characters.', MAX_EXPRESSION_LENGTH);
     throw bad(message, worldSize);
   }
-  let text = expression.replace(/\s+/g, '');
-  if (text.startsWith('[') && text.endsWith(']')) {
-    text = text.slice(1, -1);
-  }
-  if (!text) {
+  const terms = termsOf(withNodes(expression, group.nodes ?? []));
+  if (terms.length === 1 && !terms[0]) {
     throw bad(translation().__('The rank expression is empty.'), worldSize);
   }
-  const terms = text.split(',');
   const chosen = new Set(terms[0].startsWith('!') ? span(0, worldSize) : []);
   for (const term of terms) {
     const removes = term.startsWith('!');
@@ -56,6 +53,40 @@ export function parseRanks(expression: string, group: IShape): number[] {
     throw bad(translation().__("'%1' names no rank.", expression.trim()), worldSize);
   }
   return [...chosen].sort((a, b) => a - b);
+}
+
+/**
+ * An expression with nodes in the place of hosts' names: "nd1,!2" becomes
+ * "node:0,!2". They may be in full or up to the first dot. A name that is an
+ * expression itself, such as "all" or "7", keeps its meaning, and so does a
+ * short name of several hosts.
+ */
+export function withNodes(expression: string, nodes: NonNullable<IShape['nodes']>): string {
+  const hosts = nodes.map(({ host }) => host);
+  if (!hosts.some(Boolean) || expression.length > MAX_EXPRESSION_LENGTH) {
+    return expression;
+  }
+  const terms = termsOf(expression);
+  const found = terms.map(term => termWithNodes(term, hosts));
+  return found.every((term, index) => term === terms[index]) ? expression : found.join(',');
+}
+
+function termWithNodes(term: string, hosts: readonly (string | null)[]): string {
+  const not = term.startsWith('!') ? '!' : '';
+  const name = term.slice(not.length);
+  if (!name || name === 'all' || [SINGLE, RANGE, NODE, SLICE].some(pattern => pattern.test(name))) {
+    return term;
+  }
+  const chosen = hosts.includes(name) ? [name] : hosts.filter(host => host?.split('.', 1)[0] === name);
+  if (new Set(chosen).size !== 1) {
+    return term;
+  }
+  return hosts.flatMap((host, node) => (host === chosen[0] ? [`${not}node:${node}`] : [])).join(',');
+}
+
+function termsOf(expression: string): string[] {
+  const text = expression.replace(/\s+/g, '');
+  return (text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text).split(',');
 }
 
 /** The canonical expression of a set of ranks: "0-3,7"; empty for none. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { INode } from '../../services/protocol';
-import { completeNodes, findNodes, withoutHosts } from './nodes';
+import { completeNodes, findNodes } from './nodes';
 
 const nodes = Array.from({ length: 128 }, (_, node) => ({
   node,
@@ -16,18 +16,6 @@ describe('finding nodes', () => {
     expect(found(' SIM099 ')).toEqual([99]);
     expect(found('1023')).toEqual([127]);
     expect(found('9999')).toEqual([]);
-  });
-});
-
-describe('host names in rank expressions', () => {
-  it('become nodes', () => {
-    expect(withoutHosts('sim003, 0-3, !sim000', nodes)).toBe('node:3, 0-3,!node:0');
-    expect(withoutHosts('all,!0', nodes)).toBe('all,!0');
-  });
-
-  it('that two nodes share become both', () => {
-    const twins = [0, 1].map(node => ({ ...nodes[node], host: 'twin' }));
-    expect(withoutHosts('!twin', twins)).toBe('!node:0,!node:1');
   });
 });
 

@@ -1,5 +1,4 @@
 /** The machines of a group: finding them by what users type, and completing it. */
-import { groupedBy } from '../format/grouped';
 import { includesRank } from '../format/ranks';
 import type { INode } from '../../services/protocol';
 
@@ -19,22 +18,6 @@ export function findNodes(nodes: readonly INode[], query: string): readonly INod
       (host ?? '').toLowerCase().includes(text) ||
       (rank !== null && includesRank(ranks, rank))
   );
-}
-
-/** A rank expression with `node:N` in place of host names, which only this page knows. */
-export function withoutHosts(expression: string, nodes: readonly INode[]): string {
-  const byHost = groupedBy(
-    nodes.filter(({ host }) => host),
-    ({ host }) => host!
-  );
-  return expression
-    .split(',')
-    .map(term => {
-      const [, not, name] = /^\s*(!?)\s*(.*?)\s*$/.exec(term)!;
-      const named = byHost.get(name);
-      return named ? named.map(({ node }) => `${not}node:${node}`).join(',') : term;
-    })
-    .join(',');
 }
 
 /** What the last term of a rank expression may become: whole expressions, each with a host name if that is known. */

@@ -1,8 +1,8 @@
 /** The text field for a rank expression, checked while the user types. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useId, useRef, useState } from 'react';
-import { parseRanks } from '../../model/format/ranks';
-import { completeNodes, withoutHosts } from '../../model/groups/nodes';
+import { parseRanks, withNodes } from '../../model/format/ranks';
+import { completeNodes } from '../../model/groups/nodes';
 import type { DistError } from '../../services/errors';
 import type { IGroup, INode } from '../../services/protocol';
 import { Floating } from './layout/floating';
@@ -22,7 +22,7 @@ export function ExpressionField(props: IExpressionFieldProps): React.ReactElemen
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
   const nodes = group?.nodes ?? [];
-  const expression = withoutHosts(text, nodes);
+  const expression = withNodes(text, nodes);
   const error = check(expression, group);
   const hint = hintFor(trans, nodes.length > 0);
   const commit = (): void => {
