@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.parking.parking import Parking
+from jupyter_dist.agent.group.saves.beforeend import SaveBeforeEnd
 from jupyter_dist.agent.group.saves.periodic import PeriodicSaves
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
@@ -84,6 +85,7 @@ class Agent:
         self._starts: GroupStarts | None = None
         self._parking: Parking | None = None
         self._periodic: PeriodicSaves | None = None
+        self.before_end: SaveBeforeEnd | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._stored: GroupSpec | None = None  # in group.json
@@ -150,6 +152,7 @@ class Agent:
         self._pulse.start()
         self._parking = Parking(self.group, self._directory)
         self._periodic = PeriodicSaves(self.group)
+        self.before_end = SaveBeforeEnd(self.group, self.interrupt)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
@@ -216,8 +219,15 @@ class Agent:
         }
         if self.group is None:
             return {"state": "warm", "seq": 0, **common}
-        saving = None if self._periodic is None else self._periodic.model()
-        return {**self.group.status(), "self_saving": saving, **common}
+        return {**self.group.status(), "self_saving": self._self_saving(), **common}
+
+    def _self_saving(self) -> models.SelfSaving | None:
+        """Return when the group saves by itself; None if it does not."""
+        if self._periodic is None or self.before_end is None:
+            return None
+        model = self._periodic.model()
+        self.before_end.add_to(model)
+        return model if model["every_seconds"] or "ends_at" in model else None
 
     @property
     def _current_starter(self) -> RankStarter:
@@ -272,6 +282,8 @@ class Agent:
             self.pace.changed(execution)
         if self._periodic is not None:
             self._periodic.changed(execution)
+        if self.before_end is not None:
+            self.before_end.changed(execution)
         if self._is_progress(execution):
             self._progress[execution.id] = execution
         else:
@@ -321,6 +333,8 @@ class Agent:
                 self.need_parking().look()
                 if self._periodic is not None:
                     self._periodic.look()
+                if self.before_end is not None:
+                    self.before_end.look()
             if self.owners.have_changed():
                 self._group_changed()
             left_seconds = self.owners.left_seconds

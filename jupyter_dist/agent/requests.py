@@ -83,6 +83,7 @@ class Requests:
             "verdicts": self._verdicts,
             "watch": self._watch,
             "lease": self._lease,
+            "ends": self._ends,
             "own": self._own,
             "ping": self._ping,
         }
@@ -335,6 +336,13 @@ class Requests:
     async def _lease(self, header: Header, _: bytes) -> Answer:
         self._agent.lease_seconds = float(header["seconds"])
         return answer()
+
+    async def _ends(self, header: Header, _: bytes) -> Answer:
+        """Take the time at which the allocation of the group ends, or None if it has no limit."""
+        self._agent.need_group()
+        assert self._agent.before_end is not None
+        self._agent.before_end.ends(None if header["at"] is None else float(header["at"]))
+        return answer(group=self._agent.status())
 
     async def _own(self, header: Header, _: bytes) -> Answer:
         self._agent.own(header["owner"])

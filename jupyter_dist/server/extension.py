@@ -129,6 +129,12 @@ class DistApp(ExtensionApp):
         min=0.0,
         help="How often a group saves all variables by itself, in seconds, if cells have run since. 0: never.",
     ).tag(config=True)
+    save_before_end_seconds = Seconds(
+        Settings.save_before_end_seconds,
+        min=0.0,
+        help="How long before the time limit of its allocation a group saves all variables by itself, in seconds; cells"
+        " that run then are interrupted. 0: never.",
+    ).tag(config=True)
     saves_kept = Int(
         Settings.saves_kept,
         min=1,

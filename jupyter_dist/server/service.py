@@ -85,6 +85,7 @@ class Settings:
     node_lease_seconds: float = 60.0
     park_after_seconds: float = 0.0
     save_every_seconds: float = 0.0
+    save_before_end_seconds: float = 0.0
     saves_kept: int = 2
     warm_environment: bool = True
     forkserver_seconds: float = 60.0
@@ -138,6 +139,7 @@ class Service:
                 node_lease_seconds=settings.node_lease_seconds,
                 park_after_seconds=settings.park_after_seconds,
                 save_every_seconds=settings.save_every_seconds,
+                save_before_end_seconds=settings.save_before_end_seconds,
                 saves_kept=settings.saves_kept,
                 preload=list(settings.preload_modules),
                 journal_bytes=settings.journal_bytes,

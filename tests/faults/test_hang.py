@@ -207,6 +207,7 @@ def test_the_wall_clock_decides_nothing():
         "samples.py",
         "notices.py",
         "removal.py",
+        "beforeend.py",
     }
     for path in SOURCES:
         for line in path.read_text().splitlines():

@@ -154,6 +154,7 @@ requests = st.sampled_from(
         "watch",
         "executions",
         "lease",
+        "ends",
         "x",
     ]
 )

@@ -5,12 +5,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from faults.server import TOKEN, JupyterServer
 from waits import PATIENCE, until
 
-SHAPE = {"launcher": "slurm", "num_nodes": 2, "ranks_per_node": 2, "python": sys.executable}
+SHAPE = {
+    "launcher": "slurm",
+    "num_nodes": 2,
+    "ranks_per_node": 2,
+    "python": sys.executable,
+    "save_before_end_seconds": 120,
+}
+LIMIT_MINUTES = 60  # of the jobs
 
 
 class Place:
@@ -105,6 +113,27 @@ def test_the_end_of_the_time_limit_is_announced(place, wide):
     place.server.ask("DELETE", f"groups/wide/executions/{execution}")
     place.cluster.ask("scontrol", "update", f"JobId={job}", "TimeLimit=60")
     until(lambda: place.group()["allocation"]["warning"] is None, place.group)
+
+
+def test_a_group_is_saved_before_the_time_limit(place, wide):
+    """The group is saved two minutes before; its job is given less than that, and more again when it is saved."""
+    job, ends_at = wide["allocation"]["job_id"], wide["allocation"]["ends_at"]
+    until(lambda: place.group()["self_saving"]["ends_at"] == ends_at, place.group)
+    place.said("x = rank")
+    running = place.server.submit("wide", "x += 1\nimport time; time.sleep(1000)")
+    until(lambda: place.server.view("wide", running, wait=0)["execution"]["state"] == "running")
+    has_run = 60 * LIMIT_MINUTES - (ends_at - time.time())
+    place.cluster.ask("scontrol", "update", f"JobId={job}", f"TimeLimit={int(has_run // 60) + 2}")
+    note = until(lambda: "was saved as" in (place.group()["note"] or "") and place.group()["note"], place.group)
+    place.cluster.ask("scontrol", "update", f"JobId={job}", f"TimeLimit={LIMIT_MINUTES}")
+    view = place.server.view("wide", running)
+    assert view["execution"]["state"] == "interrupted"
+    assert "Interrupted: the allocation ends at " in json.dumps(view)
+    (saved,) = place.server.ask("GET", "saves")["saves"]
+    assert (saved["name"], saved["automatic"], saved["world_size"]) == (note.split("'")[1], True, 4)
+    place.said("x = None")
+    place.server.ask("POST", "groups/wide/restore", {"name": saved["name"]})
+    assert place.said("print(x - rank)")[0] == [("0-3", "1\n")]
 
 
 def test_scancel_is_named_and_the_group_is_started_again_with_its_options(place, wide):

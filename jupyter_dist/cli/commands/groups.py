@@ -46,13 +46,19 @@ class StartCommand(Command):
             metavar="SECONDS",
             help="save the group by itself so often, if cells have run since",
         )
+        parser.add_argument(
+            "--save-before-end-seconds",
+            type=float,
+            metavar="SECONDS",
+            help="save the group by itself so long before its allocation ends, and interrupt cells for that",
+        )
         parser.add_argument("--saves-kept", type=int, metavar="NUMBER", help="how many of these saves are kept")
         parser.add_argument("--restore", metavar="SAVE", help="begin with the ranks and the variables of a save")
 
     def act(self) -> int:
         """Start the group and wait until its ranks are ready."""
         restore = self.options.restore
-        names = ("park", "park_after_seconds", "save_every_seconds", "saves_kept")
+        names = ("park", "park_after_seconds", "save_every_seconds", "save_before_end_seconds", "saves_kept")
         given = {name: getattr(self.options, name) for name in names}
         fields = start_fields(self.options) | {name: value for name, value in given.items() if value is not None}
         group = self.client.start(self.options.name, wait=False, restore=restore, **fields)

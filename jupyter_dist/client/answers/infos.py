@@ -1251,12 +1251,16 @@ class SelfSavingInfo(ApiObject):
     """When a group saves by itself.
 
     Attributes:
-        every_seconds: If cells have run since the last save.
+        every_seconds: If cells have run since the last save; 0: not so.
+        before_end_seconds: Before its allocation ends; 0: not then.
+        ends_at: When its allocation ends, as far as its agent knows.
         kept: How many of these saves are kept.
         problem: Why the last one failed: no more are made until a save succeeds.
     """
 
     every_seconds: float
+    before_end_seconds: float | None
+    ends_at: float | None
     kept: int
     problem: str | None
 

@@ -204,7 +204,9 @@ class ReplaceModel(TypedDict):
 class SelfSaving(TypedDict):
     """When a group saves by itself."""
 
-    every_seconds: Annotated[float, Field("If cells have run since the last save.")]
+    every_seconds: Annotated[float, Field("If cells have run since the last save; 0: not so.")]
+    before_end_seconds: NotRequired[Annotated[float, Field("Before its allocation ends; 0: not then.")]]
+    ends_at: NotRequired[Annotated[float | None, Field("When its allocation ends, as far as its agent knows.")]]
     kept: Annotated[int, Field("How many of these saves are kept.")]
     problem: Annotated[str | None, Field("Why the last one failed: no more are made until a save succeeds.")]
 

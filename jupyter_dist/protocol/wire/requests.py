@@ -221,6 +221,15 @@ class StartOptions(TypedDict, total=False):
             maximum=MAX_GRACE_SECONDS,
         ),
     ]
+    save_before_end_seconds: Annotated[
+        float,
+        Field(
+            "Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By"
+            " default the server's setting.",
+            minimum=0,
+            maximum=MAX_GRACE_SECONDS,
+        ),
+    ]
     saves_kept: Annotated[
         int, Field("How many of these saves are kept; other saves are not deleted.", minimum=1, maximum=100)
     ]

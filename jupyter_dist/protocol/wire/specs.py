@@ -73,6 +73,7 @@ class GroupSpec(Spec):
     undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
     save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone
+    save_before_end_seconds: float = 0.0  # before the allocation ends; 0: never
     saves_kept: int = 2  # the newest saves by itself; others are not deleted
     saves_folder: str = ""  # for saves by itself
     saves_bytes: int = 0  # how large that folder may become; 0: no limit

@@ -25,6 +25,8 @@ from .nodes import GroupNodes
 if TYPE_CHECKING:
     from jupyter_dist.server.launchers.launcher import Launcher
 
+END_RETRY_SECONDS = 2.0
+
 log = logging.getLogger(__name__)
 
 
@@ -35,6 +37,7 @@ class ManagedGroup:
         self.mirror = mirror
         self._nodes: GroupNodes | None = None
         self._following_nodes: asyncio.Task[None] | None = None
+        self._sending_end: asyncio.Task[None] | None = None
 
     @property
     def id(self) -> str:
@@ -154,7 +157,29 @@ class ManagedGroup:
         before, self.mirror.status.allocation = self.mirror.status.allocation, self._nodes.model()
         if (warning := self.mirror.status.allocation["warning"]) and warning != (before and before["warning"]):
             log.warning("jupyter_dist: group '%s': %s", self.name, warning)
+        self._pass_on_end(before, self.mirror.status.allocation)
         self.mirror.changed()
+
+    def _pass_on_end(self, before: models.AllocationModel | None, now: models.AllocationModel) -> None:
+        """Send the agent the end of the allocation, if that is new: it saves the group before."""
+        was_known = before is not None and before["state"] == "allocated"
+        if now["state"] != "allocated" or (was_known and before and before["ends_at"] == now["ends_at"]):
+            return
+        if self._sending_end is not None:
+            self._sending_end.cancel()
+        self._sending_end = start_task(self._send_end(now["ends_at"]), f"end of {self.id}")
+
+    async def _send_end(self, at: float | None) -> None:
+        """Try until the agent has it: the agent may not be connected now."""
+        while not self.mirror.status.is_gone:
+            spec = self.mirror.status.fields.get("spec")
+            if spec is not None and not spec.get("save_before_end_seconds"):
+                return
+            with contextlib.suppress(JupyterDistError):
+                if spec is not None and self.mirror.link.is_open:
+                    await self.mirror.link.request("ends", at=at)
+                    return
+            await asyncio.sleep(END_RETRY_SECONDS)
 
     async def _nodes_failed(self, why: str) -> None:
         """End a group whose nodes will never be complete; later losses are reported by the agents."""
@@ -172,7 +197,8 @@ class ManagedGroup:
         self._show_nodes()
 
     async def _release_nodes(self) -> list[str]:
-        if self._following_nodes is not None:
-            self._following_nodes.cancel()
-            await asyncio.gather(self._following_nodes, return_exceptions=True)
+        tasks = [task for task in (self._following_nodes, self._sending_end) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         return await self._nodes.release() if self._nodes is not None else []

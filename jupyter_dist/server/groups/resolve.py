@@ -58,6 +58,7 @@ class GroupDefaults:
     undo_bytes: int = 2 << 30
     park_after_seconds: float = 0.0  # of groups on devices
     save_every_seconds: float = 0.0
+    save_before_end_seconds: float = 0.0
     saves_kept: int = 2
 
 
@@ -85,6 +86,7 @@ class WantedGroup:
     park: list[str] = field(default_factory=list)
     park_after_seconds: float | None = None
     save_every_seconds: float | None = None
+    save_before_end_seconds: float | None = None
     saves_kept: int | None = None
 
 
@@ -137,6 +139,7 @@ def resolve_spec(
         "owner": request.owner and checked_owner(request.owner),
         "park_after_seconds": _park_after(request, defaults, accelerator),
         "save_every_seconds": _or(request.save_every_seconds, defaults.save_every_seconds),
+        "save_before_end_seconds": _or(request.save_before_end_seconds, defaults.save_before_end_seconds),
         "saves_kept": _or(request.saves_kept, defaults.saves_kept),
     }
 

@@ -221,8 +221,12 @@ export interface IReplace {
 
 /** When a group saves by itself. */
 export interface ISelfSaving {
-  /** If cells have run since the last save. */
+  /** If cells have run since the last save; 0: not so. */
   every_seconds: number;
+  /** Before its allocation ends; 0: not then. */
+  before_end_seconds?: number;
+  /** When its allocation ends, as far as its agent knows. */
+  ends_at?: number | null;
   /** How many of these saves are kept. */
   kept: number;
   /** Why the last one failed: no more are made until a save succeeds. */
@@ -1414,6 +1418,8 @@ export interface IStartOptions {
   park_after_seconds?: number;
   /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
   save_every_seconds?: number;
+  /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */
+  save_before_end_seconds?: number;
   /** How many of these saves are kept; other saves are not deleted. */
   saves_kept?: number;
 }
@@ -1452,6 +1458,8 @@ export interface IStartRequest {
   park_after_seconds?: number;
   /** Save the group by itself so often, if cells have run since; 0: never. By default the server's setting. */
   save_every_seconds?: number;
+  /** Save the group by itself so long before its allocation ends, and interrupt cells for that; 0: never. By default the server's setting. */
+  save_before_end_seconds?: number;
   /** How many of these saves are kept; other saves are not deleted. */
   saves_kept?: number;
   /** A name for the group, unique among running groups. */

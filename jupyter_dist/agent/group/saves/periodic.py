@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import re
 import time
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GroupState
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
-from jupyter_dist.saves.layout import SavesFolder
-from jupyter_dist.saves.removal import delete_automatic
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.transport.tasks import start_task
 
+from .automatic import automatic_save, drop_older
 from .transfers import Transfers
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
-
-log = logging.getLogger(__name__)
 
 
 class SavingGroup(Protocol):
@@ -77,11 +70,9 @@ class PeriodicSaves:
         self._execution: str | None = None  # the save under way
         self._work: asyncio.Task[None] | None = None
 
-    def model(self) -> models.SelfSaving | None:
-        """Return when the group saves by itself; None if it does not."""
+    def model(self) -> models.SelfSaving:
+        """Return how often the group saves by itself, if at all."""
         spec = self._group.spec
-        if spec.save_every_seconds <= 0:
-            return None
         return {
             "every_seconds": spec.save_every_seconds,
             "kept": spec.saves_kept,
@@ -116,26 +107,15 @@ class PeriodicSaves:
         if execution.id == self._execution:
             self._execution = None
             if execution.state == "ok":
-                asyncio.get_running_loop().run_in_executor(None, self._drop_older)
+                asyncio.get_running_loop().run_in_executor(None, drop_older, self._group.spec)
 
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _submit(self, execution_id: str) -> None:
         group, spec = self._group, self._group.spec
-        name = re.sub("[^A-Za-z0-9_.-]", "-", spec.name).lstrip("_.-")[:60] or "group"
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        wanted = TransferSpec(
-            "save",
-            spec.saves_folder,
-            f"{name}-auto-{stamp}",
-            timeout_seconds=spec.save_seconds,
-            max_bytes=spec.saves_bytes,
-            is_automatic=True,
-        )
-        ranks = RankSet(range(spec.world_size))
-        execution = ExecutionSpec(execution_id, ranks, silent=True, transfer=wanted.to_dict(), expression="all")
+        execution, name = automatic_save(spec, execution_id, spec.save_seconds)
         try:
-            await group.transfers.submit(execution, f"# save of {wanted.name}".encode())
+            await group.transfers.submit(execution, f"# save of {name}".encode())
         except JupyterDistError as err:
             self._execution = None
             self._stop(str(err))
@@ -149,10 +129,3 @@ class PeriodicSaves:
         self._clock.ended(reason)
         hint = "It saves by itself again after a save that succeeds (group.save())."
         self._group.add_note(f"The group did not save by itself: {reason} {hint}")
-
-    def _drop_older(self) -> None:
-        spec = self._group.spec
-        try:
-            delete_automatic(SavesFolder(Path(spec.saves_folder)), spec.group_id, spec.saves_kept)
-        except OSError as err:  # the next save tries again
-            log.warning("Older saves cannot be deleted: %s", err)

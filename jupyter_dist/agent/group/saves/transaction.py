@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # open: ranks prepare. deciding: all are prepared, and a save is made to exist. kept and dropped are final.
 Phase = Literal["open", "deciding", "kept", "dropped"]
 
+MAX_NAMED = 8
+
 
 class Transaction:
     """Two phases over all ranks: each prepares and waits; when all have, all keep it, and else all drop it."""
@@ -44,6 +46,17 @@ class Transaction:
     def unprepared(self) -> RankSet:
         """Return the ranks that still prepare."""
         return self.ranks - self.reports.keys()
+
+    def unfinished(self) -> str:
+        """Return how far the ranks are that still prepare, as a sentence."""
+        parts = [f"rank {rank} had done {self._share(rank)}" for rank in list(self.unprepared)[:MAX_NAMED]]
+        more = len(self.unprepared) - len(parts)
+        text = "; ".join([*parts, *([f"{more} more ranks had not ended"] if more > 0 else [])])
+        return f"{text[0].upper()}{text[1:]}." if text else "All ranks had written their parts."
+
+    def _share(self, rank: int) -> str:
+        news = self._news.get(rank)
+        return f"{news['done'] / 1e6:.1f} of {news['total'] / 1e6:.1f} MB" if news else "nothing yet"
 
     def take(self, rank: int, news: TransferNews) -> bool:
         """Take in the news of a rank; return True if all ranks are prepared by it."""

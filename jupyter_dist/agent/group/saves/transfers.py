@@ -21,6 +21,8 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from jupyter_dist.protocol.wire.road import TransferNews
 
+NOTHING_SAVED = "Nothing was saved: "
+
 
 class GroupShape(Protocol):
     """The facts about a group that a resize changes."""
@@ -123,6 +125,14 @@ class Transfers:
                 left += [rank] if rank.rank in found.transaction.unprepared else []
         return left
 
+    def end(self, execution_id: str, reason: str) -> None:
+        """Drop a transfer that must not take longer, whether it has begun or not, unless it is decided."""
+        found = self._open.get(execution_id)
+        if found is not None and found.execution.state == "queued":
+            self._dispatcher.abort([found.execution], "aborted", _failed(found.job, reason))
+        elif found is not None:
+            self._too_late(found, reason)
+
     # -- inside -----------------------------------------------------------------------------------------
 
     def _begun(self, found: OpenTransfer) -> None:
@@ -138,7 +148,9 @@ class Transfers:
             self._drop(found, str(problem))
 
     def _too_late(self, found: OpenTransfer, sentence: str) -> None:
-        if found.transaction.phase == "deciding":
+        if found.transaction.phase == "open":
+            sentence = f"{sentence} {found.transaction.unfinished()}"
+        elif found.transaction.phase == "deciding":
             sentence = f"The folder {found.job.spec.folder} does not respond. See later whether the save exists."
         self._drop(found, sentence)
 
@@ -208,5 +220,5 @@ class Transfers:
 
 def _failed(job: Job, reason: str) -> JupyterDistError:
     if isinstance(job, SaveJob):
-        return JupyterDistError("not_saved", f"Nothing was saved: {reason}")
+        return JupyterDistError("not_saved", NOTHING_SAVED + reason)
     return JupyterDistError("not_restored", f"Nothing was restored: {reason}")

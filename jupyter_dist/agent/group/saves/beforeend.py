@@ -1,0 +1,188 @@
+"""Saves a group before its allocation ends: running cells are interrupted, and the save has a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from jupyter_dist.agent.group.cells.dispatch import Dispatcher
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.processes import records
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import GroupState
+from jupyter_dist.protocol.wire.specs import GroupSpec
+from jupyter_dist.transport.tasks import start_task
+
+from .automatic import automatic_save, drop_older
+from .transfers import NOTHING_SAVED, Transfers
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import models
+
+RESERVE_SECONDS = 5.0  # before the end: what is not complete then may be cut off anywhere
+RESERVE_SHARE = 0.1  # of the time for a save, if that is short
+MOVED_SECONDS = 5.0  # an end that moves by less is the same: engines round
+SAVEABLE_STATES = ("ready", "degraded", "parked")  # the save resumes a parked group
+
+
+class EndingGroup(Protocol):
+    """The parts of a group that are used before its end."""
+
+    spec: GroupSpec
+    state: GroupState
+    dispatcher: Dispatcher
+    transfers: Transfers
+    ranks: list[RankProcess]
+
+    def add_note(self, text: str) -> None:
+        """Show a note to users."""
+
+
+class EndClock:
+    """When a group is to be saved before its allocation ends: once for each end. Pure."""
+
+    def __init__(self, before_seconds: float) -> None:
+        self._before_seconds = before_seconds
+        self.ends_at: float | None = None
+        self._handled: float | None = None  # the end before which it was saved already
+
+    @property
+    def deadline(self) -> float:
+        """Return when a save must be complete."""
+        assert self.ends_at is not None
+        return self.ends_at - min(RESERVE_SECONDS, RESERVE_SHARE * self._before_seconds)
+
+    def is_due(self, now: float) -> bool:
+        """Whether a save is to begin now."""
+        if self._before_seconds <= 0 or self.ends_at is None or now >= self.deadline:
+            return False
+        is_handled = self._handled is not None and abs(self.ends_at - self._handled) <= MOVED_SECONDS
+        return not is_handled and now >= self.ends_at - self._before_seconds
+
+    def began(self) -> None:
+        """Handle a save that begins."""
+        self._handled = self.ends_at
+
+
+class SaveBeforeEnd:
+    """The last save of one group. It comes before queued cells, and running cells are interrupted for it."""
+
+    def __init__(self, group: EndingGroup, interrupt: Callable[[list[RankProcess]], object]) -> None:
+        self._group = group
+        self._interrupt = interrupt
+        self._clock = EndClock(group.spec.save_before_end_seconds)
+        self._execution: str | None = None  # the save under way
+        self._name = ""
+        self._until = ""  # when the allocation ends, for sentences
+        self._timer: asyncio.TimerHandle | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    def add_to(self, model: models.SelfSaving) -> None:
+        """Add when the group is saved before its end, if it is."""
+        if self._group.spec.save_before_end_seconds > 0:
+            model["before_end_seconds"] = self._group.spec.save_before_end_seconds
+            model["ends_at"] = self._clock.ends_at
+
+    def ends(self, at: float | None) -> None:
+        """Take the end of the allocation as the server knows it, in seconds since 1970; None: it has no limit."""
+        self._clock.ends_at = at
+        if self._execution is not None and at is not None:
+            self._clock.began()  # the save under way is for this end, too
+            self._set_timer(self._execution)
+        self.look()
+
+    def look(self) -> None:
+        """Begin a save if one is due."""
+        is_due = self._execution is None and self._clock.is_due(time.time())
+        if is_due and self._group.state in SAVEABLE_STATES:
+            self._clock.began()
+            self._execution = f"e-{uuid.uuid4().hex[:12]}"
+            self._set_timer(self._execution)
+            self._work = start_task(self._save(self._execution), "save before the end", self._failed)
+
+    def changed(self, execution: AgentExecution) -> None:
+        """Handle a new state of an execution of the group."""
+        if execution.id != self._execution or not execution.is_final:
+            return
+        if execution.state == "ok":
+            self._end(f"The group was saved as '{self._name}': its allocation ends at {self._until}.")
+            asyncio.get_running_loop().run_in_executor(None, drop_older, self._group.spec)
+        else:
+            self._not_saved(execution.error.message if execution.error else f"It is '{execution.state}'.")
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _save(self, execution_id: str) -> None:
+        group = self._group
+        self._make_way()
+        save, self._name = automatic_save(group.spec, execution_id, group.spec.save_seconds)
+        try:
+            await group.transfers.submit(save, f"# save of {self._name}".encode())
+        except JupyterDistError as err:
+            self._not_saved(str(err))
+        else:
+            if (
+                self._execution == execution_id and time.time() >= self._clock.deadline
+            ):  # the folder was slow, and the timer found no save
+                self._too_late(execution_id)
+
+    def _set_timer(self, execution_id: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        seconds = max(0.0, self._clock.deadline - time.time())
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late, execution_id)
+        self._until = time.strftime("%H:%M", time.localtime(self._clock.ends_at))
+
+    def _make_way(self) -> None:
+        """Interrupt running cells, and end queued ones, with the reason; saves and restores are not interrupted."""
+        queue, why = (
+            self._group.dispatcher.queue,
+            f"the allocation ends at {self._until}, and the group is saved before",
+        )
+        queued = [cell for cell in queue.in_state("queued") if cell.spec.transfer is None]
+        hint = "Restore the save in a new group, and run the cell there."
+        self._group.dispatcher.abort(queued, "aborted", JupyterDistError("aborted", f"Not run: {why}.", hint))
+        ranks = self._busy_ranks()
+        named = set()
+        for rank in ranks:
+            if rank.execution_id not in named:  # once in a cell
+                named.add(rank.execution_id)
+                records.write(rank, f"Interrupted: {why}.")
+        if ranks:
+            self._interrupt(ranks)
+
+    def _busy_ranks(self) -> list[RankProcess]:
+        running = self._group.dispatcher.queue.in_state("running")
+        cells = {cell.id for cell in running if cell.spec.transfer is None}
+        return [rank for rank in self._group.ranks if rank.execution_id in cells]
+
+    def _too_late(self, execution_id: str) -> None:
+        """Drop the save, and name what has kept it."""
+        busy = self._busy_ranks()
+        reason = f"It was not complete in time: the allocation ends at {self._until}."
+        if busy:
+            cell = self._group.dispatcher.queue.get(busy[0].execution_id or "")
+            where = ", ".join(str(rank.rank) for rank in busy[:8])
+            count = f"[{cell.execution_count}] " if cell.execution_count else ""
+            reason = f"The cell {count}'{cell.line}' could not be interrupted on rank {where}."
+        self._group.transfers.end(execution_id, reason)
+
+    def _failed(self, error: BaseException) -> None:
+        self._not_saved(f"{error!r:.300}")
+
+    def _not_saved(self, reason: str) -> None:
+        reason = reason.removeprefix(NOTHING_SAVED)
+        self._end(
+            f"The group was not saved before its allocation ends at {self._until}: {reason} Earlier saves remain."
+        )
+
+    def _end(self, note: str) -> None:
+        self._execution = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._group.add_note(note)
