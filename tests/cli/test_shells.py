@@ -59,7 +59,7 @@ def completed(shell, line):
 def test_a_shell_completes(shell, bin_folder, group):
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
-    assert completed(shell, "jupyter dist sta") == {"stacks", "start", "status"}
+    assert completed(shell, "jupyter dist sta") == {"stacks", "start", "start-again", "status"}
     assert completed(shell, "jupyter dist start --acc") == {"--accelerator"}
     assert completed(shell, "jupyter-dist status from") == {"from-shell"}
 

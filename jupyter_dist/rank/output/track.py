@@ -18,9 +18,9 @@ MAX_STEPS = 200
 _steps: deque[tuple[float, int]] = deque(maxlen=MAX_STEPS)  # the last steps, and when they were tracked (monotonic)
 
 
-def steps_since(moment: float) -> list[tuple[float, int]]:
-    """Return the steps that were tracked since this moment of the monotonic clock, with their times (any thread)."""
-    return [(at, step) for at, step in list(_steps) if at >= moment]
+def steps_between(since: float, until: float) -> list[tuple[float, int]]:
+    """Return the steps tracked between two moments of the monotonic clock, with their times (any thread)."""
+    return [(at, step) for at, step in list(_steps) if since <= at < until]
 
 
 def track(values: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any) -> None:

@@ -181,7 +181,7 @@ class MeasuredCell:
             "cpu_seconds": cpu / 1e9,
             "run_delay_seconds": delay / 1e9,
             "stopped_seconds": stopped,
-            "steps": track.steps_since(since),
+            "steps": track.steps_between(since, now),
             "now": time.monotonic_ns() // 1000,
         }
 
