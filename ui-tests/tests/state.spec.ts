@@ -80,6 +80,7 @@ test('a group is saved, shows what the save lacks, and is restored with the cell
   const saves = dialog(page, 'Saves for train');
   const row = saves.getByRole('listitem').filter({ hasText: 'before-sweep' });
   await expect(row).toContainText(/train, 2 ranks .* lacks 1 name/);
+  await expect(saves.locator(':focus')).toHaveCount(1); // which a dialog takes after it is shown
   await row.getByRole('button', { name: 'Restore before-sweep' }).focus();
   await page.keyboard.press('Enter');
   await dialog(page, 'Restore before-sweep in train?').getByRole('button', { name: 'Restore' }).click();
