@@ -30,6 +30,7 @@ test('the header of a short cell is one row at 2 and 32 ranks, and its tabs scro
     await expect(cell.summary).not.toContainText(name);
     const header = cell.node.locator('.jpd-Ranks-header');
     expect(await heightOf(header)).toBeLessThanOrEqual(MAX_ROW);
+    expect(await cell.summary.evaluate(node => node.scrollWidth - node.clientWidth)).toBe(0); // the tabs give way
     await cell.tab('Folded').focus();
     await page.keyboard.press('End');
     const last = cell.tab(`Rank ${size - 1}`);
