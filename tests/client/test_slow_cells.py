@@ -40,3 +40,6 @@ def test_a_slow_cell_says_so_once_and_its_pace_is_text(group, tmp_path):
     assert "rank  compute  communicate  wait     for  input" in text
     assert "time.sleep(0.05 * rank)  (rank" in text
     assert "collectives each" in text
+    verdicts = group.verdicts().verdicts
+    assert "straggler" in {verdict.kind for verdict in verdicts}
+    assert "open" not in {verdict.outcome for verdict in verdicts}  # the cell has ended

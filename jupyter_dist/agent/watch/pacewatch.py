@@ -152,6 +152,7 @@ class PaceWatch:
         cell = self._cells.pop(execution.id, None)
         if cell is not None and cell.num_looks > 1:
             execution.pace = cell.model()
+            self._proving.slowness_shown(execution, [])  # no cause is open after the cell
 
     async def _watch(self, execution: AgentExecution) -> None:
         cell = self._cells[execution.id] = WatchedCell(execution.id)
