@@ -167,6 +167,13 @@ class Agent:
             self.owners.add(owner)
             self._group_changed()
 
+    def ends(self, at: float | None) -> None:
+        """Take the end of the group's allocation, in seconds since 1970, and show it; None: it has no limit."""
+        self.need_group()
+        assert self.before_end is not None
+        self.before_end.ends(at)
+        self._group_changed()
+
     def need_starts(self) -> GroupStarts:
         """Return the GroupStarts of the group. Raises JupyterDistError while this agent is only warm."""
         self.need_group()

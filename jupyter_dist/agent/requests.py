@@ -339,9 +339,7 @@ class Requests:
 
     async def _ends(self, header: Header, _: bytes) -> Answer:
         """Take the time at which the allocation of the group ends, or None if it has no limit."""
-        self._agent.need_group()
-        assert self._agent.before_end is not None
-        self._agent.before_end.ends(None if header["at"] is None else float(header["at"]))
+        self._agent.ends(None if header["at"] is None else float(header["at"]))
         return answer(group=self._agent.status())
 
     async def _own(self, header: Header, _: bytes) -> Answer:

@@ -134,6 +134,7 @@ def damage(data, frames):
 HELLO = {
     "session": "s1", "node": None, "received": 0, "host": "n1", "pid": 7, "address": "10.0.0.1", "interface": "eth0",
     "python": "3.11", "torch": "2.13.0", "memory": 1 << 30,
+    "cpus": 8, "machine_cpus": 64, "given_bytes": 1 << 29,
     "devices": [{"index": 0, "name": "H100", "uuid": "GPU-1", "memory_bytes": 1 << 36}],
 }  # fmt: skip
 
