@@ -154,7 +154,7 @@ class AgentClient:
             except TimeoutError:
                 raise AssertionError(f"timed out; group {self.group}; {self.agent.log.read_text()[-2000:]}") from None
             if not data:
-                raise EOFError
+                raise EOFError(f"the agent ended; its group was {self.group}")
             for header, payload in self.decoder.feed(data):
                 self._take(header, payload)
 
