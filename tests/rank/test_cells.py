@@ -145,7 +145,7 @@ def test_a_stream_of_the_users_is_flushed_at_the_end_of_its_cell(rank: RankClien
 def test_a_loop_in_debug_mode_reports_slow_callbacks_but_not_cells(rank: RankClient) -> None:
     assert rank.run("import asyncio, time\nloop = asyncio.get_running_loop(); loop.set_debug(True)").status == "ok"
     # On a busy machine a short callback takes milliseconds, too.
-    slow = "loop.slow_callback_duration = 0.3; time.sleep(0.5)"
+    slow = "loop.slow_callback_duration = 0.5; time.sleep(0.5)"
     assert rank.run(f"{slow}; await asyncio.sleep(0); time.sleep(0.5)").status == "ok"
     assert rank.run("time.sleep(0.5)").status == "ok"
     rank.run("def of_the_user(): time.sleep(0.5)\nloop.call_soon(of_the_user)")

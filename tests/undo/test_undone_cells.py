@@ -282,6 +282,41 @@ def test_what_cannot_be_kept_is_named_before_and_by_undo(setup: str, words: str)
     getattr(closing, "close", lambda: None)()
 
 
+EVERYDAY = """
+import collections, ctypes, dataclasses, decimal, enum, functools, json, operator, re, struct, threading, typing, uuid, weakref
+Pair = collections.namedtuple("Pair", "left right")
+class Row(typing.NamedTuple):
+    a: int = 1
+class Color(enum.IntFlag):
+    RED = 1
+@dataclasses.dataclass(slots=True)
+class Config:
+    lr: float = 0.1
+class Header(ctypes.Structure):
+    _fields_ = [("magic", ctypes.c_int)]
+class Model(typing.Generic[typing.TypeVar("T")]):
+    @functools.cached_property
+    def size(self): return 1
+    @functools.singledispatchmethod
+    def forward(self, x): return x
+    @functools.lru_cache
+    def cached(self): return 1
+    log = functools.partialmethod(print, 1)
+values = [
+    Pair(1, [2]), Row(), Color.RED, Config(), Model(), Model[int], struct.Struct("<i"), json.JSONEncoder(), json.JSONDecoder(), re.compile("a"),
+    decimal.Context(), uuid.uuid4(), operator.itemgetter(1), operator.methodcaller("a"), threading.Lock(), threading.Condition(),
+    weakref.WeakValueDictionary(), functools.partial(print), functools.cmp_to_key(len), collections.ChainMap({}), int | None, list[int],
+]
+"""
+
+
+def test_everyday_objects_of_the_standard_library_are_not_said_to_be_lost() -> None:
+    space = Undoable()
+    space.run(EVERYDAY)
+    space.run("values, Header")
+    assert space.last["cell"]["not_kept"] == []
+
+
 def test_a_graph_that_a_cell_extended_in_place_is_refused() -> None:
     space = Undoable()
     space.run("import torch; w = torch.ones(2, requires_grad=True); h = w * 2")

@@ -86,7 +86,7 @@ _QUIET = frozenset(
     {
         *("torch", "numpy", "pandas", "pyarrow", "scipy", "datetime", "decimal", "zoneinfo", "uuid", "re", "builtins"),
         *("_thread", "functools", "operator", "types", "typing", "weakref", "_weakref", "collections", "_abc"),
-        *("contextvars", "_contextvars"),
+        *("contextvars", "_contextvars", "_collections", "_struct"),
     }
 )
 _OURS = ("jupyter_dist.", "IPython.", "asyncio.")
@@ -410,7 +410,8 @@ class ObjectWalk:
             self.keep(value, CacheState)
         if is_kind_of(value, ContextVar):
             self.add([self.keep(value, ContextState).saved])
-        if base is not object and (_is_iterator(base) or _module_name(base).partition(".")[0] not in _QUIET):
+        is_quiet = _module_name(base).partition(".")[0] in _QUIET or _is_descriptor(base)
+        if base is not object and (_is_iterator(base) or not is_quiet):
             self.name(_sentence(base, type(value)))
             self._all()
 
@@ -533,6 +534,11 @@ def _is_python(kind: type) -> bool:
 
 def _is_iterator(kind: type) -> bool:
     return "__next__" in _get_dict(kind)
+
+
+def _is_descriptor(kind: type) -> bool:
+    """Whether instances describe an attribute of a class, such as a field of a ctypes structure."""
+    return "__get__" in _get_dict(kind)
 
 
 def _module_name(kind: type) -> str:
