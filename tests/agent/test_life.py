@@ -105,11 +105,19 @@ def test_a_broken_process_group_is_re_created_when_no_cell_runs():
     assert group.settle([Rank(0), Rank(1)], 2, is_running=True) == group.settle([], 2, is_running=True)
     todo = group.settle([Rank(0), Rank(1)], 2, is_running=False)
     assert (todo.rejoin, todo.pump, group.state) == (True, False, "rejoining")
+    assert group.not_rejoined("a link was cut", is_whole=True).retry
+    assert group.again(is_running=False).rejoin
     todo = group.rejoined(Revived(3, ("7",)))
-    assert "So were its 3 subgroups: " in todo.news
+    assert "all variables are kept as the cell left them. So were its 3 subgroups: " in todo.news
     assert "ranks do not know them alike: 7." in todo.news
     assert todo.pump
     assert group.may_begin
+
+
+def test_what_is_re_created_on_request_left_nothing_half_done():
+    group = formed()
+    assert group.requested(is_running=False).rejoin
+    assert "all variables are kept." in group.rejoined(Revived(0, ())).news
 
 
 def test_it_is_not_re_created_without_all_ranks():

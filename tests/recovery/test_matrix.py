@@ -62,7 +62,7 @@ def test_all_kinds_continue_after_a_hang_was_freed(ranks):
         interrupt(ranks, hung)
     steps_are_right(ranks, ROUNDS)
     notes = [payload.decode() for header, payload in ranks.records if header["kind"] == "note"]
-    assert "re-created; all variables are kept. So were its " in notes[-1]
+    assert "re-created; all variables are kept as the cell left them. So were its " in notes[-1]
     assert ranks.group["note"] is None  # it is no news any more: cells have run since
 
 

@@ -62,6 +62,7 @@ class ProcessGroup:
         self._left: list[int] = []  # ranks that had destroyed it at the last note
         self._was_not_recreated = False  # ranks that have none did not destroy it; it is tried again
         self._why_not = ""  # the reason in the last note
+        self._after_failure = False  # it is re-created as a cell broke it, or was interrupted in a collective
 
     @property
     def may_begin(self) -> bool:
@@ -79,7 +80,7 @@ class ProcessGroup:
 
     def formed(self) -> Todo:
         """Handle the join of the last running rank."""
-        self._broken = self._interrupted = False
+        self._broken = self._interrupted = self._after_failure = False
         self._left, self._was_not_recreated = [], False
         self._enter("open")
         return Todo(pump=True)
@@ -108,6 +109,7 @@ class ProcessGroup:
         notes = self._who_left(living)
         lost = [member.rank for member in living if member.process_group == "lost"]
         if is_needed and len(living) == world_size and not lost:
+            self._after_failure = True
             self._enter("rejoining")
             return Todo(notes, rejoin=True)
         self._enter("open")
@@ -133,7 +135,10 @@ class ProcessGroup:
 
     def rejoined(self, revived: Revived) -> Todo:
         """Handle the end of a successful re-creation: all ranks have joined again."""
-        text = f"The process group was re-created; all variables are kept.{_subgroups(revived)}"
+        # What a cell was computing may be half done: gradients of some layers, or the result of an aborted collective.
+        kept = "all variables are kept as the cell left them" if self._after_failure else "all variables are kept"
+        text = f"The process group was re-created; {kept}.{_subgroups(revived)}"
+        self._after_failure = False
         return Todo(news=text, pump=True) if self._continues() else Todo()
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
