@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 
 import pytest
@@ -15,7 +16,9 @@ from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes import ending
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
+from jupyter_dist.agent.processes.starting import zygote
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
+from jupyter_dist.agent.processes.starting.startmethod import Preparing, StartMethod
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.limits import within
@@ -139,3 +142,23 @@ async def test_after_an_internal_error_the_other_ranks_continue_and_nothing_wait
         assert group.note == "Rank 1 could not be replaced: ValueError('a bug')"
         assert (group.state, group.process_group.may_begin) == ("degraded", True)
         await until_async(lambda: not [task for task in asyncio.all_tasks() if task.get_name() == "rejoin"])
+
+
+async def test_a_zygote_that_is_killed_before_it_has_imported_is_replaced_twice(monkeypatch):
+    monkeypatch.setattr(zygote, "_forked_zygote", lambda: None)
+
+    async def on_exit(*_): ...
+
+    method = StartMethod([], on_exit)
+    try:
+        (first,) = method.children()
+        os.kill(first, signal.SIGKILL)  # before ranks are asked for
+        preparing = asyncio.create_task(method.prepare(Preparing(PATIENCE)))
+        await until_async(lambda: method.children() != {first})
+        (second,) = method.children()
+        os.kill(second, signal.SIGKILL)  # meanwhile
+        await preparing
+        assert not method.children() & {first, second}
+        assert not method.is_lost
+    finally:
+        await method.stop()

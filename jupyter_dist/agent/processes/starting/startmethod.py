@@ -11,10 +11,13 @@ from typing import Protocol
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.limits import within
+from jupyter_dist.transport.frames import Header
 
 from .fresh import FreshProcesses
 from .process import OnExit, ProcessHandle, ProcessStarter, RankDescriptors
 from .zygote import ZygoteClient
+
+MAX_REPLACED = 2  # zygotes, at each start
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,6 @@ class StartMethod:
         self._on_exit = on_exit
         self._zygote = ZygoteClient(preload, on_exit)
         self._fresh: FreshProcesses | None = None  # set when forking from the zygote proved unsafe
-        self._was_asked = False
 
     @property
     def is_lost(self) -> bool:
@@ -54,12 +56,15 @@ class StartMethod:
         Raises:
             JupyterDistError: `start_failed`, if torch cannot be imported, or not in time.
         """
-        if self.is_lost and (self._was_asked or self._zygote.was_ready):
-            await self._zygote.stop()
-            self._zygote = ZygoteClient(self._preload, self._on_exit)
-        self._was_asked = True
-        if self._fresh is None:
-            await self._choose(preparing)
+        if self._fresh is not None:
+            return
+        warm = await self._warm(preparing)
+        for _ in range(MAX_REPLACED):  # killed, perhaps while it imported; if all are, that is reported
+            if self._zygote.was_killed:
+                await self._zygote.stop()
+                self._zygote = ZygoteClient(self._preload, self._on_exit)
+                warm = await self._warm(preparing)
+        await self._choose(warm, preparing)
 
     async def start(self, spec: RankSpec, fds: RankDescriptors) -> ProcessHandle:
         """Start a rank. Raises JupyterDistError `start_failed`."""
@@ -82,14 +87,17 @@ class StartMethod:
     def _all(self) -> list[ProcessStarter]:
         return [self._zygote] if self._fresh is None else [self._fresh, self._zygote]
 
-    async def _choose(self, preparing: Preparing) -> None:
+    async def _warm(self, preparing: Preparing) -> Header:
+        """Return the zygote's report on its imports."""
         if not self._zygote.warm.done():
             preparing.on_import()
         try:
-            warm = await within(preparing.seconds, asyncio.shield(self._zygote.warm))
+            return await within(preparing.seconds, asyncio.shield(self._zygote.warm))
         except asyncio.TimeoutError as err:
             message = f"{sys.executable} did not import torch within {preparing.seconds:g} s."
             raise JupyterDistError("start_failed", message) from err
+
+    async def _choose(self, warm: Header, preparing: Preparing) -> None:
         if warm["t"] == "failed":
             last_lines = "\n".join(str(warm["traceback"]).strip().splitlines()[-4:])
             raise JupyterDistError("start_failed", f"{sys.executable} cannot import what ranks need.", last_lines)

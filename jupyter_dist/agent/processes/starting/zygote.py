@@ -34,7 +34,7 @@ class ZygoteClient:
         self._living: dict[int, ProcessHandle] = {}  # ranks
         self._shims: set[int] = set()
         self._ended_shims = asyncio.Event()
-        self.is_lost = False
+        self._is_lost = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
         self._process: subprocess.Popen[bytes] | _Forked
@@ -57,13 +57,23 @@ class ZygoteClient:
                 self._may_import = await self._prepared.ask(prepare, PREPARE_SECONDS)
             return await self._forks.ask(fork, FORK_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
-            self.is_lost = self.is_lost or isinstance(err, (BrokenPipeError, ConnectionResetError))
+            self._is_lost = self._is_lost or isinstance(err, (BrokenPipeError, ConnectionResetError))
             raise not_started("its zygote, the process that it is forked from, does not answer") from err
 
     @property
-    def was_ready(self) -> bool:
-        """Whether the zygote had imported the modules of ranks."""
-        return self.warm.done() and self.warm.result()["t"] != "failed"
+    def is_lost(self) -> bool:
+        """Whether its process has ended, which the ends of its ranks may reveal before its socket does."""
+        if not self._is_lost:
+            try:
+                self._is_lost = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            except ChildProcessError:
+                self._is_lost = True
+        return self._is_lost
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it is lost for another reason than an import that failed."""
+        return self.is_lost and not (self.warm.done() and "ename" in self.warm.result())
 
     def children(self) -> set[int]:
         """Return its own process; ranks and shims are children of the zygote."""
@@ -80,6 +90,7 @@ class ZygoteClient:
         self._sock.close()
         self._process.kill()
         self._process.wait()
+        self._lost()
         for task in list(self._tasks):
             await task
 
@@ -110,10 +121,9 @@ class ZygoteClient:
             self.warm.set_result({**header, "traceback": payload.decode("utf-8", "replace")})
 
     def _lost(self) -> None:
-        message = "The zygote process ended."
-        self.is_lost = True
+        self._is_lost = True
         if not self.warm.done():
-            self.warm.set_result({"t": "failed", "traceback": message})
+            self.warm.set_result({"t": "failed", "traceback": "The zygote process ended."})
         for questions in (self._prepared, self._forks):
             questions.fail(lambda: not_started("its zygote, the process that it is forked from, ended"))
         self._shims.clear()
