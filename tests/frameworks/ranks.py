@@ -56,6 +56,22 @@ class Ranks:
         assert first == second
         return first.rstrip("\n")
 
+    def continues_after_hangs(self, make: str) -> None:
+        """Hang in a step of training and interrupt it, three times: the losses are those of an undisturbed run.
+
+        Args:
+            make: code that defines `make()`, which makes a new model, and `step(number)`, which returns the loss.
+        """
+        undisturbed = self.run(f"{make}\nmake()\nprint([step(number) for number in range(4)])")
+        self.run("make()\nlosses = [step(0)]")
+        for number in (1, 2, 3):
+            hung = self.agent.submit("if rank == 0: step(100)", [0, 1])
+            self.agent.wait(lambda: (self.agent.group["ranks"][0]["message"] or "").startswith("Waits in "))
+            self.agent.request("interrupt", ranks=[0, 1])
+            assert self.said(hung).state == "interrupted"
+            self.run(f"losses.append(step({number}))")
+        assert self.run("print(losses)") == undisturbed
+
     def errors(self) -> str:
         """The errors of the last cell that had any, with their tracebacks."""
         found = [(header["execution_id"], data) for header, data in self.agent.records if header["kind"] == "error"]

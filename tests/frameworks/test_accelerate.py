@@ -63,6 +63,25 @@ accelerator.free_memory()
     assert ranks.agree(code) == "[0, 1] [0, 1]\nTrue"
 
 
+def test_a_prepared_model_continues_after_hangs_were_freed(ranks):
+    ranks.continues_after_hangs("""
+def make():
+    global accelerator, net, optimizer
+    accelerator = Accelerator()
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 1)
+    net, optimizer = accelerator.prepare(net, torch.optim.AdamW(net.parameters(), 0.1))
+
+def step(number):
+    torch.manual_seed(2 * number + rank)
+    loss = net(torch.randn(2, 4)).square().mean()
+    optimizer.zero_grad()
+    accelerator.backward(loss)
+    optimizer.step()
+    return accelerator.gather(loss.detach()).tolist()
+""")
+
+
 def test_notebook_launcher_runs_in_place_and_returns_the_value(ranks):
     assert ranks.agree("print(notebook_launcher(train, (7,), num_processes=2))").endswith(", 7)")
     bf16 = ranks.agree("print(notebook_launcher(train, (), mixed_precision='bf16'))")

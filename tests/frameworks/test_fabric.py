@@ -194,6 +194,26 @@ print(state["step"], fabric.is_global_zero == (rank == 0), fabric.node_rank)
     assert ranks.agree(code) == "8 1.5\n[[0], [1]]\n5 True 0"
 
 
+def test_a_model_that_was_set_up_continues_after_hangs_were_freed(ranks):
+    ranks.continues_after_hangs("""
+def make():
+    global fabric, net, optimizer
+    fabric = Fabric(accelerator="cpu", devices=2)
+    fabric.launch()
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 1)
+    net, optimizer = fabric.setup(net, torch.optim.AdamW(net.parameters(), 0.1))
+
+def step(number):
+    torch.manual_seed(2 * number + rank)
+    loss = net(torch.randn(2, 4)).square().mean()
+    optimizer.zero_grad()
+    fabric.backward(loss)
+    optimizer.step()
+    return fabric.all_gather(loss.detach()).tolist()
+""")
+
+
 def test_each_rank_has_the_value_of_its_own_launch(ranks):
     code = "print(Fabric(accelerator='cpu', devices=2).launch(lambda fabric, x: fabric.global_rank + x, 10))"
     assert ranks.run(code) == ["10\n", "11\n"]
