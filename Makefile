@@ -34,7 +34,7 @@ test: .venv/frontend browser slurm  ## All tests: unit, real ranks, TypeScript, 
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
-JOBS ?= 4
+JOBS ?= 5
 # How often a failed test is run again. The summary names what passed only then: a fault too, but one that comes seldom.
 export RERUNS ?= 1
 # Where a fixture is broken, each of its tests waits to its limit, and a run that is cut off after an hour names none.
@@ -151,7 +151,7 @@ bench: .venv/ready  ## The figures of docs/benchmarks, against rivals in the sam
 screenshots: .venv/frontend browser ui-tests/node_modules  ## The pictures of docs/images
 	cd ui-tests && npx playwright test --config screenshots.config.js
 
-setup: .venv/frontend
+setup: .venv/frontend ui-tests/node_modules
 
 # Frameworks bring torch along: the one that is there stays. fastai would bring torchvision and spacy as well.
 FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt
