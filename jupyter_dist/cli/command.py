@@ -131,7 +131,8 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
     parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
     parser.add_argument(
-        "--launcher", help="what starts the node agents: slurm, ray; external = you do (jupyter dist join)"
+        "--launcher",
+        help="what starts node agents: slurm, pbs, lsf, sge, ray, kubernetes; external: you do (jupyter dist join)",
     )
     parser.add_argument(
         "--launcher-option",

@@ -37,7 +37,9 @@ def init_parser() -> MagicParser:
     parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: the server's machine")
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
     parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
-    parser.add_argument("--launcher", help="what starts the node agents: slurm, ray; external: you do")
+    parser.add_argument(
+        "--launcher", help="what starts the node agents: slurm, pbs, lsf, sge, ray, kubernetes; external: you do"
+    )
     parser.add_argument(
         "--launcher-option", action="append", metavar="NAME=VALUE", help="an option of the launcher: partition=gpu"
     )

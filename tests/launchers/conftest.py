@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from launchers import raycluster
+from launchers import raycluster, scripted
+from launchers.kubernetesapi import KubernetesApi
 from launchers.raycluster import RayCluster
 from launchers.slurmcluster import SlurmCluster, missing
 from traitlets.config import Config
@@ -64,12 +65,48 @@ def ray(ray_cluster, monkeypatch):
     return ray_cluster
 
 
+class Queue:
+    """A scripted batch queue, whose commands are first on PATH."""
+
+    def __init__(self, engine: str, folder: Path) -> None:
+        self.engine = engine
+        self.folder = folder
+        self.path = scripted.install(engine, folder)
+
+
+@pytest.fixture
+def queue_of(tmp_path_factory, monkeypatch):
+    """Installs a scripted queue: pbs, lsf or sge."""
+
+    def install(engine):
+        queue = Queue(engine, tmp_path_factory.mktemp(engine))
+        monkeypatch.setenv("PATH", f"{queue.path}{os.pathsep}{os.environ['PATH']}")
+        return queue
+
+    return install
+
+
+@pytest.fixture
+def queue(request, queue_of):
+    return queue_of(request.param)
+
+
+@pytest.fixture
+def kubernetes(tmp_path_factory, monkeypatch):
+    """A scripted cluster, to which this user has access."""
+    api = KubernetesApi(tmp_path_factory.mktemp("kubernetes"))
+    monkeypatch.setenv("KUBECONFIG", api.kubeconfig())
+    yield api
+    api.end()
+
+
 def engines_config(folder: Path) -> Config:
     """The configuration of a server that uses the clusters of these tests."""
     config = Config()
-    config.SlurmLauncher.poll_seconds = 0.1
     config.RayLauncher.python = sys.executable
-    config.SlurmLauncher.shared_dir = str(folder / "shared")
+    for name in ("SlurmLauncher", "PbsLauncher", "LsfLauncher", "GridEngineLauncher"):
+        config[name].shared_dir = str(folder / "shared")
+        config[name].poll_seconds = 0.1
     return config
 
 

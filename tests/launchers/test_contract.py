@@ -35,6 +35,53 @@ class TestSlurmStep(Contract):
         monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
 
 
+class TestPbs(Contract):
+    """On a scripted engine."""
+
+    name = "pbs"
+
+    @pytest.fixture(autouse=True)
+    def engine(self, queue_of):
+        queue_of("pbs")
+
+
+class TestLsf(Contract):
+    """On a scripted engine."""
+
+    name = "lsf"
+
+    @pytest.fixture(autouse=True)
+    def engine(self, queue_of):
+        queue_of("lsf")
+
+
+class TestGridEngine(Contract):
+    """On a scripted engine."""
+
+    name = "sge"
+
+    @pytest.fixture(autouse=True)
+    def engine(self, queue_of):
+        queue_of("sge")
+
+    def config(self, folder):
+        config = super().config(folder)
+        config.GridEngineLauncher.defaults = {"parallel_environment": "per1"}
+        return config
+
+
+@pytest.mark.usefixtures("kubernetes")
+class TestKubernetes(Contract):
+    """On a scripted cluster."""
+
+    name = "kubernetes"
+
+    def config(self, folder):
+        config = super().config(folder)
+        config.KubernetesLauncher.defaults = {"image": "torch"}
+        return config
+
+
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray")
 class TestRay(Contract):

@@ -246,7 +246,7 @@ def test_each_mistake_has_its_sentence_and_nothing_is_left(place, fields, senten
 
 def test_the_launchers_are_listed_with_what_is_free(place):
     launchers = {found["name"]: found for found in place.server.ask("GET", "launchers")["launchers"]}
-    assert list(launchers) == ["local", "external", "processes", "ray", "slurm"]
+    assert list(launchers) == ["local", "external", "processes", "kubernetes", "lsf", "pbs", "ray", "sge", "slurm"]
     assert "main: " in launchers["slurm"]["text"]
     (partition,) = (option for option in launchers["slurm"]["options"] if option["name"] == "partition")
     assert partition["choices"] == ["main", "urgent"]

@@ -109,6 +109,15 @@ class SimulatedRank:
         if kind == "stack":
             nothing = dict.fromkeys(("call", "collective", "wait"))
             return {"stack": [], "begun": 0, "cpu_seconds": time.process_time(), "comes": None, **nothing}
+        if kind == "debug":
+            return {
+                "reply": {
+                    "type": "response",
+                    "success": False,
+                    "message": "A simulated rank has no debugger.",
+                    "body": {},
+                }
+            }
         return {"found": False, "data": {}, "busy": False, "num_subgroups": 0, "left": [], "freed_bytes": 0}
 
     def _run(self, header: Header, code: bytes) -> None:

@@ -12,8 +12,8 @@ from jupyter_dist.agent.group.traces import Traces
 from jupyter_dist.client.servers.attendance import open_lock
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launchers.batch.place import check_place
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
-from jupyter_dist.server.launchers.slurm.launcher import _check_place
 from jupyter_dist.server.spawner.code import PackageCode
 from jupyter_dist.server.spawner.directories import groups_directory, make_private
 from jupyter_dist.system.files.private import open_above
@@ -88,7 +88,7 @@ def test_a_job_is_refused_where_its_script_could_be_replaced_and_ours_is_closed(
     own.mkdir()
     own.chmod(0o775)  # by an earlier version
     os.chown(own, -1, UNKNOWN_GROUP)
-    _check_place(own / "g-1")
+    check_place(own / "g-1", "SlurmLauncher.shared_dir")
     assert modes(own) == {0o700}
     place = tmp_path / "project"
     place.mkdir()
@@ -96,12 +96,12 @@ def test_a_job_is_refused_where_its_script_could_be_replaced_and_ours_is_closed(
     os.chown(place, -1, UNKNOWN_GROUP)
     place.chmod(0o2775)
     with pytest.raises(JupyterDistError) as refused:
-        _check_place(place / "g-1")
+        check_place(place / "g-1", "SlurmLauncher.shared_dir")
     words = f"Members of the group {UNKNOWN_GROUP} can replace what is in {place}, and so run programs as you"
     assert refused.value.message.startswith(words)
     assert f"'chmod +t {place}'" in refused.value.hint
     place.chmod(0o3775)
-    _check_place(place / "g-1")
+    check_place(place / "g-1", "SlurmLauncher.shared_dir")
 
 
 @as_root

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -76,6 +76,18 @@ class RankListener(Protocol):
 
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process has ended; its output is in the journal."""
+
+
+class RankAnswer(dict[str, Any]):
+    """The answer of a rank. A field that it lacks is an error with a sentence: nodes may run other code."""
+
+    def __init__(self, rank: int, kind: str, fields: Header) -> None:
+        super().__init__(fields)
+        self._of = f"The answer of rank {rank} to '{kind}'"
+
+    def __missing__(self, name: str) -> NoReturn:
+        hint = "Its node may run another version of jupyter_dist: install the same one there."
+        raise JupyterDistError("incompatible", f"{self._of} has no '{name}'.", hint)
 
 
 class RankProcess:
@@ -249,7 +261,7 @@ class RankProcess:
             raise JupyterDistError("node_unreachable", self.unreachable, "Wait until the link is back.")
         ask = lambda number: self.send({"t": kind, "id": number, **fields}, payload)  # noqa: E731
         try:
-            return await self._questions.ask(ask, timeout_seconds)
+            return RankAnswer(self.rank, kind, await self._questions.ask(ask, timeout_seconds))
         except asyncio.TimeoutError as err:
             message = f"Rank {self.rank} did not answer '{kind}' within {timeout_seconds:g} s."
             raise JupyterDistError("timed_out", message) from err

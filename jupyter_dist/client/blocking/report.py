@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from jupyter_dist.client.answers.infos import MemorySampleInfo, RankMemoryInfo, RankStackInfo, UndoableCellInfo
 from jupyter_dist.client.bundles.bundle import rank_label
@@ -13,6 +12,7 @@ from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
 from .group import Client, Group
+from .summary import MAX_RANKS, devices_text, node_lines, rank_lines
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -22,39 +22,47 @@ STACK_WORDS = {"waits": "waits", "runs": "runs", "idle": "idle", "dead": "dead",
 def status_text(
     group: models.GroupModel, sample: MemorySampleInfo | None, mode: str, devices: Iterable[machine.Device] = ()
 ) -> str:
-    """Return a line per rank: state, process, device, memory; name and size of the device from `GET devices`."""
+    """Return a line per rank: state, process, device, memory; name and size of the device from `GET devices`.
+
+    Ranks and nodes of a large group share a line where they are alike.
+    """
     memory = {entry.rank: entry for entry in sample.ranks} if sample else {}
     by_index = {device["index"]: device for device in devices}
     lines = [f"Group '{group['name']}': {group['state']}, {group['world_size']} ranks, {group['backend']}"]
-    for rank in group["ranks"]:
-        index = gpu_id(group, rank)
-        device = by_index.get(index) if index is not None and not group.get("nodes") else None
-        place = _place(group, rank, device["name"] if device else None)
-        lines.append(_rank_line(rank, memory.get(rank["rank"]), place, device))
+    if len(group["ranks"]) > MAX_RANKS:
+        lines += rank_lines(group["ranks"], memory)
+    else:
+        lines += [
+            _rank_line(rank, memory.get(rank["rank"]), *_device(group, rank, by_index)) for rank in group["ranks"]
+        ]
     lines += _node_lines(group)
     error = group["error"]["message"] if group["error"] else None
     lines += [text for text in (group["note"], error, mode) if text]
     return "\n".join(lines)
 
 
+def _device(
+    group: models.GroupModel, rank: models.RankModel, by_index: Mapping[int, machine.Device]
+) -> tuple[str, machine.Device | None]:
+    index = gpu_id(group, rank)
+    device = by_index.get(index) if index is not None and not group.get("nodes") else None
+    return _place(group, rank, device["name"] if device else None), device
+
+
 def _node_lines(group: models.GroupModel) -> Iterator[str]:
-    for node in group.get("nodes") or ():
+    nodes = group.get("nodes") or []
+    if len(nodes) > MAX_RANKS:
+        yield from node_lines(nodes)
+        nodes = []
+    for node in nodes:
         where = f" {node['host']} ({node['interface'] or node['address']})" if node["host"] else ""
-        devices = _devices_text(node.get("devices") or ())
+        devices = devices_text(node.get("devices") or ())
         text = f"Node {node['node']}:{where} {node['state']}, ranks {node['ranks']}{devices}. {node['message'] or ''}"
         yield text.rstrip()
     if allocation := group.get("allocation"):
         yield " ".join(filter(None, (f"{allocation['launcher']}:", allocation["text"], allocation["warning"])))
     if group.get("join"):
         yield f"Run this on each machine that is missing:\n  {group['join']}"
-
-
-def _devices_text(devices: Iterable[models.NodeDevice]) -> str:
-    counts = Counter(
-        f"{device['name']} ({device['memory_bytes'] / GIB:.0f} GiB)" if device["memory_bytes"] else device["name"]
-        for device in devices
-    )
-    return "".join(f", {f'{count} x ' if count > 1 else ''}{text}" for text, count in counts.items())
 
 
 def replaced_text(group: models.GroupModel) -> str:

@@ -32,9 +32,9 @@ umask 077
 node=${JUPYTER_DIST_NODE_RANK:-${SLURM_PROCID:-0}}
 JUPYTER_DIST_NODE_RANK=$node
 export JUPYTER_DIST_NODE_RANK
-base=$1/node-$node-${SLURM_RESTART_COUNT:-0}
+base=$1/node-$node-${JUPYTER_DIST_NODE_RUN:-${SLURM_RESTART_COUNT:-0}}
 shift
-host=${SLURMD_NODENAME:-$(uname -n)}
+host=${JUPYTER_DIST_NODE_HOST:-${SLURMD_NODENAME:-$(uname -n)}}
 echo "$host" > "$base.new" && mv "$base.new" "$base.started"
 "$@" < /dev/null >> "$base.log" 2>&1
 code=$?

@@ -72,7 +72,7 @@ class ZygoteClient:
 
     @property
     def was_killed(self) -> bool:
-        """Whether it is lost for another reason than an import that failed."""
+        """Whether the zygote is lost for another reason than a failed import."""
         return self.is_lost and not (self.warm.done() and "ename" in self.warm.result())
 
     def children(self) -> set[int]:

@@ -1,8 +1,4 @@
-"""Submits jobs to Slurm, or starts steps in the job that the server itself runs in, and follows them.
-
-A job is submitted with sbatch, because it must survive a restart of the server. If no server comes back, the node
-agents end when their lease is over, and the job ends with them.
-"""
+"""Submits jobs to Slurm, or starts steps in the job that the server itself runs in, and follows them."""
 
 from __future__ import annotations
 
@@ -12,31 +8,25 @@ import os
 import re
 import shutil
 import signal
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from traitlets import Unicode
-
-from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
-from jupyter_dist.server.launchers.launcher import Availability, Launcher
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.server.launchers.allocation import Allocation, Wanted, launcher_failed
+from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
+from jupyter_dist.server.launchers.batch.launcher import BatchLauncher
+from jupyter_dist.server.launchers.launcher import Availability
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
-from jupyter_dist.server.launchers.tools import Detached, ToolError, ToolResult, run, start_detached
-from jupyter_dist.server.traits import Seconds
-from jupyter_dist.system.files.private import open_above
+from jupyter_dist.server.launchers.tools import Detached, ToolError, start_detached
 
-from .job import SlurmJob
+from .job import SlurmJob, as_listed
 from .options import OPTIONS, gpus_of_gres, job_arguments, refused_in_a_step, step_arguments
 from .queue import INFO_FORMAT, QUEUE_FORMAT, TIME_ENV, Job, describe, parse_info, parse_queue
 
 TOOLS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 PROBE_SECONDS = 5.0
-CONFIRM_SECONDS = 60.0  # KillWait is 30 s by default: between SIGTERM and SIGKILL
-CONFIRM_POLL_SECONDS = 0.2
 SCRIPT_NAME = "job.sh"
-OWN_FOLDER = ".jupyter_dist"
 
 # One task on each node. Versions differ in the options that srun inherits from sbatch, so they are given here.
 JOB_SCRIPT = """\
@@ -48,19 +38,13 @@ exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntask
 STEP = ("--overlap", "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--ntasks-per-node=1")
 
 
-class SlurmLauncher(Launcher):
+class SlurmLauncher(BatchLauncher):
     """Groups on the nodes of a Slurm cluster."""
 
     name: ClassVar[str] = "slurm"
     label: ClassVar[str] = "Slurm"
     options = OPTIONS
-
-    poll_seconds = Seconds(2.0, min=0.05, help="How often squeue is asked, once for all jobs.").tag(config=True)
-    shared_dir = Unicode(
-        help="A folder that the nodes see, too, for the files of jobs. Empty: the folder of the group if it is in your"
-        " home, else ~/.jupyter_dist."
-    ).tag(config=True)
-    warn_seconds = Seconds(300.0, min=0.0, help="How long before the end of a job a warning is shown.").tag(config=True)
+    tools: ClassVar[tuple[str, ...]] = TOOLS
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -70,14 +54,10 @@ class SlurmLauncher(Launcher):
 
     async def probe(self) -> Availability:
         """Ask sinfo for the partitions."""
-        lacks = [tool for tool in TOOLS if shutil.which(tool) is None]
-        if lacks:
-            text = (
-                f"Slurm is not installed on the server's machine: there is no {lacks[0]}. Run Jupyter on a login node."
-            )
-            return Availability(is_usable=False, text=text)
+        if self.lacks:
+            return Availability(is_usable=False, text=self.lacks)
         try:
-            said = await self._tool("sinfo", "-h", "-o", INFO_FORMAT, seconds=PROBE_SECONDS)
+            said = await self.tool("sinfo", "-h", "-o", INFO_FORMAT, seconds=PROBE_SECONDS)
         except ToolError as err:
             return Availability(is_usable=False, text=f"Slurm does not answer: {err}")
         if said.code != 0:
@@ -116,70 +96,71 @@ class SlurmLauncher(Launcher):
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
-    async def start(self, wanted: Wanted) -> Allocation:
+    def new_job(self, directory: Path, files: NodeFiles, num_nodes: int, name: str) -> SlurmJob:
+        """Return the allocation of a job with that name."""
+        return SlurmJob(self, directory, files, num_nodes, name)
+
+    def write_scripts(self, files: NodeFiles, wanted: Wanted) -> None:
+        """Write the script of the job."""
+        (files.folder / SCRIPT_NAME).write_text(JOB_SCRIPT)
+
+    async def submit_job(self, job: BatchJob, wanted: Wanted) -> None:
         """Submit the job, or start the step."""
+        assert isinstance(job, SlurmJob)
         options = wanted.options
-        folder = self._folder(wanted)
-        await asyncio.to_thread(_check_place, folder)
-        try:
-            files = await asyncio.to_thread(NodeFiles.create, folder, wanted.files)
-            (files.folder / SCRIPT_NAME).write_text(JOB_SCRIPT)
-        except OSError as err:
-            message = f"The files of the job cannot be written: {err.strerror}: {err.filename}."
-            raise launcher_failed(message, "Set SlurmLauncher.shared_dir to a folder that the nodes see, too.") from err
-        job = SlurmJob(self, wanted.directory, files, wanted.num_nodes, name=_job_name(wanted))
-        try:
-            job.save()  # before it is submitted, so that no server ever loses it
-            await (self._start_step(job, wanted, options) if _is_step(options) else self._sbatch(job, wanted, options))
-        except BaseException:
-            job.undo()
-            raise
-        return job
+        await (self._start_step(job, wanted, options) if _is_step(options) else self._sbatch(job, wanted, options))
 
     def restore(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
         """Return the job that an earlier server submitted, or was about to."""
-        job = SlurmJob(self, directory, files, num_nodes, name=str(state["name"]))
-        job.job_id = None if state["job_id"] is None else str(state["job_id"])
+        job = super().restore(directory, files, num_nodes, state)
+        assert isinstance(job, SlurmJob)
         job.srun = Detached(*map(int, state["srun"])) if state["srun"] else None
         return job
 
-    async def look(self, allocations: Collection[Allocation]) -> None:
-        """Ask squeue once for all jobs."""
-        try:
-            jobs = await self.queue()
-        except ToolError as err:
-            for allocation in allocations:
-                allocation.publish(NotKnown(f"Slurm does not answer; the nodes keep running meanwhile. {err}"))
-            return
-        for allocation in allocations:
-            assert isinstance(allocation, SlurmJob)
-            found = allocation.find(jobs)
-            hosts = await self._hostnames(found.hosts) if found else ()
-            allocation.update(found, hosts, time.time(), self.warn_seconds)
+    async def listed(self, jobs: Sequence[BatchJob]) -> Mapping[str, ListedJob]:
+        """Return this user's jobs by id; the hosts are known of `jobs` alone. Raises ToolError."""
+        found = await self.queue()
+        ids, names = {job.job_id for job in jobs}, {job.name for job in jobs}
+        return {
+            key: as_listed(job, await self._hostnames(job.hosts) if key in ids or job.name in names else ())
+            for key, job in found.items()
+        }
 
     async def queue(self) -> dict[str, Job]:
         """Return this user's jobs by id, also recently ended ones. Raises ToolError."""
-        said = await self._tool("squeue", "-h", "-t", "all", "-u", str(os.getuid()), "-o", QUEUE_FORMAT)
+        said = await self.tool("squeue", "-h", "-t", "all", "-u", str(os.getuid()), "-o", QUEUE_FORMAT)
         if said.code != 0:
             raise ToolError(said.problem)
         return parse_queue(said.out)
 
-    async def cancel(self, job: SlurmJob, grace_seconds: float) -> None:
-        """Cancel a job or a step, and wait until Slurm confirms it. Raises JupyterDistError `timed_out`."""
-        job.is_cancelled = True
-        limit = grace_seconds + CONFIRM_SECONDS
-        deadline = time.monotonic() + limit
+    async def end_gently(self, job: BatchJob, grace_seconds: float) -> None:
+        """Send SIGTERM to a step and wait: a scancel without a signal kills a step at once, unlike a job."""
+        assert isinstance(job, SlurmJob)
+        if job.srun is None:
+            return
+        with contextlib.suppress(ToolError):
+            if steps := await self._steps(job):
+                await self.tool("scancel", "--signal=TERM", *steps)
+                await job.srun.wait(grace_seconds)
+
+    async def ask_to_end(self, job: BatchJob) -> bool:
+        """Call scancel for a job or a step; return whether it succeeded."""
+        assert isinstance(job, SlurmJob)
+        which = [job.job_id] if job.job_id else [f"--name={job.name}", f"--user={os.getuid()}"]
         if job.srun is not None:
-            await self._ask_step_to_end(job, job.srun, grace_seconds)
-        was_told = False
-        while not job.has_ended and time.monotonic() < deadline:
-            with contextlib.suppress(ToolError):
-                was_told = was_told or await self._scancel(job)
-            await self.look([job])
-            await asyncio.sleep(CONFIRM_POLL_SECONDS)
-        if not job.has_ended:
-            message = f"Slurm has not confirmed within {limit:g} s that job {job.job_id or job.name} has ended."
-            raise JupyterDistError("timed_out", message, f"Run 'scancel {job.job_id or '--name=' + job.name}'.")
+            which = await self._steps(job)
+            if not which:  # the step has not begun, or has ended: srun shows which
+                job.srun.signal(signal.SIGTERM)
+                return not job.srun.runs
+        return (await self.tool("scancel", *which)).code == 0
+
+    def cancel_command(self, job: BatchJob) -> str:
+        """Return the command with which a user cancels the job."""
+        return f"scancel {job.job_id or '--name=' + job.name}"
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a tool, with the times of squeue in seconds since 1970."""
+        return {**_environment(env), **TIME_ENV}
 
     # -- inside -----------------------------------------------------------------------------------------------
 
@@ -192,7 +173,7 @@ class SlurmLauncher(Launcher):
             *job.files.command(wanted.command, wanted.files),
         ]  # fmt: skip
         try:
-            said = await self._tool("sbatch", *command, env=wanted.env)
+            said = await self.tool("sbatch", *command, env=wanted.env)
         except ToolError as err:
             job.job_id = await self._id_by_name(job.name)
             if job.job_id is None:
@@ -214,26 +195,9 @@ class SlurmLauncher(Launcher):
         except (OSError, ToolError) as err:
             raise launcher_failed(f"The nodes cannot be started: {err}") from err
 
-    async def _scancel(self, job: SlurmJob) -> bool:
-        """Call scancel for a job or a step; return whether it succeeded."""
-        which = [job.job_id] if job.job_id else [f"--name={job.name}", f"--user={os.getuid()}"]
-        if job.srun is not None:
-            which = await self._steps(job)
-            if not which:  # the step has not begun, or has ended: srun shows which
-                job.srun.signal(signal.SIGTERM)
-                return not job.srun.runs
-        return (await self._tool("scancel", *which)).code == 0
-
-    async def _ask_step_to_end(self, job: SlurmJob, srun: Detached, grace_seconds: float) -> None:
-        """Send SIGTERM to the step and wait: a scancel without a signal kills a step at once, unlike a job."""
-        with contextlib.suppress(ToolError):
-            if steps := await self._steps(job):
-                await self._tool("scancel", "--signal=TERM", *steps)
-                await srun.wait(grace_seconds)
-
     async def _steps(self, job: SlurmJob) -> list[str]:
         """Return the step of a group in the job of the server: srun names it after the group."""
-        said = await self._tool("squeue", "-h", "--steps", f"--jobs={job.job_id}", "-o", "%i|%j")
+        said = await self.tool("squeue", "-h", "--steps", f"--jobs={job.job_id}", "-o", "%i|%j")
         steps = (line.partition("|") for line in said.out.splitlines())
         return [step for step, _, name in steps if name == job.name]
 
@@ -243,7 +207,7 @@ class SlurmLauncher(Launcher):
             jobs = await self.queue()
             if found := [job.job_id for job in jobs.values() if job.name == name]:
                 return found[0]
-            await self._tool("scancel", f"--name={name}", f"--user={os.getuid()}")
+            await self.tool("scancel", f"--name={name}", f"--user={os.getuid()}")
         return None
 
     async def _what_there_is(self) -> str:
@@ -256,43 +220,11 @@ class SlurmLauncher(Launcher):
             return ()
         if hosts not in self._hosts:
             try:
-                said = await self._tool("scontrol", "show", "hostnames", hosts)
+                said = await self.tool("scontrol", "show", "hostnames", hosts)
             except ToolError:
                 return (hosts,)
             self._hosts[hosts] = tuple(said.out.split()) if said.code == 0 else (hosts,)
         return self._hosts[hosts]
-
-    async def _tool(
-        self, tool: str, *arguments: str, env: Mapping[str, str] | None = None, seconds: float | None = None
-    ) -> ToolResult:
-        path = shutil.which(tool) or tool
-        environ = {**_environment(os.environ if env is None else env), **TIME_ENV}
-        return await run([path, *arguments], environ, seconds or self.command_seconds)
-
-    def _folder(self, wanted: Wanted) -> Path:
-        if self.shared_dir:
-            return Path(self.shared_dir).expanduser() / wanted.group_id
-        home = Path.home()
-        is_in_home = wanted.directory.is_relative_to(home)
-        return wanted.directory / "nodes" if is_in_home else home / OWN_FOLDER / wanted.group_id
-
-
-def _check_place(folder: Path) -> None:
-    """Raise JupyterDistError `launcher_failed` if other users could replace the script of the job.
-
-    The job waits, possibly for hours, and then runs the script as this user.
-    """
-    own = Path.home() / OWN_FOLDER
-    if folder.parent == own and own.is_dir() and not own.is_symlink():
-        with contextlib.suppress(OSError):  # of another user: reported below
-            own.chmod(0o700)  # it may have been created as open as the umask allows
-    if (found := open_above(folder)) is not None:
-        place, others = found
-        message = (
-            f"{others[0].upper()}{others[1:]} can replace what is in {place}, and so run programs as you on the nodes."
-        )
-        hint = f"Run 'chmod go-w {place}' or 'chmod +t {place}', or set SlurmLauncher.shared_dir to another folder."
-        raise launcher_failed(message, hint)
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
@@ -306,10 +238,6 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
 def _start(command: list[str], env: dict[str, str], files: NodeFiles) -> Detached:
     with open(files.open_engine_log(), "ab") as log:
         return start_detached(command, env, "/", log.fileno())
-
-
-def _job_name(wanted: Wanted) -> str:
-    return f"jupyter-dist-{wanted.name}-{wanted.group_id}"
 
 
 def _own_job() -> str | None:

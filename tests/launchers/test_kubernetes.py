@@ -1,0 +1,121 @@
+"""What is Kubernetes' own: images, access, pods that are lost, and an API that does not answer. On a scripted cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+from launchers.kubernetesapi import BAD_IMAGE, NODES
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
+from jupyter_dist.server.launchers.kubernetes.options import job_manifest
+from jupyter_dist.server.launchers.nodefiles import AgentExited
+from jupyter_dist.testing.launchers import Followed
+
+
+@contextlib.asynccontextmanager
+async def launched(place, *actions, num_nodes=2, **options):
+    launchers = place.launchers()
+    wanted = place.wanted(*actions, num_nodes=num_nodes, **{"image": "torch", **options})
+    allocation = await launchers.get("kubernetes").submit(wanted)
+    try:
+        yield allocation, Followed(allocation)
+    finally:
+        await allocation.cancel(20)
+        await launchers.detach()
+
+
+def test_a_pod_that_is_killed_is_lost_and_leaves_the_others(kubernetes, place):
+    async def run():
+        async with launched(place) as (allocation, followed):
+            await followed.until_ready()
+            (allocated,) = followed.of(Allocated) or await followed.until(Allocated)
+            assert allocated.hosts == NODES
+            kubernetes.kill_pod(1)
+            (exited,) = await followed.until(AgentExited)
+            assert (exited.node, exited.host, exited.text) == (1, "k2", "Kubernetes ended its pod: Error.")
+            assert not allocation.has_ended
+            await allocation.cancel(20)
+            (ended,) = await followed.until(Ended)
+            assert ended.why == "The job was cancelled with the group."
+            assert not kubernetes.pods
+            assert not kubernetes.secrets
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "num_nodes", "reason"),
+    [
+        ({"image": BAD_IMAGE}, 1, "Its image cannot be used (ErrImagePull). Kubernetes says: not found."),
+        ({}, 3, "It waits for nodes. Kubernetes says: 0/2 nodes are available: 2 Insufficient cpu."),
+    ],
+)
+@pytest.mark.usefixtures("kubernetes")
+def test_pods_that_wait_say_why(place, options, num_nodes, reason):
+    async def run():
+        async with launched(place, num_nodes=num_nodes, **options) as (_, followed):
+            while reason not in [event.reason for event in followed.of(Queued)]:
+                await followed.until(Queued, len(followed.of(Queued)) + 1)
+
+    asyncio.run(run())
+
+
+def test_an_api_that_is_silent_is_not_an_end_and_one_that_forbids_is_named(kubernetes, place):
+    async def run():
+        async with launched(place) as (allocation, followed):
+            await followed.until_ready()
+            await followed.until(Allocated)
+            kubernetes.is_silent = True
+            (unknown,) = await followed.until(NotKnown)
+            assert unknown.why.startswith("Kubernetes does not answer; the pods keep running meanwhile. ")
+            kubernetes.is_silent = False
+            await followed.until(Allocated, 2)
+            kubernetes.is_forbidden = True
+            found = await place.launchers().get("kubernetes").probe()
+            assert not found.is_usable
+            assert 'User "u" cannot list' in found.text
+            wanted = place.wanted(image="torch")
+            with pytest.raises(
+                JupyterDistError, match=r"Kubernetes refuses the job: jobs\.batch is forbidden"
+            ) as refused:
+                await place.launchers().get("kubernetes").submit(wanted)
+            assert refused.value.code == "launcher_failed"
+            assert [path.name for path in wanted.directory.iterdir()] == ["join.json"]
+            kubernetes.is_forbidden = False
+            assert not allocation.has_ended
+
+    asyncio.run(run())
+
+
+def test_without_an_image_or_access_nothing_is_created(place, monkeypatch, tmp_path):
+    async def run():
+        launcher = place.launchers().get("kubernetes")
+        with pytest.raises(JupyterDistError, match="Kubernetes needs the option 'image'"):
+            await launcher.submit(place.wanted())
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+        found = await place.launchers().get("kubernetes").probe()
+        assert not found.is_usable
+        assert found.text.startswith("The server has no access to a cluster: ")
+
+    asyncio.run(run())
+
+
+def test_pods_have_what_was_asked_for():
+    options = {
+        "image": "torch", "gpus_per_node": 4, "cpus_per_node": 8, "memory": "64Gi", "service_account": "training",
+        "node_selector": {"gpu": "a100"},
+        "pod": {"tolerations": [{"key": "gpu"}], "volumes": [{"name": "data", "emptyDir": {}}]},
+    }  # fmt: skip
+    wanted = Wanted("g", "train", Path("/"), 2, ("python", "-m", "x"), {}, "/work", options)
+    job = job_manifest("jupyter-dist-g", wanted, "nvidia.com/gpu")
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"] == {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}
+    assert container["command"][-4:] == ["/work", "python", "-m", "x"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["job", "data"]
+    assert (pod["nodeSelector"], pod["serviceAccountName"]) == ({"gpu": "a100"}, "training")
+    assert pod["tolerations"] == [{"key": "gpu"}]
