@@ -63,15 +63,20 @@ def test_a_rank_on_a_gpu_computes_and_its_memory_is_seen(gpus):
 def test_reading_a_value_each_step_while_the_device_idles_is_named(gpus):
     pytest.importorskip("pynvml")
     agent = gpus(1)
+    # On every device: it is busy for half of the time, and the rank waits for it meanwhile.
     code = """
-import time
+import itertools, time
 x = torch.ones(1 << 13, 1 << 13, device=device)
+(x @ x).sum().item()
 begun = time.monotonic()
-while time.monotonic() - begun < 30:
+for step in itertools.count():
+    started = time.monotonic()
     y = x @ x
     y.sum().item()
-    track(done=1, step=int(100 * (time.monotonic() - begun)))
-    time.sleep(0.05)
+    track(done=1, step=step)
+    time.sleep(time.monotonic() - started)
+    if started - begun > 60:
+        break
 """
     execution = agent.submit(code, [0])
     agent.wait(lambda: agent.executions.get(execution, {}).get("slowness"))

@@ -65,8 +65,9 @@ def test_what_ends_after_an_act_refutes_nothing(end):
 
 def test_a_cause_of_slowness_that_is_gone_at_once_is_refuted(monkeypatch):
     proofs, execution = Proving(), running()
-    cause = {"kind": "input", "message": "Input.", "evidence": ["60 %"]}
-    proofs.slowness_shown(execution, [cause])
+    cause = {"kind": "input", "ranks": "0-1", "message": "Input.", "evidence": ["60 %"]}
+    proofs.slowness_shown(execution, [cause], ["rank 0: loads 60%"])
+    assert proofs.model()["verdicts"][0]["witnesses"] == ["60 %", "rank 0: loads 60%"]
     proofs.slowness_shown(execution, [{**cause, "message": "Input, more."}])
     assert outcome(proofs) == ("open", 1, 0)
     proofs.slowness_shown(execution, [])
@@ -75,6 +76,14 @@ def test_a_cause_of_slowness_that_is_gone_at_once_is_refuted(monkeypatch):
     monkeypatch.setattr(proving, "SOON_SECONDS", 0.0)
     proofs.slowness_shown(execution, [])
     assert outcome(proofs) == ("not_refuted", 2, 1)
+
+
+def test_a_verdict_that_names_another_rank_soon_after_refutes_the_first():
+    proofs, execution = Proving(), running()
+    cause = {"kind": "straggler", "ranks": "0", "message": "Rank 0 is last.", "evidence": []}
+    proofs.slowness_shown(execution, [cause])
+    proofs.slowness_shown(execution, [{**cause, "ranks": "1", "message": "Rank 1 is last."}])
+    assert [one["outcome"] for one in proofs.model()["verdicts"]] == ["refuted", "open"]
 
 
 def test_verdicts_of_real_ranks_keep_their_witnesses(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_dist.agent.watch.pace.judge import judge
 from jupyter_dist.agent.watch.pace.observed import StepsSeen, observe
-from jupyter_dist.agent.watch.pace.reports import Grown, RankReport, Sampled
+from jupyter_dist.agent.watch.pace.reports import Grown, RankReport, Sampled, Updates
 
 from .reports import LOOP, place, samples, seen, steps
 
@@ -132,6 +132,36 @@ def test_communication_is_named_unless_ranks_wait_for_each_other_or_for_cores():
     assert only(buckets).message.startswith("333 small collectives a second take 60 %")
 
 
+def accumulating(changes, gradients=400_000, at_once=400_000, num_looks=4, **fields):
+    """Reports of two ranks that average `at_once` bytes a step, 15 steps a look, of a model that changes so often."""
+    reports = {}
+    for rank, arrivals in steps(2, 15 * num_looks, 0.1, num_bytes=at_once).items():
+        parts = [tuple(arrivals[15 * look : 15 * look + 15]) for look in range(num_looks)]
+        model = [Updates("0", gradients, changes), Updates("0", 88, 0)]  # and one of an earlier cell
+        sampled = samples(wait=40, backward=60)
+        reports[rank] = [RankReport(1.5, 0, sampled, part, updates=tuple(model), **fields) for part in parts]
+    return observe(reports, {})
+
+
+def test_gradients_that_are_averaged_more_often_than_the_optimizer_steps_are_named_on_a_busy_machine_too():
+    cause = only(accumulating(changes=2))
+    assert (cause.kind, cause.place, cause.share) == ("accumulation", LOOP, pytest.approx(0.4 * (1 - 2 / 15)))
+    assert cause.message.startswith("Gradients are averaged over the ranks 8 times for each step of the optimizer")
+    assert cause.evidence[0] == "They were averaged 45 times, while the parameters changed 6 times."
+    assert only(accumulating(changes=2, run_delay_seconds=0.8)).kind == "accumulation"
+    assert only(accumulating(changes=2, at_once=800_000)).message.startswith("Gradients are averaged over the ranks 15")
+    innocent = [
+        accumulating(changes=15),
+        accumulating(changes=30),  # an optimizer with weight decay
+        accumulating(changes=0),  # evaluation, or changes that torch does not count
+        accumulating(changes=2, at_once=4096),  # losses, and no gradients
+        accumulating(changes=2, at_once=600_000),
+        accumulating(changes=2, num_looks=1),
+    ]
+    for seen_of in innocent:
+        assert judge(seen_of) == []
+
+
 def test_ranks_that_take_turns_in_coming_last_are_uneven():
     arrivals = steps(4, 60, 0.1, lambda step, rank: 0.2 * (rank == step % 4))
     waiting = dict.fromkeys(range(4), samples(wait=50, backward=50))
@@ -156,9 +186,18 @@ def test_steps_that_take_longer_and_longer_are_named_with_their_line():
         [0.2, 0.2, 0.2, 0.2, 0.3, 0.3],
         [0.18, 0.2, 0.4, 0.41, 0.2, 0.21],
         longer[::-1],
-        longer[:4],
+        longer[:3],
     ):
         found.history = history(steady, 0.8)
         assert judge(found) == []
     found.history = history(longer, 0.1)
     assert judge(found) == []
+    quick = [0.18, 0.21, 0.25, 0.31]  # few looks: each of them must show longer steps
+    found.history = history(quick, 0.8)
+    assert only(found).place == growth
+    for steady in (quick[:3], [0.18, 0.25, 0.25, 0.31], [0.18, 0.18, 0.27, 0.28]):
+        found.history = history(steady, 0.8)
+        assert judge(found) == []
+    for several in (quick, longer):  # a machine that gets busy: all lines take longer
+        found.history = [StepsSeen(step, step, {LOOP: 0.6 * step, growth: 0.4 * step}) for step in several]
+        assert judge(found) == []

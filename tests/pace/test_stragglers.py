@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from jupyter_dist.agent.watch.pace.clocks import Clocks
 from jupyter_dist.agent.watch.pace.judge import ShownCauses, judge
@@ -41,6 +42,22 @@ def test_a_rank_that_is_late_now_and_then_and_long_is_named_otherwise():
     assert "for rank 0, at line 12 of cell [7]" in cause.message
 
 
+def test_a_rank_that_is_late_now_and_then_is_named_also_where_all_wait_for_each_other_a_little():
+    chance = random.Random(2)
+    jitter = {(step, rank): chance.random() * 0.01 for step in range(60) for rank in range(4)}
+
+    def late_to_some(every, seconds):
+        return lambda step, rank: jitter[step, rank] + seconds * (rank == 0 and step % every == every - 1)
+
+    (cause,) = judge(seen(steps(4, 60, 0.01, late_to_some(10, 0.07)), of_four(0)))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("occasional", "0", SLOW)
+    assert "5 of 60 collectives" in cause.evidence[0]
+    assert judge(seen(steps(4, 60, 0.01, late_to_some(20, 0.14)), of_four(0))) == []  # twice
+    by_chance = steps(4, 60, 0.01, lambda step, rank: jitter[step, rank] + 0.07 * (step % 10 == 9 and rank == step % 4))
+    assert judge(seen(by_chance, of_four(0))) == []
+    assert judge(seen(steps(4, 60, 0.01, late_to_some(10, 0.07)), dict.fromkeys(range(4), WAITING))) == []
+
+
 def test_two_of_four_ranks_that_are_late_together_are_named_together():
     both = {rank: LATE if rank in (1, 3) else WAITING for rank in range(4)}
     (cause,) = judge(seen(steps(4, 60, 0.1, lambda step, rank: 0.06 * (rank in (1, 3))), both))
@@ -77,6 +94,14 @@ def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
     works = {rank: 3.0 if rank == 2 else 1.0 for rank in range(4)}
     busy = seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays, cpu_seconds=works)
     assert [cause.kind for cause in judge(busy)] == ["straggler"]
+
+
+def test_a_rank_that_has_more_to_do_on_a_busy_machine_is_blamed_for_its_code_and_not_for_its_lack_of_cores():
+    """Every rank waits twice as long for a core as it computes."""
+    works = {rank: 1.2 if rank == 2 else 0.5 for rank in range(4)}
+    delays = {rank: 2 * seconds for rank, seconds in works.items()}
+    (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays, cpu_seconds=works))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("straggler", "2", SLOW)
 
 
 def test_a_rank_that_only_waits_for_another_group_is_not_blamed():
@@ -121,6 +146,12 @@ def test_a_cause_is_shown_when_two_looks_find_it_and_goes_when_two_miss_it():
     ]
 
 
+def test_a_cause_that_several_looks_have_found_together_is_shown_at_once():
+    (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2)))
+    shown = ShownCauses()
+    assert shown.after([replace(cause, spans_looks=True)])
+
+
 def test_what_a_rank_sends_is_checked():
     answer = {
         "seconds": 2.0,
@@ -135,11 +166,18 @@ def test_what_a_rank_sends_is_checked():
         "stopped_seconds": 0.0,
         "memory": {"resident_bytes": 1, "allocated_bytes": None},
         "grown": [],
+        "updates": [["0", 4, 1]],
         "steps": [],
     }
     report = read_report(answer)
     assert report is not None
     assert report.samples[0].place == LOOP._replace(code="x")
-    for name, value in (("seconds", "nan"), ("samples", [[]]), ("arrivals", [["0"] * 6]), ("memory", None)):
+    for name, value in (
+        ("seconds", "nan"),
+        ("samples", [[]]),
+        ("arrivals", [["0"] * 6]),
+        ("memory", None),
+        ("updates", [["0"]]),
+    ):
         assert read_report({**answer, name: value}) is None
     assert observe({}, {}).step_seconds is None

@@ -22,7 +22,7 @@ from .pace.clocks import Clocks
 from .pace.judge import ShownCauses, judge
 from .pace.observed import StepsSeen, observe, steps_of
 from .pace.reports import RankReport, read_report
-from .pace.summary import PaceTotals
+from .pace.summary import PaceTotals, witnesses_of
 from .proving import Proving
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class PaceWatch:
         cell.take(time.monotonic(), found, self._clocks, hosts)
         if cell.causes != before and not execution.is_final:
             execution.slowness = cell.causes
-            self._proving.slowness_shown(execution, cell.causes)
+            self._proving.slowness_shown(execution, cell.causes, witnesses_of(cell.model()))
             self._on_change(execution)
 
     async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:

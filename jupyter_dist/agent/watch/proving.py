@@ -33,6 +33,7 @@ class ShownVerdict:
     message: str
     witnesses: Sequence[str]
     num_ranks: int
+    subject: str = ""  # a cause of slowness: its kind and its ranks, also when its numbers change
     shown_at: float = field(default_factory=time.time)
     shown: float = field(default_factory=time.monotonic)
     outcome: models.VerdictOutcome = "open"
@@ -84,18 +85,19 @@ class Proving:
 
     # -- slowness -------------------------------------------------------------------------------------
 
-    def slowness_shown(self, execution: AgentExecution, causes: Sequence[pace.SlowCause]) -> None:
-        """Keep the new causes, and judge the causes that have gone."""
-        present = {(cause["kind"], cause["message"]) for cause in causes}
-        kinds = {cause["kind"] for cause in causes}
+    def slowness_shown(
+        self, execution: AgentExecution, causes: Sequence[pace.SlowCause], witnesses: Sequence[str] = ()
+    ) -> None:
+        """Keep the new causes with their evidence and these witnesses, and judge the causes that have gone."""
+        present = {_subject(cause): cause for cause in causes}
         for shown in self._open():
-            if shown.execution is execution and shown.kind != "cannot_end" and shown.kind not in kinds:
+            if shown.execution is execution and shown.kind != "cannot_end" and shown.subject not in present:
                 is_soon = time.monotonic() - shown.shown < SOON_SECONDS
                 self._close(shown, is_soon and execution.state == "running")
-        known = {shown.kind for shown in self._open() if shown.execution is execution}
-        for cause in causes:
-            if cause["kind"] not in known and (cause["kind"], cause["message"]) in present:
-                self._keep(execution, cause["kind"], cause["message"], cause["evidence"])
+        known = {shown.subject for shown in self._open() if shown.execution is execution}
+        for subject in present.keys() - known:
+            cause = present[subject]
+            self._keep(execution, cause["kind"], cause["message"], [*cause["evidence"], *witnesses], subject)
 
     # -- both -----------------------------------------------------------------------------------------
 
@@ -104,10 +106,12 @@ class Proving:
         records = [shown.model() for shown in self._kept]
         return {"shown": self.num_shown, "refuted": self.num_refuted, "verdicts": records}
 
-    def _keep(self, execution: AgentExecution, kind: str, message: str, witnesses: Iterable[str]) -> None:
+    def _keep(
+        self, execution: AgentExecution, kind: str, message: str, witnesses: Iterable[str], subject: str = ""
+    ) -> None:
         self.num_shown += 1
-        told = list(witnesses)[:MAX_WITNESSES]
-        self._kept.append(ShownVerdict(execution, kind, message, told, len(execution.spec.ranks)))
+        kept = list(witnesses)[:MAX_WITNESSES]
+        self._kept.append(ShownVerdict(execution, kind, message, kept, len(execution.spec.ranks), subject))
 
     def _close(self, shown: ShownVerdict, is_refuted: bool) -> None:
         shown.outcome = "refuted" if is_refuted else "not_refuted"
@@ -115,3 +119,7 @@ class Proving:
 
     def _open(self, kind: str | None = None) -> list[ShownVerdict]:
         return [shown for shown in self._kept if shown.outcome == "open" and kind in (None, shown.kind)]
+
+
+def _subject(cause: pace.SlowCause) -> str:
+    return f"{cause['kind']} {cause['ranks']}"

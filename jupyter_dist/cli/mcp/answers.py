@@ -44,9 +44,21 @@ def group_line(group: models.GroupModel) -> str:
     )
 
 
-def verdict(group: models.GroupModel, executions: Iterable[models.ExecutionModel]) -> str:
-    """Return lines about the cells of the ranks, and what each waits for."""
-    return "\n".join([group_line(group), *_problems(group), *_ranks(group), *_cells(executions)])
+def verdict(
+    group: models.GroupModel, executions: Iterable[models.ExecutionModel], verdicts: models.Verdicts | None
+) -> str:
+    """Return lines about the cells of the ranks, what each waits for, and whether verdicts on cells were wrong."""
+    lines = [group_line(group), *_problems(group), *_ranks(group), *_cells(executions), *_proofs(verdicts)]
+    return "\n".join(lines)
+
+
+def _proofs(verdicts: models.Verdicts | None) -> Iterator[str]:
+    if verdicts is None or not verdicts["shown"]:
+        return
+    yield f"Verdicts on cells: {verdicts['shown']} shown, {verdicts['refuted']} refuted by what happened then."
+    for record in verdicts["verdicts"]:
+        if record["outcome"] == "refuted":
+            yield f"Refuted: {record['message']}"
 
 
 def _problems(group: models.GroupModel) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from jupyter_dist.client.results.pacetext import pace_text
 from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
@@ -146,8 +148,15 @@ async def say_verdict(client: AsyncClient, arguments: Arguments, max_chars: int)
     """Return the state of a group and of its cells."""
     group = await client.attach(arguments.get("group"))
     executions = await client.api.ask("GET", "groups", group.id, "executions")
-    text = verdict(group.model, executions["executions"])
+    text = verdict(group.model, executions["executions"], await _verdicts(client, group))
     return bounded(text, max_chars, "logs has what each rank printed.")
+
+
+async def _verdicts(client: AsyncClient, group: AsyncGroup) -> models.Verdicts | None:
+    with contextlib.suppress(JupyterDistError):  # its agent does not answer, which the rest of the text describes
+        found: models.Verdicts = await client.api.ask("GET", "groups", group.id, "verdicts")
+        return found
+    return None
 
 
 async def pace(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:

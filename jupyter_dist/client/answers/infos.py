@@ -1295,9 +1295,10 @@ class SlowCauseInfo(ApiObject):
             for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the
             next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage
             collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`:
-            other programs use the processor. `unused_parameters`: DistributedDataParallel looks for them.
-            `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch
-            frees its cache of device memory again and again.
+            other programs use the processor. `accumulation`: gradients are averaged more often than the
+            optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`:
+            ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of
+            device memory again and again.
         share: Which part of the time it costs, from 0 to 1.
         evidence: What was measured, a sentence each.
         advice: What to try.
@@ -1320,6 +1321,7 @@ class SlowCauseInfo(ApiObject):
         "contention",
         "communication",
         "small_collectives",
+        "accumulation",
         "unused_parameters",
         "device_sync",
         "fragmentation",

@@ -24,6 +24,7 @@ SlowKind = Literal[
     "contention",
     "communication",
     "small_collectives",
+    "accumulation",
     "unused_parameters",
     "device_sync",
     "fragmentation",
@@ -49,6 +50,7 @@ class SlowCause(TypedDict):
             "now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: "
             "in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with "
             "each step. `growing`: each step takes longer. `contention`: other programs use the processor. "
+            "`accumulation`: gradients are averaged more often than the optimizer steps. "
             "`unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of "
             "devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again."
         ),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jupyter_dist.rank.collectives.diagnosis import counters, records
 from jupyter_dist.rank.guard.own import time
 
+LATE_NS = 1_000_000_000  # after this time torch has asked the device, or has failed to
 MAX_JUMP_NS = 1_000_000  # the clock of the recorders is the wall clock, which others set
 _BYTES = {
     "Double": 8,
@@ -68,7 +69,8 @@ class Arrivals:
         """Return the entries after a record; where torch measures durations, none after the first unfinished entry."""
         fresh = [entry for entry in entries if int(entry["record_id"]) > newest]
         if any(entry.get("duration_ms") is not None for entry in entries):
-            ended = list(itertools.takewhile(lambda entry: bool(entry["retired"]), fresh))
+            now = time.time_ns()
+            ended = list(itertools.takewhile(lambda entry: _has_duration(entry, now), fresh))
             self._are_held = self._are_held or len(ended) < len(fresh)
             return ended
         return fresh
@@ -76,6 +78,13 @@ class Arrivals:
     def _counts(self, entry: dict[str, Any]) -> bool:
         """Whether an entry is a collective of this cell: an earlier process group had the same name and numbers."""
         return int(entry["time_created_ns"]) >= self._since_ns and not entry.get("is_p2p")
+
+
+def _has_duration(entry: dict[str, Any], now: int) -> bool:
+    """Whether the duration of a collective is known, or will not be: torch asks the device for it after its end."""
+    ended = entry.get("time_discovered_completed_ns")
+    is_late = ended is None or now - int(ended) > LATE_NS
+    return bool(entry["retired"]) and (entry.get("duration_ms") is not None or is_late)
 
 
 def _arrival(entry: dict[str, Any], offset: int) -> CollectiveBegin:

@@ -23,6 +23,7 @@ from .arrivals import Arrivals
 from .growth import Growth
 from .pauses import CollectorPauses
 from .stacks import Doing
+from .updates import ModelUpdates
 
 SAMPLE_SECONDS = 0.1
 MOST_COST = 0.0002  # of a core, for samples
@@ -89,8 +90,9 @@ class PaceMeter:
             self._measured = MeasuredCell(execution_id, running.began_ns)
         measured = self._measured.take(min(max_arrivals, MAX_ARRIVALS))
         grown = self._measured.growth.look(self._namespace, self._measured.cell_file)
+        updates = self._measured.updates.look(self._namespace)
         device = [self._memory.busy_percent(), self._memory.num_alloc_retries()]
-        return {**measured, "memory": self._memory.counters(), "device": device, "grown": grown}
+        return {**measured, "memory": self._memory.counters(), "device": device, "grown": grown, "updates": updates}
 
     def _running_id(self) -> str | None:
         running = self._running()
@@ -109,6 +111,7 @@ class MeasuredCell:
         self.execution_id = execution_id
         self.pauses = CollectorPauses()
         self.growth = Growth()
+        self.updates = ModelUpdates()
         self.cell_file = ""  # as the code of the cell is called in stacks
         self.asked_at = self._began = self._since = time.monotonic()
         self.next_sample = self._began + SAMPLE_SECONDS

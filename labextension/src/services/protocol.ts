@@ -1299,8 +1299,8 @@ export interface ICodeLine {
 
 /** Why a cell is slow, in one sentence. */
 export interface ISlowCause {
-  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. */
-  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives' | 'unused_parameters' | 'device_sync' | 'fragmentation';
+  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. `accumulation`: gradients are averaged more often than the optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. */
+  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives' | 'accumulation' | 'unused_parameters' | 'device_sync' | 'fragmentation';
   /** The ranks that cause it. */
   ranks: RankSet;
   /** Which part of the time it costs, from 0 to 1. */

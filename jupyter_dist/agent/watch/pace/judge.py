@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .observed import Observed
-from .rules import activities, communication, devices, resources
+from .rules import activities, communication, devices, growth, resources
 from .rules.causes import Cause
 from .rules.stragglers import find_straggler
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
 
 MAX_CAUSES = 3
-LOOKS_TO_SHOW = 2  # in a row that must find a cause
+LOOKS_TO_SHOW = 2  # in a row that must find a cause, unless it is found by the course of several looks
 LOOKS_TO_HIDE = 2  # in a row that must miss it
 
 RULES: Sequence[Callable[[Observed], Cause | None]] = (
@@ -29,9 +29,10 @@ RULES: Sequence[Callable[[Observed], Cause | None]] = (
     resources.find_collecting,
     resources.find_memory,
     resources.find_contention,
-    resources.find_growing,
+    growth.find_growing,
     devices.find_synchronizing,
     devices.find_fragmentation,
+    communication.find_accumulation,
     communication.find_communication,
     communication.find_uneven,
 )
@@ -59,7 +60,7 @@ class ShownCauses:
         for key, cause in now.items():
             if key in self._shown:
                 self._shown[key] = cause, self._shown[key][1]
-            elif self._found[key] >= LOOKS_TO_SHOW:
+            elif self._found[key] >= LOOKS_TO_SHOW or cause.spans_looks:
                 self._shown[key] = cause, time.time()
         for key in [key for key, looks in self._missed.items() if looks >= LOOKS_TO_HIDE]:
             del self._shown[key]

@@ -14,6 +14,9 @@ from .reports import Arrival, CodePlace, RankReport
 LEAST_SAMPLES = 15
 LEAST_TRACKED = 2  # steps
 LEAST_SAMPLES_OF_LOOK = 5
+MOST_WORK = 0.3  # of the time that is lost: ranks with more processor time than that have more to do
+LEAST_UNLIKE = 3  # times as long as the others must ranks wait for a core, for the same work
+LEAST_CPU = 0.02  # of a core: ranks that use less wait as if they used it
 RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
 
 
@@ -111,17 +114,28 @@ class Observed:
             return None
         return step_seconds(self.waits, min(self.waits.stays), self.period)
 
-    def extra_cpu(self, ranks: Iterable[int], others: Iterable[int]) -> float:
-        """Return how much more of a core the main threads of these ranks use than the others'."""
-        used, usual = (
-            self.median(lambda rank: rank.part(lambda report: report.cpu_seconds), few) for few in (ranks, others)
-        )
-        return used - usual
+    def lack_cores(self, ranks: Iterable[int], others: Iterable[int], share: float) -> bool:
+        """Whether these ranks, unlike the others, are kept from running in this share of the time.
+
+        On a busy machine every rank waits for cores in proportion to its work: a rank that waits longer has more to do.
+        """
+        used, usual = (self.median(_cpu, few) for few in (ranks, others))
+        waits, waits_usually = (self.median(_kept_by_work, few) for few in (ranks, others))
+        return used - usual < MOST_WORK * share and waits >= LEAST_UNLIKE * waits_usually
 
     def median(self, measure: Callable[[RankPaceSeen], float], ranks: Iterable[int] | None = None) -> float:
         """Return the median of a measure over these ranks, by default over all."""
         chosen = self.ranks if ranks is None else [rank for rank in ranks if rank in self.ranks]
         return statistics.median([measure(self.ranks[rank]) for rank in chosen]) if chosen else 0.0
+
+
+def _cpu(rank: RankPaceSeen) -> float:
+    return rank.part(lambda report: report.cpu_seconds)
+
+
+def _kept_by_work(rank: RankPaceSeen) -> float:
+    """Return for how long a rank is kept from running for each second of processor time."""
+    return rank.part(lambda report: report.kept_seconds) / max(_cpu(rank), LEAST_CPU)
 
 
 def observe(

@@ -15,6 +15,7 @@ MAX_TEXT = 300
 MAX_NUMBER = 1 << 62
 MAX_STEPS = 200
 MAX_GROWN = 10
+MAX_MODELS = 8
 
 
 class CodePlace(NamedTuple):
@@ -66,6 +67,14 @@ class Grown(NamedTuple):
     place: CodePlace | None = None  # where it is added to
 
 
+class Updates(NamedTuple):
+    """How often the parameters of a DistributedDataParallel model have changed since the report before."""
+
+    group: str  # its process group
+    num_bytes: int  # of its gradients
+    changes: int
+
+
 @dataclass(frozen=True)
 class RankReport:
     """What a rank has measured since its report before."""
@@ -85,6 +94,7 @@ class RankReport:
     device_busy: float | None = None  # which part of the time the device ran anything; None if not known
     num_retries: int | None = None  # how often torch has freed its cache of device memory to find room
     grown: tuple[Grown, ...] = ()
+    updates: tuple[Updates, ...] = ()
     steps: tuple[tuple[float, int], ...] = field(default=())
 
     @property
@@ -114,6 +124,10 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             num_retries=None if answer["device"][1] is None else _whole(answer["device"][1]),
             reserved_bytes=None if allocated is None else _whole(memory["reserved_bytes"]),
             grown=tuple(map(_grown, answer["grown"][:MAX_GROWN])),
+            updates=tuple(
+                Updates(_text(group), _whole(size), _whole(changes))
+                for group, size, changes in answer["updates"][:MAX_MODELS]
+            ),
             steps=tuple((_seconds(at), _whole(step)) for at, step in answer["steps"][-MAX_STEPS:]),
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):

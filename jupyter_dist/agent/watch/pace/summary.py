@@ -188,3 +188,20 @@ def _most_different(rows: list[pace.RankPace]) -> list[pace.RankPace]:
     by_wait = sorted(rows, key=lambda row: row["wait"])
     kept = by_wait[: MAX_RANKS // 2] + by_wait[-MAX_RANKS // 2 :]
     return sorted(kept, key=lambda row: row["rank"])
+
+
+def witnesses_of(model: pace.Pace) -> list[str]:
+    """Return what a verdict is kept with: where the time of the ranks has gone until then, a sentence each."""
+    found = []
+    for row in model["ranks"]:
+        whom = "" if row["waits_for"] is None else f", most of it for rank {row['waits_for']}"
+        found.append(
+            f"rank {row['rank']}: computes {row['compute']:.0%}, communicates {row['communicate']:.0%}, waits "
+            f"{row['wait']:.0%}{whom}, loads {row['input']:.0%}"
+        )
+    for share in model["lines"]:
+        line = share["line"]
+        found.append(f"ranks {share['ranks']}: {share['share']:.0%} at {line['name']}:{line['line']} {line['code']}")
+    if (steps := model["steps"]) is not None:
+        found.append(f"steps of {', '.join(f'{seconds:.3g}' for seconds in steps['trend'][-10:])} s")
+    return found

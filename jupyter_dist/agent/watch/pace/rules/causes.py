@@ -24,6 +24,7 @@ class Cause:
     evidence: Sequence[str]
     advice: str
     place: CodePlace | None = None
+    spans_looks: bool = False  # it was found by comparing several looks
 
     @property
     def key(self) -> tuple[str, str]:

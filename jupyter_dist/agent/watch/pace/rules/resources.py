@@ -10,7 +10,7 @@ from jupyter_dist.agent.watch.pace.observed import Observed, RankPaceSeen
 from jupyter_dist.agent.watch.pace.reports import Grown
 from jupyter_dist.protocol.ranks import RankSet
 
-from .causes import Cause, at_place, bytes_in_words, name_ranks, percent, seconds_in_words
+from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
 
 LEAST_COLLECTING = 0.1
 LEAST_REPORTS = 3  # in which memory grew, and a variable with it
@@ -18,11 +18,6 @@ MANY_REPORTS = 5  # without a variable: allocators take memory in steps at times
 LEAST_GROWTH = 1 << 20  # bytes in each report
 EVEN = 0.3  # the smallest growth of a report, of the mean: a cache grows fast, then slowly
 LEAST_DELAY = 0.25
-MOST_WORK = 0.3  # of the delay: a rank that has more to do than the others waits longer for cores, too
-LEAST_LOOKS = 2  # in each third of the cell
-EACH_THIRD = 1.1  # steps must take so many times longer in each third
-LONGER = 1.4
-MOST_KEPT = 0.1  # of the time, from running: above, the machine makes steps longer
 
 
 def find_collecting(seen: Observed) -> Cause | None:
@@ -61,7 +56,7 @@ def find_memory(seen: Observed) -> Cause | None:
         advice = f"Keep numbers in {grown.name} and no tensors (loss.item(), tensor.detach().cpu()), or clear it."
     else:
         advice = "Look at the list of what holds memory (Variables), and at tensors that keep their graph."
-    return Cause("memory", ranks, 0.0, message, evidence, advice, place)
+    return Cause("memory", ranks, 0.0, message, evidence, advice, place, spans_looks=grown is not None)
 
 
 def _num_looks(rank: RankPaceSeen) -> int:
@@ -104,7 +99,7 @@ def find_contention(seen: Observed) -> Cause | None:
         return None
     share = min(statistics.median(delays[rank] for rank in waiting), 1.0)
     others = [rank for rank in delays if rank not in waiting]
-    if share < 3 * max(statistics.median(rest), 0.01) or seen.extra_cpu(waiting, others) > MOST_WORK * share:
+    if share < 3 * max(statistics.median(rest), 0.01) or not seen.lack_cores(waiting, others, share):
         return None
     is_are = "do" if len(waiting) > 1 else "does"
     stopped = seen.median(lambda rank: rank.part(lambda report: report.stopped_seconds), waiting)
@@ -116,31 +111,3 @@ def find_contention(seen: Observed) -> Cause | None:
     ]
     advice = "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
     return Cause("contention", waiting, share, message, evidence, advice)
-
-
-def find_growing(seen: Observed) -> Cause | None:
-    """Return the cause if steps take longer and longer, in time and in processor time."""
-    number = len(seen.history) // 3
-    if number < LEAST_LOOKS or seen.median(lambda rank: rank.part(lambda report: report.kept_seconds)) > MOST_KEPT:
-        return None
-    first, middle, last = (seen.history[:number], seen.history[number : 2 * number], seen.history[-number:])
-    before, between, now = (statistics.fmean(steps.seconds for steps in part) for part in (first, middle, last))
-    cpu_before, cpu_now = (statistics.fmean(steps.cpu_seconds for steps in part) for part in (first, last))
-    is_steady = before * EACH_THIRD < between < now / EACH_THIRD
-    if not is_steady or now < LONGER * before or cpu_now - cpu_before < (now - before) / 3:
-        return None
-    places = {place for steps in last for place in steps.lines}
-    added = {
-        place: statistics.fmean(steps.lines.get(place, 0.0) for steps in last)
-        - statistics.fmean(steps.lines.get(place, 0.0) for steps in first)
-        for place in places
-    }
-    place = max(added, key=added.__getitem__, default=None)
-    place = place if place is not None and added[place] > (now - before) / 3 else None
-    message = f"A step takes {seconds_in_words(now)}, and took {seconds_in_words(before)} at first{at_place(place)}."
-    evidence = [
-        f"Its processor time grew from {seconds_in_words(cpu_before)} to {seconds_in_words(cpu_now)}.",
-        f"It took {seconds_in_words(between)} in between.",
-    ]
-    advice = "Look for work on everything so far: a list that is summed, joined or sorted at each step."
-    return Cause("growing", RankSet(seen.ranks), 1 - before / now, message, evidence, advice, place)

@@ -23,7 +23,9 @@ SMALL = 0.3  # a straggler waits less than this part of what the others wait
 STEADY = 0.7  # of the waiting must be for stragglers
 MOST_OF_WAITING = 0.9
 LEAST_SPREAD = 0.2  # of the time, between the first and the last collective to which a straggler came late
-LEAST_WORK = 0.3  # of the waiting must be processor time that a late rank uses more than the others
+FAR = 5  # times the wait of the median collective: a long wait
+STEADY_LONG = 0.85  # of the long waits must be for one rank
+LEAST_LONG = 3  # of them
 LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
@@ -38,14 +40,17 @@ class Lateness(NamedTuple):
     num_heavy: int  # collectives that make up most of the waiting for late ranks
     num_late: int  # collectives to which a late rank came last
     num_meetings: int
+    is_long: bool = False  # it was found by its longest waits alone
 
 
 def find_straggler(seen: Observed) -> Cause | None:
     """Return the ranks that the others wait for, if there are such ranks."""
-    lateness = _lateness(seen)
+    lateness = _lateness(seen) or _long_lateness(seen)
     if lateness is None or not _agree(seen, lateness):
         return None
     place, activity = _excess(seen, lateness)
+    if lateness.is_long and place is None:
+        return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     who, waits = name_ranks(lateness.late), _waits_in_words(seen, lateness)
     number = f"{lateness.num_late} of {lateness.num_meetings}"
@@ -68,46 +73,92 @@ def find_straggler(seen: Observed) -> Cause | None:
     )
 
 
-def _lateness(seen: Observed) -> Lateness | None:
+class _Waiting(NamedTuple):
+    """A collective, and the seconds that ranks waited in it."""
+
+    meeting: MatchedCollective
+    by_rank: dict[int, float]
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.by_rank.values())
+
+
+def _waitings(seen: Observed, ranks: list[int]) -> list[_Waiting]:
+    found: dict[tuple[str, int], _Waiting] = {}
+    for rank in ranks:
+        for stay in seen.waits.stays[rank]:
+            key = (stay.meeting.group, stay.meeting.seq)
+            found.setdefault(key, _Waiting(stay.meeting, {})).by_rank[rank] = stay.waited
+    return list(found.values())
+
+
+def _sum(waitings: list[_Waiting]) -> float:
+    return sum(waiting.seconds for waiting in waitings)
+
+
+def _shares(seen: Observed) -> dict[int, float]:
+    """Return which part of its time each rank waits; empty if too little is known."""
     waits = seen.waits
     shares = {rank: waits.share(rank) for rank in waits.stays if waits.seconds(rank)}
-    if len(shares) < 2 or waits.num_meetings < LEAST_MEETINGS or max(map(waits.seconds, shares)) < LEAST_SECONDS:
-        return None
+    is_enough = len(shares) > 1 and waits.num_meetings >= LEAST_MEETINGS
+    return shares if is_enough and max(map(waits.seconds, shares)) >= LEAST_SECONDS else {}
+
+
+def _lateness(seen: Observed) -> Lateness | None:
+    """Return who comes late, if nearly all waiting is for the same ranks."""
+    waits, shares = seen.waits, _shares(seen)
     ordered = sorted(shares.values())
-    top = statistics.median(ordered[len(ordered) // 2 :])
+    top = statistics.median(ordered[len(ordered) // 2 :]) if ordered else 0.0
     late = RankSet(rank for rank, share in shares.items() if share < SMALL * top)
     others = [rank for rank in shares if rank not in late]
     if top < LEAST_SHARE or not late or len(late) > len(shares) // 2:
         return None
-    heavy = _heavy(seen, others)
-    blamed = [(meeting, waited) for meeting, waited in heavy if waits.blamed(meeting) in late]
-    if sum(waited for _, waited in blamed) < STEADY * sum(waited for _, waited in heavy) or not _recurs(seen, blamed):
+    heavy = _heavy(_waitings(seen, others))
+    blamed = [waiting for waiting in heavy if waits.blamed(waiting.meeting) in late]
+    if _sum(blamed) < STEADY * _sum(heavy) or not _recurs(seen, blamed):
         return None
     share = statistics.median(shares[rank] for rank in others)
     num_late = sum(waits.blamed(meeting) in late for meeting in seen.meetings)
     return Lateness(late, others, share, len(blamed), num_late, waits.num_meetings)
 
 
-def _heavy(seen: Observed, others: list[int]) -> list[tuple[MatchedCollective, float]]:
-    """Return the collectives that make up nine tenths of the waiting, and the seconds that ranks waited in each."""
-    waited: dict[tuple[str, int], float] = {}
-    meetings = {}
-    for stay in (stay for rank in others for stay in seen.waits.stays[rank]):
-        key = (stay.meeting.group, stay.meeting.seq)
-        waited[key] = waited.get(key, 0.0) + stay.waited
-        meetings[key] = stay.meeting
-    left, found = MOST_OF_WAITING * sum(waited.values()), []
-    for key in sorted(waited, key=waited.__getitem__, reverse=True):
+def _heavy(waitings: list[_Waiting]) -> list[_Waiting]:
+    """Return the collectives that make up nine tenths of the waiting."""
+    left, found = MOST_OF_WAITING * _sum(waitings), []
+    for waiting in sorted(waitings, key=lambda waiting: waiting.seconds, reverse=True):
         if left <= 0:
             break
-        found.append((meetings[key], waited[key]))
-        left -= waited[key]
+        found.append(waiting)
+        left -= waiting.seconds
     return found
 
 
-def _recurs(seen: Observed, blamed: list[tuple[MatchedCollective, float]]) -> bool:
+def _long_lateness(seen: Observed) -> Lateness | None:
+    """Return who comes late now and then and long, while all ranks wait for each other a little in the other steps."""
+    ranks = list(_shares(seen))
+    waitings = _waitings(seen, ranks)
+    usual = statistics.median(waiting.seconds for waiting in waitings) if waitings else 0.0
+    long = [waiting for waiting in waitings if waiting.seconds > FAR * usual]
+    by_late: dict[int, list[_Waiting]] = {}
+    for waiting in long:
+        by_late.setdefault(seen.waits.blamed(waiting.meeting), []).append(waiting)
+    late = max(by_late, key=lambda rank: _sum(by_late[rank]), default=None)
+    if late is None:
+        return None
+    blamed, others = by_late[late], [rank for rank in ranks if rank != late]
+    if len(blamed) < LEAST_LONG or _sum(blamed) < STEADY_LONG * _sum(long) or not _recurs(seen, blamed):
+        return None
+    waited = {rank: sum(waiting.by_rank.get(rank, 0.0) for waiting in blamed) for rank in others}
+    share = statistics.median(waited[rank] / seen.waits.seconds(rank) for rank in others)
+    if share < LEAST_SHARE:
+        return None
+    return Lateness(RankSet([late]), others, share, len(blamed), len(blamed), seen.waits.num_meetings, is_long=True)
+
+
+def _recurs(seen: Observed, blamed: list[_Waiting]) -> bool:
     """Whether a rank came late again, some time later: anything may happen once."""
-    times = [min(meeting.began.values()) for meeting, _ in blamed]
+    times = [min(waiting.meeting.began.values()) for waiting in blamed]
     whole = [min(meeting.began.values()) for meeting in (seen.meetings[0], seen.meetings[-1])]
     return len(times) > 1 and max(times) - min(times) > LEAST_SPREAD * (whole[1] - whole[0])
 
@@ -117,7 +168,7 @@ def _agree(seen: Observed, lateness: Lateness) -> bool:
     if not seen.is_sampled or not seen.are_waits_known:
         return False
     kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
-    if kept > lateness.share / 2 and seen.extra_cpu(lateness.late, lateness.others) < LEAST_WORK * lateness.share:
+    if kept > lateness.share / 2 and seen.lack_cores(lateness.late, lateness.others, lateness.share):
         return False  # it is late because it gets no core, and not because it has more to do
     if all(meeting.took is not None for meeting in seen.meetings):
         return True  # the devices have measured it; their hosts do not wait

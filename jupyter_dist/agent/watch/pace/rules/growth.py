@@ -1,0 +1,74 @@
+"""Finds steps that take longer and longer, and the line that takes the time. Pure.
+
+It is the processor time of a step that must grow, at each look: on a busy machine the time of a step is that of the
+machine. And one line must take an ever larger part of the step: what slows a processor makes all lines longer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+
+from jupyter_dist.agent.watch.pace.observed import Observed, StepsSeen
+from jupyter_dist.agent.watch.pace.reports import CodePlace
+from jupyter_dist.protocol.ranks import RankSet
+
+from .causes import Cause, at_place, seconds_in_words
+
+EARLY_LOOKS = 4  # of which each must show longer steps
+LEAST_LOOKS = 2  # in each third of the cell, later
+EACH_LOOK, EACH_THIRD = 1.05, 1.1  # how many times longer steps must take from one to the next
+LONGER = 1.4  # from the first to the last
+LEAST_GROWTH = 0.1  # of a step now, without the time in which ranks were kept from running
+LEAST_SEEN = 0.5  # of the growth must be seen in the time of a step
+LEAST_SHIFT = 0.08  # of the time outside of collectives, which the line must take more than at first
+
+
+def find_growing(seen: Observed) -> Cause | None:
+    """Return the cause if steps take longer and longer, in time and in processor time, through one line."""
+    parts = _parts(seen.history)
+    if not parts:
+        return None
+    cpu = [statistics.fmean(steps.cpu_seconds for steps in part) for part in parts]
+    least = EACH_THIRD if len(parts) == 3 else EACH_LOOK
+    if cpu[-1] < LONGER * cpu[0] or any(later < least * earlier for earlier, later in itertools.pairwise(cpu)):
+        return None
+    before, now = (statistics.fmean(steps.seconds for steps in part) for part in (parts[0], parts[-1]))
+    kept = min(1.0, seen.median(lambda rank: rank.part(lambda report: report.kept_seconds)))
+    growth = cpu[-1] - cpu[0]
+    place = _line_that_grows(seen.history)
+    if growth < LEAST_GROWTH * now * (1 - kept) or now - before < LEAST_SEEN * growth or place is None:
+        return None
+    message = f"A step takes {seconds_in_words(now)}, and took {seconds_in_words(before)} at first{at_place(place)}."
+    evidence = [
+        f"Its processor time grew from {seconds_in_words(cpu[0])} to {seconds_in_words(cpu[-1])}.",
+        f"It took {', '.join(map(seconds_in_words, cpu[1:-1]))} of the processor in between.",
+    ]
+    advice = "Look for work on everything so far: a list that is summed, joined or sorted at each step."
+    share = growth / now
+    return Cause("growing", RankSet(seen.ranks), share, message, evidence, advice, place, spans_looks=True)
+
+
+def _parts(history: Sequence[StepsSeen]) -> list[Sequence[StepsSeen]]:
+    """Return the looks at a cell in the parts that are compared: thirds, and each look by itself while they are few."""
+    number = len(history) // 3
+    if number >= LEAST_LOOKS:
+        return [history[:number], history[number : 2 * number], history[-number:]]
+    return [[steps] for steps in history] if len(history) >= EARLY_LOOKS else []
+
+
+def _line_that_grows(history: Sequence[StepsSeen]) -> CodePlace | None:
+    """Return the line that takes more of a step in the second half of the looks than in the first, if there is one."""
+    half = len(history) // 2
+    first, last = history[:half], history[-half:]
+    places = {place for steps in last for place in steps.lines}
+    shifts = {place: _part_of(last, place) - _part_of(first, place) for place in places}
+    place = max(shifts, key=shifts.__getitem__, default=None)
+    return place if place is not None and shifts[place] >= LEAST_SHIFT else None
+
+
+def _part_of(looks: Sequence[StepsSeen], place: CodePlace) -> float:
+    """Return which part of the time outside of collectives a line takes."""
+    total = sum(sum(steps.lines.values()) for steps in looks)
+    return sum(steps.lines.get(place, 0.0) for steps in looks) / total if total else 0.0
