@@ -7,15 +7,22 @@ import { command } from './ranks';
 test.beforeAll(({ request }) => lab.startGroup(request, 2));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
+const steps = `import torch, torch.distributed as dist
+
+def reduce():
+    dist.all_reduce(torch.ones(1))
+`;
+
 const late = `import os, time
 go = torch.ones(1)
 # rank 1 is late
 def prepare():
-    time.sleep(0.06 * rank)`;
+    time.sleep(0.06 * rank)
+from slowsteps import reduce`;
 
 const loop = (stop: string): string => `while go.item():
     prepare()
-    dist.all_reduce(torch.ones(1))
+    reduce()
     go.fill_(0 if rank == 0 and os.path.exists(${JSON.stringify(stop)}) else 1)
     dist.broadcast(go, 0)`;
 
@@ -23,6 +30,7 @@ test('one line while it holds, folded by a click, with details by rank, and the 
   page
 }) => {
   const stop = lab.newPath('stop');
+  fs.writeFileSync(lab.newPath('slowsteps.py'), steps);
   const filler = Array.from({ length: 8 }, (_, i) => `filler = ${i}\n\n\n\n`);
   lab.writeNotebook('slow.ipynb', [late, ...filler, loop(stop)]);
   await lab.openNotebook(page, 'slow.ipynb');
@@ -51,7 +59,7 @@ test('one line while it holds, folded by a click, with details by rank, and the 
   const ranks = region.getByRole('table', { name: 'Time by rank' });
   await expect(ranks.getByRole('columnheader')).toHaveText(['rank', 'compute', 'communicate', 'wait', 'for', 'input']);
   await expect(ranks.getByRole('row', { name: /^0 / })).toContainText(/\d+ %rank 1\d+ %$/);
-  await expect(ranks.getByRole('row', { name: /^1 / })).not.toContainText('rank');
+  await expect(ranks.getByRole('row', { name: /^1 / })).toContainText(/^1\d+ %\d+ %\d %/); // it hardly waits
   await expect(region.getByRole('table', { name: 'Time by line of code' })).toContainText('time.sleep(0.06 * rank)');
   await expect(region).toContainText(/A step takes [\d.]+ m?s and has 2 collectives/);
   await expect(region).toContainText('To try: Give this rank less to do');
@@ -82,6 +90,12 @@ test('one line while it holds, folded by a click, with details by rank, and the 
   await cell.node.getByRole('button', { name: 'Time', exact: true }).click();
   await expect(ranks.getByRole('row')).toHaveCount(3);
 
+  // To a line of a module.
+  await region.getByRole('button', { name: 'slowsteps.py:4' }).click();
+  await expect(page.locator('.jp-FileEditor')).toBeVisible();
+  await expect.poll(cursorLine).toBe('    dist.all_reduce(torch.ones(1))');
+
   await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
   await expect(page.getByRole('img', { name: /^How long the steps of cells took: [\d.]+ m?s to/ })).toBeVisible();
+  await expect(page.locator('.jpd-Timeline-legend')).toContainText('time of a step');
 });

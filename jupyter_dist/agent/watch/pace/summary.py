@@ -191,7 +191,7 @@ def _most_different(rows: list[pace.RankPace]) -> list[pace.RankPace]:
 
 
 def witnesses_of(model: pace.Pace) -> list[str]:
-    """Return what a verdict is kept with: where the time of the ranks has gone until then, a sentence each."""
+    """Return where the time of the ranks has gone so far, a sentence for each rank and each line."""
     found = []
     for row in model["ranks"]:
         whom = "" if row["waits_for"] is None else f", most of it for rank {row['waits_for']}"

@@ -28,9 +28,10 @@ import { notesOf } from '../../widgets/rankoutput/notes/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
+import { pathOf } from '../../widgets/rankoutput/slowness/pacewords';
 import type { ISlownessOptions } from '../../widgets/rankoutput/slowness/slowness';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
-import { showLine } from './showcell';
+import { showFile, showLine } from './showcell';
 
 const ID = 'jupyter-dist:rank-output';
 /** JupyterLab's extension for widgets. */
@@ -166,10 +167,17 @@ function slownessOf(
   return {
     pace: (group, execution) => service.pace(group, execution),
     verdicts: group => service.verdicts(group),
-    openLine: (group, execution, place) =>
-      void showLine(app, tracker, () => service.executions(group), execution, place)
-        .catch(() => false)
-        .then(isFound => isFound || Notification.info(trans.__('The cell with %1 is not there any more.', place.code)))
+    openLine: (group, execution, place) => {
+      const path = pathOf(place);
+      const [opened, missing] =
+        path === null
+          ? [
+              showLine(app, tracker, () => service.executions(group), execution, place),
+              trans.__('The cell with %1 is not there any more.', place.code)
+            ]
+          : [showFile(app, path, place), trans.__('The file %1 is not there any more.', path)];
+      void opened.catch(() => false).then(isFound => isFound || Notification.info(missing));
+    }
   };
 }
 

@@ -1,6 +1,7 @@
-/** Goes to the cell of an execution, or to a line of it. */
+/** Goes to the cell of an execution, or to a line of a cell or a file. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { CodeEditor } from '@jupyterlab/codeeditor';
+import type { DocumentWidget } from '@jupyterlab/docregistry';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { ICodeLine, IExecution, IExecutions } from '../../services/protocol';
 
@@ -30,10 +31,10 @@ export async function showLine(
   tracker: INotebookTracker | null,
   list: () => Promise<IExecutions>,
   id: string,
-  { name, line, code }: ICodeLine
+  place: ICodeLine
 ): Promise<boolean> {
   const { executions } = await list();
-  const ran = executionOf(executions, id, name);
+  const ran = executionOf(executions, id, place.name);
   if (!ran || !(await showCell(app, tracker, ran))) {
     return false;
   }
@@ -42,12 +43,33 @@ export async function showLine(
   await cell?.ready;
   if (cell?.editor) {
     panel!.content.mode = 'edit';
-    cell.editor.focus();
-    const position = { line: lineIn(cell.editor, line, code), column: 0 };
-    cell.editor.setCursorPosition(position);
-    cell.editor.revealPosition(position);
+    goToLine(cell.editor, place);
   }
   return true;
+}
+
+/** Open the file in an editor, at the line; false if there is no such file. Notebook 7 opens it in another tab, at its begin. */
+export async function showFile(app: JupyterFrontEnd, path: string, place: ICodeLine): Promise<boolean> {
+  try {
+    await app.serviceManager.contents.get(path, { content: false });
+  } catch {
+    return false;
+  }
+  const widget: DocumentWidget | undefined = await app.commands.execute('docmanager:open', { path, factory: 'Editor' });
+  await widget?.context.ready;
+  const { editor } = (widget?.content ?? {}) as { editor?: CodeEditor.IEditor };
+  if (editor) {
+    goToLine(editor, place);
+  }
+  return true;
+}
+
+/** Move the cursor to a line, wherever that is now. */
+function goToLine(editor: CodeEditor.IEditor, { line, code }: ICodeLine): void {
+  editor.focus();
+  const position = { line: lineIn(editor, line, code), column: 0 };
+  editor.setCursorPosition(position);
+  editor.revealPosition(position);
 }
 
 /** The last execution of "cell [7]"; the execution itself, if the line is in its cell. */
@@ -60,7 +82,7 @@ function executionOf(executions: readonly IExecution[], id: string, name: string
   return executions.filter(execution => execution.execution_count === count && execution.notebook).pop();
 }
 
-/** Where the line is now, from 0: the user may have edited the cell since it ran. */
+/** Where the line is now, from 0: the user may have edited the code since it ran. */
 function lineIn(editor: CodeEditor.IEditor, line: number, code: string): number {
   const isHere = (at: number): boolean => editor.getLine(at)?.trim() === code.trim();
   const last = editor.lineCount - 1;

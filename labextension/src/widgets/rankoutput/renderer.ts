@@ -245,7 +245,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this.node.dataset.connected = String(!isStale);
     const verdict = isStale ? null : this._runningVerdict();
     this._verdict.update(verdict);
-    this._updateSlowness(isStale, verdict !== null);
+    this._updateSlowness(isStale, verdict !== null, now);
     const isOwnGroup = this._options.isOwnGroup(this.node, shown.group.name);
     const { hint } = this._slow;
     this._summary.update(shown, { now, isStale, isOwnGroup, hint, waiting: at => this._waiting(at) });
@@ -299,11 +299,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
   }
 
-  private _updateSlowness(isStale: boolean, hasVerdict: boolean): void {
+  private _updateSlowness(isStale: boolean, hasVerdict: boolean, now: number): void {
     const { _bundle: bundle, _followed: followed, _trusted: isTrusted } = this;
     const execution = followed?.id === bundle!.execution_id ? followed.execution : null;
     const isHung = hasVerdict || (execution?.state === 'running' && this._options.stopOf(execution) !== null);
-    this._slow.update({ bundle: bundle!, execution, isTrusted, isStale, isHung });
+    this._slow.update({ bundle: bundle!, execution, isTrusted, isStale, isHung, now });
   }
 
   private _createHeader(): Widget {

@@ -23,6 +23,15 @@ export function Legend({ model, line, trans }: ILegendProps): React.ReactElement
       trans.__('As seen every 3 seconds while a cell runs. Two looks at the same call are joined.')
     ],
     ['memory', memory],
+    ...(model.steps.cells.length === 0
+      ? []
+      : [
+          [
+            'steps',
+            trans.__('time of a step'),
+            trans.__('Of cells that run for more than four seconds, and have steps: the longest is at the top.')
+          ] as [string, string, string]
+        ]),
     ...(line === 'none' ? [] : [['line', lineLabel(trans, line)] as [string, string]]),
     ['gap', trans.__('not sampled'), trans.__('Samples are taken while a page shows the memory of ranks.')]
   ];

@@ -1,7 +1,7 @@
 """Finds steps that take longer and longer, and the line that takes the time. Pure.
 
-It is the processor time of a step that must grow, at each look: on a busy machine the time of a step is that of the
-machine. And one line must take an ever larger part of the step: what slows a processor makes all lines longer.
+The processor time of a step must grow at each look, because a busy machine makes steps longer, too. And one line must
+take an ever larger part of the step: what slows a processor makes all lines longer.
 """
 
 from __future__ import annotations

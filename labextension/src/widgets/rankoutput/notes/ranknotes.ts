@@ -83,7 +83,7 @@ export class RankNotes {
     const { trans, kill } = this._options;
     const button = document.createElement('button');
     button.type = 'button';
-    button.className = 'jpd-RankNotes-kill';
+    button.className = 'jpd-Ranks-action jpd-RankNotes-kill';
     button.textContent = rank === null ? trans.__('Kill a rank\u2026') : trans.__('Kill rank %1\u2026', rank);
     button.title = trans.__('Kill a rank that cannot be interrupted; the other ranks keep their variables');
     button.addEventListener('click', () => kill(rank));

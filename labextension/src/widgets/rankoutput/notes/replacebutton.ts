@@ -15,7 +15,7 @@ export interface IReplaceButtonOptions {
 export class ReplaceButton implements IDisposable {
   constructor(private readonly _options: IReplaceButtonOptions) {
     this.node.type = 'button';
-    this.node.className = 'jpd-Ranks-replace';
+    this.node.className = 'jpd-Ranks-action jpd-Ranks-replace';
     this.node.title = _options.trans.__('Start new processes for dead ranks; the other ranks keep their variables');
     // In a notebook's command mode Enter edits the cell; here it presses the button.
     this.node.dataset.lmSuppressShortcuts = 'true';

@@ -23,7 +23,7 @@ export class StackList {
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', _trans.__('Stacks of all ranks'));
     this.button.type = 'button';
-    this.button.className = 'jpd-Verdict-button jpd-Verdict-stacks';
+    this.button.className = 'jpd-Ranks-action jpd-Verdict-stacks';
     this.button.textContent = _trans.__('Stacks');
     this.button.title = _trans.__('Show the line that each rank is at, now');
     this.button.setAttribute('aria-controls', this.node.id);

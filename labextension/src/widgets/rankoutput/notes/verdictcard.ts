@@ -122,7 +122,7 @@ export class VerdictCard {
 function button(name: string, label: string, act: () => void): HTMLButtonElement {
   const node = document.createElement('button');
   node.type = 'button';
-  node.className = `jpd-Verdict-button jpd-Verdict-${name}`;
+  node.className = `jpd-Ranks-action jpd-Verdict-${name}`;
   node.textContent = label;
   node.addEventListener('click', act);
   return node;

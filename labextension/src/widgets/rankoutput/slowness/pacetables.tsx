@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { ICodeLine, ILineShare, IRankPace } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
-import { isInCell, partLabel, PARTS, partTitle, shareWords, waitedFor } from './pacewords';
+import { canOpen, partLabel, PARTS, partTitle, shareWords, waitedFor } from './pacewords';
 
 interface IRankPaceTableProps {
   readonly rows: readonly IRankPace[];
@@ -77,7 +77,7 @@ export function LineTable({ lines, trans, goTo }: ILineTableProps): React.ReactE
           <tr key={`${line.file} ${line.line}`}>
             <td>{shareWords(share)}</td>
             <th scope="row" title={line.file}>
-              {isInCell(line) ? (
+              {canOpen(line) ? (
                 <button
                   type="button"
                   className="jpd-Slow-link"

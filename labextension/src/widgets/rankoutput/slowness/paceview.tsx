@@ -40,7 +40,7 @@ function PaceView({ model, trans, goTo, onClose }: IPaceViewProps): React.ReactE
               : trans.__('measured for %1 so far', formatSeconds(pace.seconds))}
           </span>
         )}
-        <button type="button" className="jpd-Slow-button jpd-Pace-close" onClick={onClose}>
+        <button type="button" className="jpd-Ranks-action jpd-Pace-close" onClick={onClose}>
           {trans.__('Close')}
         </button>
       </div>

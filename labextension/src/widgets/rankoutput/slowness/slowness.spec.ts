@@ -1,5 +1,7 @@
+import { PageConfig } from '@jupyterlab/coreutils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { pathOnServer } from '../../../model/format/serverfiles';
 import type { IExecution, IPace, IRanksBundle, ISlowCause, IVerdicts } from '../../../services/protocol';
 import { IShownPace, Slowness } from './slowness';
 
@@ -51,6 +53,7 @@ function create(answer = verdicts('not_refuted')) {
       isTrusted: true,
       isStale: false,
       isHung: false,
+      now: 20,
       ...more
     });
   return { slowness, options, find, update };
@@ -76,6 +79,41 @@ test('it is not shown beside why a cell does not end, or when the state may be o
     update(running, more);
     expect(find('.jpd-Slow').hidden).toBe(true);
   }
+});
+
+test('a line of a file is a link where JupyterLab can open the file', () => {
+  const inFile = (file: string): ISlowCause => ({
+    ...cause,
+    message: 'Rank 1 is last to the collectives, at line 3 of data.py: load().',
+    place: { file, name: 'data.py', line: 3, code: 'load()' }
+  });
+  const { find, update, options } = create();
+  const show = (file: string): void => update({ ...running, slowness: [inFile(file)] });
+  show('/home/me/work/src/data.py');
+  expect(find('.jpd-Slow-link').hidden).toBe(true); // it is not known which folder JupyterLab shows
+  PageConfig.setOption('rootUri', 'file:///home/me/my%20work');
+  show('/home/me/my work/src/data.py');
+  expect(find('.jpd-Slow-link').textContent).toBe('line 3 of data.py');
+  find('.jpd-Slow-link').click();
+  expect(options.openLine).toHaveBeenCalledWith('g', 'e', expect.objectContaining({ name: 'data.py', line: 3 }));
+  expect(pathOnServer('/home/me/my work/src/data.py')).toBe('src/data.py');
+  show('/home/me/my workshop/data.py');
+  expect(find('.jpd-Slow-link').hidden).toBe(true);
+  PageConfig.setOption('rootUri', '');
+});
+
+test('a running cell without a cause offers the details, once there are some', () => {
+  const { slowness, update } = create();
+  const calm = { ...running, slowness: [], started_at: 10 };
+  update(calm, { now: 13 });
+  expect(slowness.button.hidden).toBe(true);
+  update(calm, { now: 14 });
+  expect(slowness.button.hidden).toBe(false);
+  expect(slowness.hint).toBe('');
+  update({ ...calm, slowness: [cause] }, { now: 15 }); // the line has its own button
+  expect(slowness.button.hidden).toBe(true);
+  update(calm, { now: 16, isStale: true });
+  expect(slowness.button.hidden).toBe(true);
 });
 
 test('folded in one cell, and not in another', () => {

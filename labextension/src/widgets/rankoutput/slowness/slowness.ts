@@ -37,6 +37,8 @@ export interface IShownPace {
   readonly isStale: boolean;
   /** Whether it is shown why the cell does not end, or the debugger has stopped it. */
   readonly isHung: boolean;
+  /** The server's time, in seconds. */
+  readonly now: number;
 }
 
 export class Slowness {
@@ -44,22 +46,22 @@ export class Slowness {
     const { trans, verdicts, openLine } = _options;
     const goTo = (place: ICodeLine): void => openLine(this._bundle!.group.id, this._bundle!.execution_id, place);
     this._panel = new PacePanel({ trans, goTo, fetch: () => this._fetch() });
-    this.button = this._panel.createOpener('jpd-Slow-button jpd-Pace-open', trans.__('Time'));
+    this.button = this._panel.createOpener('jpd-Ranks-action jpd-Pace-open', trans.__('Time'));
     this.button.hidden = true;
-    const details = this._panel.createOpener('jpd-Slow-button', trans.__('Details'));
+    const details = this._panel.createOpener('jpd-Ranks-action', trans.__('Details'));
     this._line = new SlowLine({ trans, goTo, details, folded });
     this._refuted = new RefutedNote(trans, verdicts);
     this.node.className = 'jpd-Slowness';
     this.node.append(this._line.spoken, this._line.node, this._refuted.node, this._panel.node);
   }
 
-  /** For the header of a cell that has ended: opens the details. */
+  /** For the header of a cell that has ended, or runs without a cause that is shown: opens the details. */
   readonly button: HTMLButtonElement;
   readonly node = document.createElement('div');
 
   /** Where the time of an ended cell went, in short; empty if it is not known. */
   get hint(): string {
-    return this.button.hidden ? '' : this.button.title;
+    return this._known ? paceHint(this._options.trans, this._known) : '';
   }
 
   /** Whether it is shown why the cell is slow; folded, too. */
@@ -86,7 +88,7 @@ export class Slowness {
     if (FINAL_STATES.has(execution?.state ?? bundle.state)) {
       this._end(execution?.pace ?? this._known);
     } else {
-      this._showButton(null);
+      this._showButton(isWatched(shown, this.isShown), '');
     }
   }
 
@@ -97,12 +99,14 @@ export class Slowness {
   private _end(pace: IPace | null): void {
     this._known = pace;
     this._panel.model.end(pace);
-    this._showButton(pace);
+    this._showButton(pace !== null, this.hint);
   }
 
-  private _showButton(pace: IPace | null): void {
-    this.button.hidden = pace === null;
-    this.button.title = pace ? paceHint(this._options.trans, pace) : '';
+  private _showButton(isShown: boolean, hint: string): void {
+    // It stays while it has the focus, or has opened the details.
+    const isUsed = this.button === document.activeElement || this._panel.model.isOpen;
+    this.button.hidden = !isShown && (this.button.hidden || !isUsed);
+    this.button.title = hint || this._options.trans.__('Where the time goes');
   }
 
   private async _fetch(): Promise<IPace> {
@@ -133,6 +137,12 @@ export class Slowness {
   private _mayAsk = false;
   private readonly _panel: PacePanel;
   private readonly _refuted: RefutedNote;
+}
+
+/** Whether a cell has run long enough for the server to know where its time goes, and nothing else leads there. */
+function isWatched({ execution, isStale, isHung, now }: IShownPace, hasLine: boolean): boolean {
+  const begin = execution?.state === 'running' && !(isStale || isHung || hasLine) ? execution.started_at : null;
+  return begin !== null && now - begin >= LEAST_SECONDS;
 }
 
 function secondsOf({ started_at: start, ended_at: end }: IRanksBundle): number {
