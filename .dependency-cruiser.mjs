@@ -43,10 +43,10 @@ const ORDER = {
     'sidebar'
   ],
   'widgets/rankoutput': ['blocks', 'items', 'slowness', 'notes', 'header', 'curves'],
-  'widgets/rankpicker': ['layout'],
+  'widgets/rankpicker': ['layout', 'pickermodel.ts', 'targetwords.ts', 'panel'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
   'widgets/timeline': ['lanes'],
-  plugins: ['commands', 'state', 'help', 'notebook', 'cells', 'console', 'shell']
+  plugins: ['commands', 'state', 'help', 'notebook', 'cells', 'console', 'panels', 'shell']
 };
 
 const TESTS = '\\.(spec|harness)\\.tsx?$';

@@ -7,7 +7,7 @@ import { driftPlugin } from './plugins/notebook/drift';
 import { deletedCellsPlugin } from './plugins/cells/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/cells/executor';
 import { longCellsPlugin } from './plugins/cells/longcellsplugin';
-import { logPanelPlugin } from './plugins/shell/logpanelplugin';
+import { logPanelPlugin } from './plugins/panels/logpanelplugin';
 import { attachPlugin, notebooksPlugin } from './plugins/cells/notebooksplugin';
 import { nodeWarningsPlugin } from './plugins/shell/nodewarnings';
 import { runningPlugin } from './plugins/shell/running';
@@ -24,8 +24,10 @@ import { sidebarPlugin } from './plugins/shell/sidebarplugin';
 import { statePlugin } from './plugins/state/stateplugin';
 import { undoPlugin } from './plugins/state/undoplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
-import { timelinePlugin } from './plugins/shell/timelineplugin';
-import { variablesPlugin } from './plugins/shell/variablesplugin';
+import { launcherPlugin } from './plugins/commands/launchersection';
+import { curvesPlugin } from './plugins/panels/curvesplugin';
+import { timelinePlugin } from './plugins/panels/timelineplugin';
+import { variablesPlugin } from './plugins/panels/variablesplugin';
 
 export * from './tokens';
 export type * from './services/protocol';
@@ -47,6 +49,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   driftPlugin,
   cellOffersPlugin,
   newNotebookPlugin,
+  launcherPlugin,
   rankOutputPlugin,
   profilesPlugin,
   rankPickerPlugin,
@@ -64,6 +67,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   logPanelPlugin,
   variablesPlugin,
   timelinePlugin,
+  curvesPlugin,
   runningPlugin,
   statusPlugin
 ];

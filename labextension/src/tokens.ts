@@ -30,12 +30,17 @@ export const CommandIDs = {
   startGroup: 'jupyter-dist:start-group',
   /** Create a notebook, and start a group for it; args: `{ranks?: number, cwd?: folder}`. */
   newNotebook: 'jupyter-dist:new-notebook',
+  /** Create a notebook, or open a console, with the kernel Ranks; args: as JupyterLab's commands have. */
+  newKernelNotebook: 'jupyter-dist:new-kernel-notebook',
+  newKernelConsole: 'jupyter-dist:new-kernel-console',
   /** Open the rank output panel; args: `{group: id or name, rank?: number}`. */
   openLog: 'jupyter-dist:open-log',
   /** Open the panel with the variables of ranks; args: `{group: id or name}`. */
   openVariables: 'jupyter-dist:open-variables',
   /** Open the timeline of ranks; args: `{group: id or name}`. */
   openTimeline: 'jupyter-dist:open-timeline',
+  /** Open the curves of a cell; args: `{group: id or name, execution?: id}`, by default of the last cell that has some. */
+  openCurves: 'jupyter-dist:open-curves',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */

@@ -295,7 +295,7 @@ test('start in one click: the launcher, and a cell whose group is not running', 
     ...PYTHON
   });
   await page.goto('/lab/tree/missing.ipynb?reset');
-  await expect(page.getByLabel('Run cells on')).toBeVisible({ timeout: 60000 });
+  await expect(lab.picker(page)).toBeVisible({ timeout: 60000 });
   const cell = lab.cell(page, 1);
   await cell.editor.click();
   await page.keyboard.press('Control+Enter');

@@ -3,11 +3,11 @@ import type { Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import {
   cell,
+  chooseAction,
   GROUP,
   layoutStored,
   openNotebook,
   openRanks,
-  picker,
   rootPath,
   runCell,
   shutdownGroup,
@@ -65,7 +65,7 @@ test('it is a console like those of kernels, on the ranks that are chosen', asyn
   await openNotebook(page, 'beside.ipynb');
   await runCell(page, 0, 'Shift+Enter');
   await expect(cell(page, 0).summary).toContainText('ok');
-  await picker(page).selectOption({ label: 'New console' });
+  await chooseAction(page, 'New console');
   const { panel, prompt, cells, run: runCode } = consoleOf(page);
   await expect(panel.getByRole('status')).toContainText(GROUP);
   await expect(prompt).toBeFocused();

@@ -2,6 +2,7 @@
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { command } from './ranks';
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
@@ -65,4 +66,63 @@ test('a training loop of two ranks', async ({ page }) => {
   await lab.reload(page);
   await train.tab('Curves').click();
   await expect(loss.locator('figcaption')).toHaveText('step 39 \u00b7 0.525 \u00b7 0.025 \u2026 1.025');
+});
+
+test('variables, timeline and curves are tabs of one pane, keep what was chosen, and Escape goes back to the notebook', async ({
+  page
+}) => {
+  const train = 'for step in range(5): print(f"step {step} loss {1 / (step + 1):.3f}")';
+  lab.writeNotebook('panes.ipynb', [
+    train,
+    'print("no numbers")',
+    'for step in range(4): print(f"acc {step / 3:.2f}")'
+  ]);
+  await lab.openNotebook(page, 'panes.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 2).summary).toContainText('2 ranks \u00b7 ok');
+  const panel = (kind: string) => page.getByRole('tabpanel', { name: `${kind}: ${lab.GROUP}` });
+  const isInNotebook = () => page.evaluate(() => document.activeElement?.closest('.jp-NotebookPanel') !== null);
+
+  await lab.chooseAction(page, 'Variables');
+  const filter = panel('Variables').getByLabel('Filter by name or type');
+  await expect(filter).toBeFocused();
+  await page.keyboard.type('step');
+  await lab.chooseAction(page, 'Timeline');
+  await expect(panel('Timeline').getByRole('group', { name: `Timeline of ${lab.GROUP}` })).toBeFocused();
+  const first = lab.cell(page, 0);
+  await first.tab('Curves').click();
+  await first.node.getByRole('button', { name: 'Open in a tab' }).click();
+  const curves = panel('Curves');
+  const cells = curves.getByLabel('Cell', { exact: true });
+  await expect(cells).toBeFocused();
+  await expect(curves.locator('.jpd-Curve-title')).toHaveText(['loss']);
+  await expect(panel('Timeline')).toBeHidden();
+  const tabs = page.locator('.lm-TabBar').filter({ hasText: 'Variables: train' }).locator('.lm-TabBar-tabLabel');
+  await expect(tabs).toHaveText(['Variables: train', 'Timeline: train', 'Curves: train']);
+
+  // The last cell with curves, which a cell without any does not replace.
+  await cells.selectOption('Last cell with curves');
+  await expect(curves.locator('.jpd-Curve-title')).toHaveText(['acc']);
+  await page.keyboard.press('Escape');
+  await expect.poll(isInNotebook).toBe(true);
+  await lab.runCell(page, 1);
+  await expect(curves.locator('.jpd-Curve-title')).toHaveText(['acc']);
+  await lab.runCell(page, 0);
+  await expect(curves.locator('.jpd-Curve-title')).toHaveText(['loss']);
+
+  // Back at the first tab, with what was typed; a field with text is cleared first.
+  await command(page, 'jupyter-dist:open-variables');
+  await expect(filter).toBeFocused();
+  await expect(filter).toHaveValue('step');
+  await page.keyboard.press('Escape');
+  await expect(filter).toHaveValue('');
+  await page.keyboard.press('Escape');
+  await expect.poll(isInNotebook).toBe(true);
+  // The lanes let go what is pointed at, and then the focus.
+  await command(page, 'jupyter-dist:open-timeline');
+  await expect(panel('Timeline').getByRole('group', { name: `Timeline of ${lab.GROUP}` })).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await expect.poll(isInNotebook).toBe(true);
 });

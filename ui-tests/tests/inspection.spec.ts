@@ -92,7 +92,7 @@ test('Contextual Help comes from the first rank, without a kernel and for a cons
   await expect(help).toContainText('Halve on rank 1.');
 
   // In a console, of the ranks that are chosen there.
-  await lab.picker(page).selectOption({ label: 'New console' });
+  await lab.chooseAction(page, 'New console');
   const prompt = page.locator('.jpd-Console .jp-CodeConsole-promptCell .cm-content');
   await expect(prompt).toBeFocused();
   await prompt.pressSequentially('rank');

@@ -149,22 +149,42 @@ export async function saveNotebook(page: Page): Promise<void> {
 }
 
 /**
- * The picker of the notebook that is shown. The toolbar of one that was just closed may still have its picker in the
- * toolbar's menu, outside of the panel.
+ * The picker of the notebook that is shown: one control, which has the target and its ranks. The toolbar of a notebook
+ * that was just closed may still have its picker in the toolbar's menu, outside of the panel.
  */
 export function picker(page: Page): Locator {
-  return page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)').getByLabel('Run cells on');
+  return page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jpd-RankPicker-button');
 }
 
-/** Open the choice of ranks in the toolbar of the notebook that is shown, or of another panel. */
+/** What the picker opens, or the choice of ranks of a console. */
+export function ranksDialog(page: Page): Locator {
+  return page.getByRole('dialog', { name: /^(Where cells run|Choose ranks)$/ });
+}
+
+/** Open the picker of the notebook that is shown, or the choice of ranks in the toolbar of another panel. */
 export async function openRanks(
   page: Page,
   panel = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)')
 ): Promise<Locator> {
-  await panel.getByRole('button', { name: /^Ranks for the next cell/ }).click();
-  const dialog = page.getByRole('dialog', { name: 'Choose ranks' });
+  await panel.getByRole('button', { name: /^(Run cells on|Ranks for the next cell)/ }).click();
+  const dialog = ranksDialog(page);
   await expect(dialog).toBeVisible();
   return dialog;
+}
+
+/** Choose where the cells of the notebook that is shown run: the name of a group, or Kernel. */
+export async function chooseTarget(page: Page, name: string): Promise<void> {
+  const dialog = await openRanks(page);
+  const target = dialog.getByRole('radio', { name: new RegExp(`^${name}( \\(|$)`) });
+  await target.click();
+  await expect(target).toBeChecked();
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+}
+
+/** Press a button in the picker: start a group, or open what belongs to the chosen one. */
+export async function chooseAction(page: Page, name: string): Promise<void> {
+  await (await openRanks(page)).getByRole('button', { name, exact: true }).click();
 }
 
 export interface ICell {

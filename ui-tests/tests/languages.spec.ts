@@ -111,6 +111,11 @@ test('a page in German has no English text of ours', async ({ page }) => {
   await expectGerman(page, 'Nach Namen oder Typ filtern');
   await lab.execute(page, 'jupyter-dist:open-timeline');
   await expectGerman(page, 'Vergrößern');
+  await lab.execute(page, 'jupyter-dist:open-curves');
+  await expectGerman(page, 'Keine Kurven: Eine Zelle hat welche');
+  await lab.picker(page).click();
+  await expectGerman(page, 'Nur diese Zelle', 'Größe ändern…');
+  await page.keyboard.press('Escape');
   await lab.execute(page, 'jupyter-dist:start-group');
   await expectGerman(page, 'Umgebung');
 });

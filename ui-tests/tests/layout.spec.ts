@@ -13,18 +13,15 @@ test.afterAll(({ request }) => shutdownAll(request));
 
 const toolbar = (page: Page): Locator =>
   page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-NotebookPanel-toolbar');
-const choice = (page: Page): Locator => toolbar(page).locator('.jpd-RankChoice');
 
-/** Whether all of it is in the toolbar's room, and nothing of it in the toolbar's menu. */
+/** Whether all of it is in the toolbar's room, and nothing of it in the toolbar's menu, and its ranks are not cut off. */
 async function isInSight(page: Page): Promise<boolean> {
   return toolbar(page).evaluate(bar => {
-    const item = bar.querySelector('.jpd-RankChoice');
-    const select = bar.querySelector('.jpd-TargetSelect');
     const room = bar.getBoundingClientRect();
-    return [item, select].every(node => {
-      const box = node?.getBoundingClientRect();
-      return box !== undefined && box.width > 20 && box.left >= room.left && box.right <= room.right;
-    });
+    const box = bar.querySelector('.jpd-RankPicker')?.getBoundingClientRect();
+    const ranks = bar.querySelector('.jpd-RankPicker-ranks');
+    const isIn = box !== undefined && box.width > 20 && box.left >= room.left && box.right <= room.right;
+    return isIn && ranks !== null && ranks.scrollWidth <= ranks.clientWidth;
   });
 }
 
@@ -34,17 +31,16 @@ test('the picker is visible at every width, and says which ranks', async ({ page
   await lab.openNotebook(page, 'layout.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
   await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
-  const select = lab.picker(page);
   for (const [name, size] of [
     ['two', 2],
     ['eight', 8],
     ['many', 32]
   ] as const) {
-    await select.selectOption(name);
+    await lab.chooseTarget(page, name);
     for (const width of [1280, 1440, 1920]) {
       await page.setViewportSize({ width, height: 900 });
       await expect.poll(() => isInSight(page), { message: `${name} at ${width}` }).toBe(true);
-      await expect(choice(page).locator('.jpd-RankChoice-grid')).toHaveText(`${size} of ${size}`);
+      await expect(lab.picker(page)).toHaveText(`${name} \u00b7 ${size} of ${size}`);
       if (shots) {
         await page.screenshot({ path: `${shots}/${name}-${width}.png` });
       }
@@ -62,17 +58,14 @@ test('a long set of ranks is chosen, named and read where there is little room',
   await lab.openNotebook(page, 'narrow.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
   await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
-  const button = choice(page).getByRole('button', { name: 'Ranks for the next cell: 0-7 (8 of 8)' });
-  await expect(button).toBeVisible();
-  await button.click();
-  const grid = page.getByRole('dialog', { name: 'Choose ranks' });
+  await expect(lab.picker(page)).toHaveAccessibleName('Run cells on: eight, ranks 0-7 (8 of 8)');
+  const grid = await lab.openRanks(page);
   for (const rank of [0, 1, 2, 4, 6, 7]) {
     await grid.getByRole('button', { name: `Rank ${rank}, idle` }).click();
   }
   await page.keyboard.press('Escape');
-  const chosen = choice(page).getByRole('button', { name: /Ranks for the next cell: 0-2,4,6-7 \(6 of 8\)/ });
-  await expect(chosen).toBeVisible();
-  await expect(chosen).toContainText('0-2,4,6-7');
+  await expect(lab.picker(page)).toHaveAccessibleName('Run cells on: eight, ranks 0-2,4,6-7 (6 of 8)');
+  await expect(lab.picker(page)).toContainText('0-2,4,6-7');
   await lab.runCell(page, 0);
   await expect(lab.cell(page, 0).summary).toContainText('6 ranks \u00b7 ok');
   const label = lab.cell(page, 0).node.locator('.jpd-RankItem-ranks').filter({ hasText: '0,2,4,6' });
@@ -81,6 +74,29 @@ test('a long set of ranks is chosen, named and read where there is little room',
     node => node.scrollWidth > node.clientWidth || node.scrollHeight > node.clientHeight + 1
   );
   expect(isClipped).toBe(false);
+});
+
+test('where the toolbar has no room, the picker works in its menu', async ({ page }) => {
+  lab.writeNotebook('overflow.ipynb', ['print("on", rank)'], lab.onRanks('all', 'two'));
+  await lab.openNotebook(page, 'overflow.ipynb');
+  await command(page, 'jupyter-dist:show-sidebar');
+  await page.setViewportSize({ width: 800, height: 900 });
+  const menu = page.locator('.jp-Toolbar-responsive-popup');
+  const picker = menu.locator('.jpd-RankPicker-button');
+  await expect(picker).toHaveCount(1);
+  await expect(picker).toBeHidden();
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Alt+Shift+R');
+  await expect(picker).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(lab.ranksDialog(page)).toBeInViewport({ ratio: 1 });
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Space');
+  await expect(picker).toHaveText('two \u00b7 1');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).items).toHaveText([/on 1/]);
 });
 
 test('a queued cell says which ranks of which cell it waits for', async ({ page, request }) => {

@@ -38,8 +38,7 @@ test.afterAll(async ({ request }) => {
 test('the picker has a switch for each node, and finds and completes nodes', async ({ page }) => {
   lab.writeNotebook('many.ipynb', ['print(rank)'], { jupyter_dist: { group: NAME, ranks: 'all' } });
   await lab.openNotebook(page, 'many.ipynb');
-  await page.getByRole('button', { name: /^Ranks for the next cell/ }).click();
-  const dialog = page.getByRole('dialog', { name: 'Choose ranks' });
+  const dialog = await lab.openRanks(page);
   await expect(dialog.locator('.jpd-NodeToggle')).toHaveCount(NODES);
   await expect(dialog.locator('.jpd-RankToggle')).toHaveCount(0);
   await dialog.getByLabel('Find a node or rank').fill('sim017');

@@ -12,7 +12,8 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({ pag
   await lab.openNotebook(page, 'pick.ipynb');
   const toolbar = page.locator('.jp-NotebookPanel-toolbar');
   const height = (await toolbar.boundingBox())!.height;
-  await lab.picker(page).selectOption(lab.GROUP);
+  await lab.chooseTarget(page, lab.GROUP);
+  await expect(lab.picker(page)).toHaveText('train \u00b7 4 of 4');
   await lab.openRanks(page);
   const field = page.getByLabel('Rank expression');
   await expect(field).toHaveValue('all');
@@ -37,6 +38,7 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({ pag
   await expect(rank(page, 2)).toHaveAttribute('aria-pressed', 'true');
   await expect(rank(page, 3)).toHaveAttribute('aria-pressed', 'false');
   await page.keyboard.press('Escape');
+  await expect(lab.picker(page)).toHaveText('train \u00b7 0,2');
 
   const cell = lab.cell(page, 0);
   await lab.runCell(page, cell);
@@ -56,18 +58,19 @@ test('the picker is used by keyboard alone', async ({ page }) => {
   await lab.cell(page, 0).editor.click();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Alt+Shift+R');
-  const select = lab.picker(page);
-  await expect(select).toBeFocused();
+  const picker = lab.picker(page);
+  await expect(picker).toBeFocused();
+  await expect(picker).toHaveAccessibleName('Run cells on: train, ranks 0-3 (4 of 4)');
   await expect(page.locator('.jpd-Hint')).toContainText('a group of torch.distributed processes, called ranks');
-  await expect(select).toHaveAccessibleDescription(/a group of torch.distributed processes, called ranks/);
-  await page.keyboard.press('ArrowRight');
-  await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-3 (4 of 4)' })).toBeFocused();
+  await expect(picker).toHaveAccessibleDescription(/a group of torch.distributed processes, called ranks/);
   await page.keyboard.press('Enter');
   await expect(rank(page, 0)).toBeFocused();
   await page.keyboard.press('ArrowRight');
   await expect(rank(page, 1)).toBeFocused();
   await page.keyboard.press('Space');
   await expect(page.getByLabel('Rank expression')).toHaveValue('1');
+  await page.keyboard.press('Tab');
+  await expect(page.getByRole('button', { name: 'All', exact: true })).toBeFocused();
   await page.keyboard.press('Tab');
   const field = page.getByLabel('Rank expression');
   await expect(field).toBeFocused();
@@ -80,9 +83,54 @@ test('the picker is used by keyboard alone', async ({ page }) => {
   await expect(rank(page, 0)).toHaveAttribute('aria-pressed', 'false');
   // Back to the notebook, whose own keys work again.
   await page.keyboard.press('Escape');
-  await expect(page.getByRole('dialog', { name: 'Choose ranks' })).toHaveCount(0);
+  await expect(lab.ranksDialog(page)).toHaveCount(0);
   await page.keyboard.press('Control+Enter');
   await expect(lab.cell(page, 0).summary).toContainText('3 ranks \u00b7 ok');
+
+  // To a target: arrow keys only move the focus, and Tab stays in the panel.
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Alt+Shift+R');
+  await page.keyboard.press('ArrowDown');
+  await expect(rank(page, 0)).toBeFocused();
+  await page.keyboard.press('Shift+Tab');
+  const dialog = lab.ranksDialog(page);
+  const target = (name: string) => dialog.getByRole('radio', { name });
+  await expect(target('train (4 ranks, ready)')).toBeFocused();
+  await page.keyboard.press('Shift+Tab');
+  await expect(dialog.getByRole('button', { name: 'Start group\u2026' })).toBeFocused();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowUp');
+  await expect(target('Kernel')).toBeFocused();
+  await expect(target('train (4 ranks, ready)')).toBeChecked();
+  await page.keyboard.press('Space');
+  await expect(target('Kernel')).toBeChecked();
+  await page.keyboard.press('Escape');
+  await expect(picker).toHaveAccessibleName('Run cells on: Kernel');
+});
+
+test('what can be done with the group is in the panel, and in the menu that it opens', async ({ page }) => {
+  lab.writeNotebook('acts.ipynb', ['print(rank)'], lab.onRanks());
+  await lab.openNotebook(page, 'acts.ipynb');
+  await lab.openRanks(page);
+  const actions = page.getByRole('group', { name: 'Actions on train' });
+  await expect(actions.getByRole('button')).toHaveText([
+    'New console',
+    'Variables',
+    'Timeline',
+    'Resize\u2026',
+    'More\u2026'
+  ]);
+  await actions.getByRole('button', { name: 'More\u2026' }).click();
+  const menu = page.getByRole('menu', { name: 'Actions on train' });
+  await expect(menu).toContainText('Replace Dead Ranks');
+  await expect(menu).toContainText('Shut Down train\u2026');
+  await expect(menu).not.toContainText('Empty'); // nothing to empty on CPU
+  await page.keyboard.press('Escape');
+  await expect(menu).toHaveCount(0);
+  await expect(lab.picker(page)).toBeFocused();
+  await lab.chooseAction(page, 'Resize\u2026');
+  const resize = page.getByRole('dialog').filter({ hasText: 'Resize train' });
+  await resize.getByRole('button', { name: 'Cancel' }).click();
 });
 
 test('a cell can have ranks of its own, and shows it', async ({ page }) => {
@@ -94,6 +142,7 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
   await page.keyboard.press('Alt+Shift+O');
   await lab.openRanks(page);
   await rank(page, 1).click();
+  await page.keyboard.press('Escape');
   await expect(cell.node.locator('.jpd-CellBadge')).toHaveText('rank 1');
   await expect(lab.cell(page, 1).node.locator('.jpd-CellBadge')).toHaveCount(0);
 
@@ -103,13 +152,11 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
 
   // The picker follows the active cell.
   await lab.cell(page, 1).editor.click();
-  await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-3 (4 of 4)', exact: true })).toBeVisible();
+  await expect(lab.picker(page)).toHaveAccessibleName('Run cells on: train, ranks 0-3 (4 of 4)');
   await cell.editor.click();
-  await expect(
-    page.getByRole('button', { name: 'Ranks for the next cell: 1 (1 of 4), this cell only', exact: true })
-  ).toBeVisible();
+  await expect(lab.picker(page)).toHaveAccessibleName('Run cells on: train, ranks 1 (1 of 4), this cell only');
   await lab.openRanks(page);
-  await page.getByRole('button', { name: 'This cell', exact: true }).click();
+  await page.getByRole('button', { name: 'This cell only', exact: true }).click();
   await expect(cell.node.locator('.jpd-CellBadge')).toHaveCount(0);
   await expect(page.getByLabel('Rank expression')).toHaveValue('all');
   // The same, in the menu of the cell.
@@ -160,21 +207,20 @@ test('ranks that were typed are for the cell or the notebook they were typed for
 test('a group that is started from the picker is the one its notebook runs on', async ({ page, request }) => {
   lab.writeNotebook('fresh.ipynb', ['print("fresh", rank)'], {});
   await lab.openNotebook(page, 'fresh.ipynb');
-  const select = lab.picker(page);
+  const picker = lab.picker(page);
   try {
     // Cancelled, nothing is chosen.
-    await select.selectOption({ label: 'Start group\u2026' });
+    await lab.chooseAction(page, 'Start group\u2026');
     const form = page.getByRole('form', { name: 'Start a group of ranks' });
     await expect(form.getByLabel('Name')).toBeFocused();
     await form.getByRole('button', { name: 'Cancel' }).click();
-    await expect(select).toHaveValue(':kernel');
+    await expect(picker).toHaveText('Kernel');
 
-    await select.selectOption({ label: 'Start group\u2026' });
+    await lab.chooseAction(page, 'Start group\u2026');
     await form.getByLabel('Name').fill('fresh');
     await page.keyboard.press('Enter');
-    await expect(select).toHaveValue('fresh');
-    await expect(select).toBeFocused();
-    await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-1 (2 of 2)' })).toBeVisible();
+    await expect(picker).toHaveText('fresh \u00b7 2 of 2');
+    await expect(picker).toBeFocused();
     const cell = lab.cell(page, 0);
     await lab.runCell(page, cell);
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
@@ -225,6 +271,7 @@ test('cells complete with the names of their ranks', async ({ page }) => {
   await page.keyboard.press('Alt+Shift+O');
   await lab.openRanks(page);
   await rank(page, 1).click();
+  await page.keyboard.press('Escape');
   await expect(lab.cell(page, 2).node.locator('.jpd-CellBadge')).toHaveText('rank 1');
   await complete(2, '\nlear');
   await expect(list.locator('.jp-Completer-typeExtended')).toContainText('rank\u00a01');

@@ -140,7 +140,7 @@ test.describe(() => {
     // The file names the kernel Ranks, whose kernelspec this JupyterLab still finds.
     await expect(page.locator('.jp-NotebookPanel-toolbar')).toContainText('Ranks');
     await expect(page.getByRole('dialog')).toHaveCount(0);
-    await expect(page.locator('.jpd-TargetSelect')).toHaveCount(0);
+    await expect(page.locator('.jpd-RankPicker')).toHaveCount(0);
     const cell = (i: number): Locator => page.locator('.jp-Notebook .jp-CodeCell').nth(i);
     await expect(cell(0)).toContainText('hello from all');
     await expect(cell(1).locator('.jp-OutputArea img')).toHaveCount(2);

@@ -130,7 +130,7 @@ test('a group that is not running is named, and Cancel restarts nothing', async 
   await page.locator('[data-jp-item-name="restart"]').click();
   const none = page.getByRole('dialog').filter({ hasText: "Group 'absent' is not running" });
   await none.getByRole('button', { name: 'Close' }).click();
-  await lab.picker(page).selectOption(lab.GROUP);
+  await lab.chooseTarget(page, lab.GROUP);
   const cell = lab.cell(page, 0);
   await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('ok');

@@ -23,7 +23,7 @@ test('a cell runs on all ranks without a kernel', async ({ page }) => {
   );
   await lab.openNotebook(page, 'all.ipynb');
   const cell = lab.cell(page, 0);
-  await lab.picker(page).selectOption(lab.GROUP);
+  await lab.chooseTarget(page, lab.GROUP);
   await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);

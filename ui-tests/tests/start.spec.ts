@@ -89,6 +89,15 @@ test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks
   const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
   await expect(tile).toHaveCount(1);
   const size = Number(/\d+/.exec(await tile.innerText())![0]);
+  // One section has all that runs on ranks, and no tile is called only Ranks.
+  const section = page.locator('.jp-Launcher-section').filter({ has: page.getByRole('heading', { name: 'Ranks' }) });
+  await expect(section.locator('.jp-LauncherCard')).toHaveText([
+    `Notebook on ${size} ranks`,
+    'Notebook with the kernel Ranks',
+    'Console with the kernel Ranks',
+    'Start a Group of Ranks\u2026'
+  ]);
+  await expect(page.locator('.jp-LauncherCard', { hasText: /^Ranks$/ })).toHaveCount(0);
   await page.evaluate(() => {
     const window_ = window as unknown as ICounting;
     window_.jpdClicks = 0;
@@ -146,8 +155,8 @@ test('a second notebook of the tile has nothing of the first, which was renamed 
 test('a number is enough; a group that ends is offered where it is missed', async ({ page, request }) => {
   lab.writeNotebook('My train.ipynb', ['x = 40', 'print(x + 2)'], {});
   await lab.openNotebook(page, 'My train.ipynb');
-  await lab.picker(page).selectOption({ label: '2 ranks' });
-  await expect(lab.picker(page)).toHaveValue('My-train');
+  await lab.chooseAction(page, '2 ranks');
+  await expect(lab.picker(page)).toHaveText('My-train \u00b7 2 of 2');
   await (await lab.runCell(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
   await lab.saveNotebook(page);
   const { start, ...target } = lab.readNotebook('My train.ipynb').metadata.jupyter_dist as Record<string, unknown>;
@@ -189,8 +198,7 @@ test('the form leaves the focus to the cell in which the user types by the time 
     await held;
     await route.continue();
   });
-  const select = lab.picker(page);
-  await select.selectOption({ label: 'Start group\u2026' });
+  await lab.chooseAction(page, 'Start group\u2026');
   await expect(page.getByText('Looking for Python environments')).toBeVisible();
   const cell = lab.cell(page, 0);
   await cell.editor.click();
@@ -262,12 +270,12 @@ test('a cell that is run while the server imports torch for all groups says so, 
   });
   await lab.openNotebook(page, 'shared-import.ipynb');
   const select = lab.picker(page);
-  await expect(select.locator('option:checked')).toHaveText('first (not running)');
+  await expect(select).toHaveText('first (not running)');
   await page
     .locator('.jp-NotebookPanel-toolbar')
     .getByRole('button', { name: /^Start first \(2 ranks, env held/ })
     .click();
-  await expect(select.locator('option:checked')).toHaveText('first (starting\u2026)');
+  await expect(select).toHaveText('first (starting\u2026)');
   const cell = await lab.runCell(page, 0);
   const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for group first to start.' });
   await expect(note).toContainText('imports torch');
@@ -282,7 +290,7 @@ test('a cell that is run while the server imports torch for all groups says so, 
   await expect(select).not.toBeFocused(); // the user is in the cell
   // The group is for the notebook, from which it was started, and not for the cell in which the user is by then.
   await cell.editor.click();
-  await expect(select.locator('option:checked')).toHaveText(/^first/);
+  await expect(select).toHaveText(/^first/);
   await lab.saveNotebook(page);
   expect(lab.readNotebook('shared-import.ipynb').cells[1].metadata.jupyter_dist).toEqual({ target: 'kernel' });
 });

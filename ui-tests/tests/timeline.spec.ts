@@ -88,7 +88,6 @@ test('bands of 8 ranks lead to their cell, by keyboard and by a click, and a wai
   const active = page.locator('.jp-Notebook .jp-Cell.jp-mod-active');
   await page.mouse.move(2, 2);
   await lanes(page).focus();
-  await page.keyboard.press('Escape');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Shift+ArrowRight');
   await expect(panel(page).locator('.jpd-Timeline-readout')).toContainText(

@@ -20,7 +20,7 @@ export interface IGroupMenuItem {
 }
 
 /** Its agent answers, and its ranks are not about to end. */
-function isReachable({ state }: IGroup): boolean {
+export function isReachable({ state }: IGroup): boolean {
   return !['dead', 'lost', 'unresponsive', 'incompatible', 'ending'].includes(state);
 }
 
@@ -34,6 +34,7 @@ export const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
   [
     { command: CommandIDs.openVariables, isEnabled: isReachable },
     { command: CommandIDs.openTimeline, isEnabled: isReachable },
+    { command: CommandIDs.openCurves, isEnabled: isReachable },
     { command: CommandIDs.openLog },
     { command: CommandIDs.openConsole, isEnabled: isReachable }
   ],

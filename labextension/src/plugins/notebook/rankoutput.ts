@@ -83,6 +83,10 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               waitsFor: execution => waiting.of(execution),
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
+              curvesOpener: (group, execution) =>
+                groups.find(group)
+                  ? () => void app.commands.execute(CommandIDs.openCurves, { group, execution })
+                  : null,
               groups,
               isOwnGroup: (node, name) => isOwnGroup(tracker, node, name),
               ...acts,

@@ -11,15 +11,18 @@ import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard, IDist
 import { mayTakeFocus } from '../../widgets/base/focus';
 import { CellBadges } from '../../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../../widgets/rankpicker/pickermodel';
+import type { IGroupAction, IStartActions } from '../../widgets/rankpicker/panel/pickeractions';
 import { RankChoice } from '../../widgets/rankpicker/rankchoice';
+import { RankPicker } from '../../widgets/rankpicker/rankpicker';
 import { RanksOffNotice } from '../../widgets/rankpicker/ranksoff';
-import { TargetSelect } from '../../widgets/rankpicker/targetselect';
 import { ToolbarFit } from '../../widgets/rankpicker/layout/toolbarfit';
 import { focusPicker } from '../../widgets/rankpicker/layout/toolbarkeys';
+import { isReachable, openGroupMenu } from '../commands/groupmenu';
 import { localPath, started, startWanted } from './startgroups';
 
-const SELECT_ITEM = 'rank-target';
-const CHOICE_ITEM = 'rank-choice';
+const PICKER_ITEM = 'rank-target';
+/** Beside it, while the group is missing or no cell can run on ranks. */
+const NOTICE_ITEM = 'rank-choice';
 
 export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   id: 'jupyter-dist:rank-picker',
@@ -40,30 +43,30 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   ): IDistCellBadges => {
     const added = new Contributions<ICellBadge>();
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
-    const models = new WeakMap<NotebookPanel, PickerModel>();
-    const picker = (panel: NotebookPanel): Widget => {
+    const pickers = new WeakMap<NotebookPanel, IPicker>();
+    const actions = groupActions(app, trans);
+    const create = (panel: NotebookPanel): Widget => {
       const model = new PickerModel(panel, groups, starter);
-      models.set(panel, model);
-      const start = starts(app, panel, model, starter, trans);
+      const focus = (): void => focusPicker(panel.toolbar.node, widget);
+      const start = starts(app, panel, model, starter, trans, focus);
       const leave = (): void => panel.content.activate();
-      showChoice(panel, model, choiceOf(model, guard, trans, { startAgain: start.startAgain, leave }));
+      const widget = new RankPicker({ model, trans, start, actions, leave });
+      pickers.set(panel, { model, focus });
+      const { startAgain } = start;
+      const notice = guard?.trouble
+        ? new RanksOffNotice(guard.trouble, trans)
+        : new RankChoice({ model, trans, startAgain, leave });
+      showNotice(panel, model, notice);
       const badges = new CellBadges(panel, trans, added);
       panel.disposed.connect(() => badges.dispose(), badges);
-      const openConsole = (): void => {
-        const { group, target } = model;
-        void app.commands.execute(CommandIDs.openConsole, { group: group?.id ?? null, ranks: target?.ranks ?? 'all' });
-      };
-      const openVariables = (): void => {
-        void app.commands.execute(CommandIDs.openVariables, { group: model.group?.id ?? null });
-      };
-      return new TargetSelect({ model, trans, openConsole, openVariables, ...start });
+      return widget;
     };
     // An error here would leave the notebook without a toolbar, or closed.
-    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel =>
-      guarded('the rank picker', () => picker(panel), new Widget())
+    toolbar.addFactory<NotebookPanel>('Notebook', PICKER_ITEM, panel =>
+      guarded('the rank picker', () => create(panel), new Widget())
     );
-    const current = (): PickerModel | null => (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
-    addCommands(app, tracker, current, trans);
+    const current = (): IPicker | null => (tracker.currentWidget && pickers.get(tracker.currentWidget)) ?? null;
+    addCommands(app, current, trans);
     const category = trans.__('Ranks');
     palette?.addItem({ command: CommandIDs.overrideCell, category });
     palette?.addItem({ command: CommandIDs.focusPicker, category });
@@ -71,21 +74,48 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   }
 };
 
+/** The picker of one notebook. */
+interface IPicker {
+  readonly model: PickerModel;
+  focus(): void;
+}
+
+/** What the panel does with the chosen group; all else is in the menu of its card, which the last one opens. */
+function groupActions(app: JupyterFrontEnd, trans: TranslationBundle): readonly IGroupAction[] {
+  const { commands } = app;
+  const run = (command: string) => (group: IGroup) => void commands.execute(command, { group: group.id });
+  const openConsole = (group: IGroup, ranks: string): void =>
+    void commands.execute(CommandIDs.openConsole, { group: group.id, ranks });
+  const isResizable = ({ state }: IGroup): boolean => state === 'ready' || state === 'degraded';
+  return [
+    { label: trans.__('New console'), isEnabled: isReachable, run: openConsole },
+    { label: trans.__('Variables'), isEnabled: isReachable, run: run(CommandIDs.openVariables) },
+    { label: trans.__('Timeline'), isEnabled: isReachable, run: run(CommandIDs.openTimeline) },
+    { label: trans.__('Resize\u2026'), isEnabled: isResizable, run: run(CommandIDs.resize) },
+    {
+      label: trans.__('More\u2026'),
+      isEnabled: () => true,
+      run: (group, _, button) => button && openGroupMenu(app, group, button, trans)
+    }
+  ];
+}
+
 /** The three ways to start a group for a notebook; its cells run there. */
 function starts(
   app: JupyterFrontEnd,
   panel: NotebookPanel,
   model: PickerModel,
   starter: IDistStarter,
-  trans: TranslationBundle
-): { startGroup(): void; startAgain(): void; startNew(ranks: number): void } {
+  trans: TranslationBundle,
+  focus: () => void
+): IStartActions {
   const choose = async (starting: Promise<IGroup | null>): Promise<void> => {
     const chosen = model.groupChoice();
     const group = await starting;
     if (group && !panel.isDisposed) {
       chosen(group);
       if (mayTakeFocus(panel.toolbar.node)) {
-        focusPicker(panel.toolbar.node);
+        focus();
       }
     }
   };
@@ -101,44 +131,30 @@ function starts(
   };
 }
 
-/** The second part of the picker: which ranks, or that ranks are unavailable on this page. */
-function choiceOf(
-  model: PickerModel,
-  guard: IDistGuard | null,
-  trans: TranslationBundle,
-  acts: { startAgain(): void; leave(): void }
-): Widget {
-  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans, ...acts });
-}
-
-/** Show the second part of the picker while a group is chosen. */
-function showChoice(panel: NotebookPanel, model: PickerModel, choice: Widget): void {
-  const fit = new ToolbarFit(panel.toolbar as ReactiveToolbar, choice, SELECT_ITEM, CHOICE_ITEM);
+/** Show, beside the picker, the button that starts a missing group, or that ranks are unavailable on this page. */
+function showNotice(panel: NotebookPanel, model: PickerModel, notice: RankChoice | RanksOffNotice): void {
+  const fit = new ToolbarFit(panel.toolbar as ReactiveToolbar, notice, PICKER_ITEM, NOTICE_ITEM);
   panel.disposed.connect(() => {
     fit.dispose();
-    choice.dispose();
-  }, choice);
-  const update = (): void => fit.show(model.target ? (model.missing ? 0 : (model.group?.world_size ?? 0)) : null);
-  model.changed.connect(update, choice);
-  // The first part is in the toolbar only after its factory has returned.
+    notice.dispose();
+  }, notice);
+  const isShown = (): boolean => (notice instanceof RanksOffNotice ? model.target !== null : model.missing !== null);
+  const update = (): void => fit.show(isShown() ? 0 : null);
+  model.changed.connect(update, notice);
+  // The picker is in the toolbar only after its factory has returned.
   void panel.revealed.then(update);
 }
 
-function addCommands(
-  app: JupyterFrontEnd,
-  tracker: INotebookTracker,
-  current: () => PickerModel | null,
-  trans: TranslationBundle
-): void {
+function addCommands(app: JupyterFrontEnd, current: () => IPicker | null, trans: TranslationBundle): void {
   const describedBy = { args: { type: 'object', properties: {} } } as const;
   app.commands.addCommand(CommandIDs.overrideCell, {
     label: trans.__('Choose Ranks for the Selected Cells Only'),
     caption: trans.__('Set a target for the selected cells, or clear it'),
     describedBy,
     isEnabled: () => current() !== null,
-    isToggled: () => current()?.isOverride ?? false,
+    isToggled: () => current()?.model.isOverride ?? false,
     execute: () => {
-      const model = current();
+      const { model } = current() ?? {};
       model?.setOverride(!model.isOverride);
     }
   });
@@ -147,11 +163,6 @@ function addCommands(
     caption: trans.__('Focus the rank picker'),
     describedBy,
     isEnabled: () => current() !== null,
-    execute: () => {
-      const { toolbar } = tracker.currentWidget ?? {};
-      if (toolbar) {
-        focusPicker(toolbar.node);
-      }
-    }
+    execute: () => current()?.focus()
   });
 }

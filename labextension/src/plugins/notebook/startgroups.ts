@@ -24,6 +24,7 @@ import {
 import { notifyError } from '../../widgets/base/errornote';
 import { mayTakeFocus } from '../../widgets/base/focus';
 import { ReplaceButton } from '../../widgets/rankoutput/notes/replacebutton';
+import { SECTION_RANK } from '../commands/launchersection';
 import { ranksIcon } from '../../widgets/base/icons';
 import { CellOffer } from '../../widgets/starting/celloffer';
 import { startNote } from '../../widgets/starting/startnote';
@@ -107,17 +108,14 @@ export const newNotebookPlugin: JupyterFrontEndPlugin<void> = {
     });
     // The number on the tile is the machine's.
     void starter.machine.then(() => {
-      const category = trans.__('Notebook');
-      launcher?.add({ command, args: { ranks: starter.fitting }, category, rank: 100, kernelIconUrl: TILE_ICON });
+      const category = trans.__('Ranks');
+      launcher?.add({ command, args: { ranks: starter.fitting }, category, categoryRank: SECTION_RANK, rank: 0 });
       for (const ranks of starter.sizes) {
-        palette?.addItem({ command, args: { ranks, isPalette: true }, category: trans.__('Ranks') });
+        palette?.addItem({ command, args: { ranks, isPalette: true }, category });
       }
     });
   }
 };
-
-/** Tiles in the kernels' sections have images; this color is visible in light and dark themes. */
-const TILE_ICON = `data:image/svg+xml,${encodeURIComponent(ranksIcon.svgstr.replace('#616161', '#f37726'))}`;
 
 const NEW_ARGS = {
   type: 'object',

@@ -13,6 +13,7 @@ import { ranksIcon } from '../../widgets/base/icons';
 import type { IGroupActions } from '../../widgets/sidebar/context';
 import { RanksSidebar } from '../../widgets/sidebar/sidebar';
 import { openGroupMenu } from '../commands/groupmenu';
+import { SECTION_RANK } from '../commands/launchersection';
 
 const ID = 'jupyter-dist:sidebar';
 
@@ -113,7 +114,7 @@ function addCommands(
     execute: () => app.shell.activateById(sidebar.id)
   });
   app.commands.addCommand(CommandIDs.startGroup, {
-    label: args => (args.isPalette ? trans.__('Start a Group of Ranks\u2026') : trans.__('Ranks')),
+    label: trans.__('Start a Group of Ranks\u2026'),
     caption: trans.__('Start a group of torch.distributed ranks that runs notebook cells'),
     icon: args => (args.isPalette ? undefined : ranksIcon),
     describedBy: { args: START_ARGS },
@@ -130,7 +131,7 @@ function addCommands(
   });
   palette?.addItem({ command: CommandIDs.showSidebar, category });
   palette?.addItem({ command: CommandIDs.startGroup, category, args: { isPalette: true } });
-  launcher?.add({ command: CommandIDs.startGroup, category: trans.__('Other'), rank: 20 });
+  launcher?.add({ command: CommandIDs.startGroup, category, categoryRank: SECTION_RANK, rank: 30 });
 }
 
 async function followSettings(sidebar: RanksSidebar, registry: ISettingRegistry | null): Promise<void> {

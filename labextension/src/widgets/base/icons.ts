@@ -23,6 +23,17 @@ export const clearViewIcon = new LabIcon({
 </svg>`
 });
 
+/** A curve on two axes. */
+export const curvesIcon = new LabIcon({
+  name: 'jupyter-dist:curves',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
+  <g class="jp-icon3" fill="#616161">
+    <path d="M3 3h2v16h16v2H3z"/>
+    <path d="M7 5.5l1.9-.7C10.800 10 13.500 13.500 20.500 14.300l-.3 2C12.200 15.300 9.100 11.200 7 5.500z"/>
+  </g>
+</svg>`
+});
+
 /** Bands on lanes. */
 export const timelineIcon = new LabIcon({
   name: 'jupyter-dist:timeline',

@@ -19,6 +19,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptio
   /** What other extensions add. */
   actions: IDistOutputActions;
   openLog(group: string, rank: number): void;
+  /** Opens the curves of an execution in a tab; null if its group is gone. */
+  curvesOpener(group: string, execution: string): (() => void) | null;
   /** Whether the server is connected. */
   isConnected(): boolean;
   /** Whether the notebook of an element runs on a group of that name. */

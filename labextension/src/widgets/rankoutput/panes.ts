@@ -21,17 +21,20 @@ export interface IPanesOptions {
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
   openLog(group: string, rank: number): void;
+  /** Opens the curves of an execution in a tab; null if its group is gone. */
+  curvesOpener(group: string, execution: string): (() => void) | null;
   redraw(): void;
 }
 
 export class Panes {
   constructor(private readonly _options: IPanesOptions) {
-    this._curves = new CurvesTab(_options);
+    this._curves = this._newCurves();
     this._shared = new SharedViews(_options.widgets, _options.redraw);
   }
 
   /** Read the curves; whether there are any. */
   readCurves(shown: IShown): boolean {
+    this._place = [shown.group.id, shown.executionId];
     this._curves.read(shown.items, `${shown.executionId} ${shown.isLive}`);
     return this._curves.exists;
   }
@@ -60,12 +63,17 @@ export class Panes {
     this._curves.dispose();
     this._panes.forEach(pane => pane.dispose());
     this._panes.clear();
-    this._curves = new CurvesTab(this._options);
+    this._curves = this._newCurves();
   }
 
   dispose(): void {
     this._curves.dispose();
     this._shared.dispose();
+  }
+
+  private _newCurves(): CurvesTab {
+    const { trans, redraw } = this._options;
+    return new CurvesTab({ trans, redraw, curvesOpener: () => this._options.curvesOpener(...this._place) });
   }
 
   private _folded(shown: IShown, trusted: boolean): readonly IShownItem[] {
@@ -95,6 +103,8 @@ export class Panes {
   }
 
   private _curves: CurvesTab;
+  /** The group and the execution whose output is shown. */
+  private _place: [string, string] = ['', ''];
   private readonly _panes = new Map<TabId, Widget>();
   private readonly _shared: SharedViews;
 }

@@ -16,7 +16,9 @@ const MAX_CHARTS = 24;
 export class CurvesView {
   constructor(
     host: HTMLElement,
-    private readonly _trans: TranslationBundle
+    private readonly _trans: TranslationBundle,
+    /** Opens these curves in a tab; null where they cannot be. */
+    private readonly _opener: () => (() => void) | null = () => null
   ) {
     this._bar.className = 'jpd-Curves-bar';
     this._bar.setAttribute('role', 'toolbar');
@@ -40,12 +42,22 @@ export class CurvesView {
     }
   }
 
-  dispose(): void {
+  /** Draw nothing. */
+  clear(): void {
     clearTimeout(this._timer);
+    this._timer = undefined;
     cancelAnimationFrame(this._frame);
-    this._themes.dispose();
     this._byName.forEach(chart => chart.dispose());
     this._byName.clear();
+    this._bar.replaceChildren();
+    this._note.textContent = '';
+    this._ranks = [];
+    this._drawn = null;
+  }
+
+  dispose(): void {
+    this.clear();
+    this._themes.dispose();
   }
 
   private _draw(): void {
@@ -89,6 +101,8 @@ export class CurvesView {
     const all = this._button(trans.__('All ranks'), () => this._toggle(ranks));
     const file = this._button(trans.__('Save as CSV'), () => this._save());
     file.classList.add('jpd-mod-file');
+    const open = this._opener();
+    const opening = open ? [this._button(trans.__('Open in a tab'), open)] : [];
     const each = ranks.map(rank => {
       const button = this._button(String(rank), () => this._toggle([rank]));
       button.classList.add('jpd-Curves-rank');
@@ -98,7 +112,7 @@ export class CurvesView {
       button.setAttribute('aria-pressed', String(this._shown.has(rank)));
       return button;
     });
-    this._bar.replaceChildren(...(ranks.length > 1 ? [...each, all] : []), file);
+    this._bar.replaceChildren(...(ranks.length > 1 ? [...each, all] : []), ...opening, file);
     // The bar is one stop of the tab key; arrow keys move inside it.
     [...this._bar.children].forEach((button, i) => ((button as HTMLElement).tabIndex = i === 0 ? 0 : -1));
   }

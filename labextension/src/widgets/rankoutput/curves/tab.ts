@@ -11,6 +11,8 @@ const READ_MS = 8;
 
 export interface ICurvesTabOptions {
   trans: TranslationBundle;
+  /** Opens the curves in a tab; null where they cannot be. */
+  curvesOpener(): (() => void) | null;
   /** Draw again: there is more to read. */
   redraw(): void;
 }
@@ -68,7 +70,7 @@ export class CurvesTab {
     try {
       const { CurvesView } = await loaded(import(/* webpackChunkName: "curves" */ './curvesview'));
       if (!this._isDisposed) {
-        this._view = new CurvesView(pane.node, this._options.trans);
+        this._view = new CurvesView(pane.node, this._options.trans, () => this._options.curvesOpener());
         this.update();
       }
     } catch (reason) {

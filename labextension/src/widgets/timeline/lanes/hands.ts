@@ -134,7 +134,9 @@ export class Hands {
       Enter: () => place.rank !== null && this._open(place.rank, middle),
       Escape: () => this._point(null, null)
     };
-    const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : acts[event.key];
+    // Where nothing is pointed at, Escape leaves the panel.
+    const isLeft = event.key === 'Escape' && place.rank === null && place.at === null;
+    const act = event.ctrlKey || event.metaKey || event.altKey || isLeft ? undefined : acts[event.key];
     if (act) {
       event.preventDefault();
       event.stopPropagation();

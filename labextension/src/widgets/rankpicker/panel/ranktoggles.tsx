@@ -1,10 +1,10 @@
 /** One toggle per rank, in the color of its state. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useRef, useState } from 'react';
-import type { IGroup, IRank } from '../../services/protocol';
-import { hueOf } from '../states/rankcolor';
-import { StateGlyph } from '../states/stateglyph';
-import { stateWord } from '../states/statewords';
+import type { IGroup, IRank } from '../../../services/protocol';
+import { hueOf } from '../../states/rankcolor';
+import { StateGlyph } from '../../states/stateglyph';
+import { stateWord } from '../../states/statewords';
 
 interface IRankTogglesProps {
   group: IGroup;

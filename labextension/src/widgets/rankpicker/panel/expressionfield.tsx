@@ -1,11 +1,11 @@
 /** The text field for a rank expression, checked while the user types. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useId, useRef, useState } from 'react';
-import { parseRanks, withNodes } from '../../model/format/ranks';
-import { completeNodes } from '../../model/groups/nodes';
-import type { DistError } from '../../services/errors';
-import type { IGroup, INode } from '../../services/protocol';
-import { Floating } from './layout/floating';
+import { parseRanks, withNodes } from '../../../model/format/ranks';
+import { completeNodes } from '../../../model/groups/nodes';
+import type { DistError } from '../../../services/errors';
+import type { IGroup, INode } from '../../../services/protocol';
+import { Floating } from '../layout/floating';
 
 interface IExpressionFieldProps {
   value: string;

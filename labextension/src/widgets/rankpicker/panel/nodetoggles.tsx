@@ -1,10 +1,11 @@
 /** A toggle per node, in place of a toggle per rank where those would be too many. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useMemo, useState } from 'react';
-import { expandRanks } from '../../model/format/ranks';
-import { findNodes } from '../../model/groups/nodes';
-import type { IGroup, INode } from '../../services/protocol';
-import { countStates, StateBar } from '../states/statebar';
+import { expandRanks } from '../../../model/format/ranks';
+import { findNodes } from '../../../model/groups/nodes';
+import type { IGroup, INode } from '../../../services/protocol';
+import { moveFocus } from '../layout/roving';
+import { countStates, StateBar } from '../../states/statebar';
 
 /** At most this many nodes are listed; others are found by their name. */
 const MAX_LISTED = 128;
@@ -72,16 +73,4 @@ function NodeToggle(props: INodeToggleProps): React.ReactElement {
       <StateBar counts={countStates(ranks.map(rank => group.ranks[rank]).filter(Boolean))} trans={trans} />
     </button>
   );
-}
-
-/** One tab stop for all; arrows move between them. */
-function moveFocus(event: React.KeyboardEvent<HTMLDivElement>): void {
-  const buttons = [...event.currentTarget.children] as HTMLElement[];
-  const step = { ArrowUp: -1, ArrowLeft: -1, ArrowDown: 1, ArrowRight: 1 }[event.key];
-  const next = buttons[buttons.indexOf(event.target as HTMLElement) + (step ?? NaN)];
-  if (next) {
-    event.preventDefault();
-    event.stopPropagation();
-    next.focus();
-  }
 }
