@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from benchmarks.browser import Page, chromium, server_for_pages
 from benchmarks.driver import REPOSITORY
 from benchmarks.options import Options
-from benchmarks.ours import Client, Json
+from benchmarks.ours import Client, Json, Server
 from benchmarks.processes import scheduled_seconds, wait_until
 from benchmarks.tables import Table
 
@@ -27,7 +27,9 @@ from .keystroke import IDLE, OPEN, code_cell, write_notebook
 
 NODES, RANKS_PER_NODE = 128, 8
 SAME, DIFFERENT = "print('step 100 done')", "print(rank * 7919)"
+PROCESSES = 16
 MOST_SAME_MS, MOST_DIFFERENT, MOST_FRAME_MS, MOST_IDLE_PERCENT = 40.0, 2.0, 100.0, 3.0
+MOST_LATE_MS = 60.0
 WARM_UP_ROUNDS = 3
 SETTLE_SECONDS, IDLE_SECONDS = 1.0, 10.0
 STARTED_SECONDS = 5.0  # what a start leaves to do
@@ -100,7 +102,13 @@ def measure(options: Options) -> list[Table]:
                 page.evaluate(OPEN.format(name=ALONE, kernel="false"))
                 frames.row(JUPYTERLAB).values.append(_longest(page))
         client.end_group(group)
+        many = Table(
+            f"The same with the node agents in {PROCESSES} processes, whose answers come one after the other", "ms", ""
+        )
+        _cells_of_processes(many, client, server, options.rounds)
     same, different = (cells.row(code).median for code in (SAME, DIFFERENT))
+    late = many.row(SAME).median
+    many.aim(f"at most {MOST_LATE_MS:g} ms where all answer alike: {late:.0f} ms", late <= MOST_LATE_MS)
     cells.aim(f"at most {MOST_SAME_MS:g} ms where all answer alike: {same:.0f} ms", same <= MOST_SAME_MS)
     most = MOST_DIFFERENT * MOST_SAME_MS
     cells.aim(f"at most {most:g} ms where each prints another number: {different:.0f} ms", different <= most)
@@ -112,20 +120,37 @@ def measure(options: Options) -> list[Table]:
         frames.aim(f"none over {MOST_FRAME_MS:g} ms, once open: {longest:.0f} ms", longest <= MOST_FRAME_MS)
         opened = frames.row(OPENED).median / frames.row(JUPYTERLAB).median
         frames.aim(f"to open it at most {MOST_OPEN:g}x JupyterLab alone: {opened:.2f}x", opened <= MOST_OPEN)
-    return [cells, idle, frames]
+    return [cells, many, idle, frames]
+
+
+def _cells_of_processes(table: Table, client: Client, server: Server, rounds: int) -> None:
+    """Measure cells whose answers are spread over time, as those of real nodes are."""
+    with simulated_group(client, NODES, RANKS_PER_NODE, num_processes=PROCESSES, name="spread") as group:
+        processes = {HEAD: server.agent_of(group), SERVER: server.pid}
+        idle = Table("", "%", "")
+        _idle(idle, processes)
+        at_rest = {name: idle.row(name).median / 100 for name in processes}
+        _cells(table, client, group, Used(processes, at_rest), rounds)
+        client.end_group(group)
 
 
 @contextmanager
-def simulated_group(client: Client, num_nodes: int, ranks_per_node: int) -> Iterator[str]:
-    """A group whose nodes are all simulated, in a process of their own."""
+def simulated_group(
+    client: Client, num_nodes: int, ranks_per_node: int, *, num_processes: int = 1, name: str = "nodes"
+) -> Iterator[str]:
+    """A group whose nodes are all simulated, in so many processes beside the head."""
     shape = {"launcher": "external", "num_nodes": num_nodes, "ranks_per_node": ranks_per_node, "accelerator": "cpu"}
-    group: Json = client.must("POST", "/groups", {"name": "nodes", **shape})
+    group: Json = client.must("POST", "/groups", {"name": name, **shape})
     while not group["join"]:
         time.sleep(0.1)
         group = client.must("GET", f"/groups/{group['id']}")
     join_file = shlex.split(group["join"])[-1]
-    command = [sys.executable, "-m", "nodes.simulated", join_file, "0", str(num_nodes)]
-    nodes = subprocess.Popen(command, cwd=REPOSITORY / "tests", stdin=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "nodes.simulated", join_file]
+    each = num_nodes // num_processes
+    nodes = [
+        subprocess.Popen([*command, str(first), str(each)], cwd=REPOSITORY / "tests", stdin=subprocess.DEVNULL)
+        for first in range(0, num_nodes, each)
+    ]
     try:
         deadline = time.monotonic() + START_SECONDS
         while group["state"] == "starting" and time.monotonic() < deadline:
@@ -134,8 +159,10 @@ def simulated_group(client: Client, num_nodes: int, ranks_per_node: int) -> Iter
             raise RuntimeError(f"the group is {group['state']}: {group['error']}")
         yield str(group["id"])
     finally:
-        nodes.send_signal(signal.SIGTERM)
-        nodes.wait(60)
+        for process in nodes:
+            process.send_signal(signal.SIGTERM)
+        for process in nodes:
+            process.wait(60)
 
 
 @dataclass(frozen=True)

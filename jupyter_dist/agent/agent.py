@@ -36,6 +36,7 @@ from jupyter_dist.agent.watch.pacewatch import PaceWatch
 from jupyter_dist.agent.watch.proving import Proving
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
+from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
-MANY_RANKS = 64
 MANY_PUSH_SECONDS = 0.2  # a message about many ranks takes milliseconds of this process, of the server and of the page
 LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000

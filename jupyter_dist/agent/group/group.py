@@ -17,6 +17,7 @@ from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.agent.processes.starting.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
+from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
@@ -69,7 +70,8 @@ class AgentGroup:
         self.journal = JournalWriter(
             directory / "journal", on_records, on_group, spec.journal_bytes, spec.user_journal_bytes
         )
-        self.journal.join_records(asyncio.get_running_loop().call_soon)
+        loop = asyncio.get_running_loop()
+        self.journal.join_records(Gathering(loop) if spec.world_size > MANY_RANKS else loop.call_soon)
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, self._execution_changed)
         self.dispatcher.undo_limits = {"cells": spec.undo_cells, "bytes": spec.undo_bytes}
