@@ -28,6 +28,7 @@ const ORDER = {
   ],
   'model/cells': ['output', 'executor'],
   widgets: [
+    'notices',
     'base',
     'states',
     'starting',

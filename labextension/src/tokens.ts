@@ -340,6 +340,7 @@ export interface IDeletedRun {
   readonly id: string;
   /** The name of the group. */
   readonly group: string;
+  readonly groupId: string;
   readonly ranks: string;
   interrupt(): Promise<void>;
 }

@@ -74,7 +74,10 @@ test("JupyterLab's debugger stops both ranks at a breakpoint in a cell, steps, a
   const caller = lab.cell(page, 1);
   await lab.runCell(page, caller);
   await expect(caller.summary).toContainText('2 ranks \u00b7 stopped at a breakpoint \u00b7');
-  await lab.execute(page, 'debugger:continue');
+  const paused = page.locator('.jp-NotebookPanel .jp-DebuggerPausedOverlay');
+  await expect(paused).toHaveText('Paused in Debugger');
+  await paused.getByTitle('Continue').click();
+  await expect(paused).toHaveCount(0);
   await expect(caller.summary).toContainText('2 ranks \u00b7 ok');
   await lab.runCell(page, cell);
   // The panel has opened by itself.

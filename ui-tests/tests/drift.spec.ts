@@ -88,6 +88,7 @@ test.describe(() => {
     await page.keyboard.press('Enter');
     await expect(page.getByText('1 cell ran.').first()).toBeVisible();
     await expect(missed(kept)).toHaveCount(0);
+    await expect(offer).toHaveCount(0);
     await lab.runCell(page, 2);
     await expect(shown.items).toHaveText([/here 40 nothing/, /here 41 nothing/]);
     await expect(drift(drawn)).toHaveCount(0);

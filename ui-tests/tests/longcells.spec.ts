@@ -57,8 +57,18 @@ test('a short cell, a long one, one that fails and one that cannot end', async (
   await expect(toasts.filter({ hasText: /Cell \[4\] of long\.ipynb \(ranks 0-1\) cannot end: / })).toBeVisible();
   // A group has one notification.
   await expect(failed).toHaveCount(0);
+  await expect(toasts.filter({ hasText: 'long.ipynb' })).toHaveCount(1);
   await lab.cell(page, 3).node.getByRole('button', { name: 'Interrupt these ranks' }).click();
   await expect(lab.cell(page, 3).summary).toContainText('interrupted');
   // It says nothing that is over.
   await expect(toasts.filter({ hasText: 'cannot end' })).toHaveCount(0);
+  // The cell has one line of it, until it runs again.
+  const past = lab.cell(page, 3).node.locator('.jpd-Verdict-past');
+  await expect(past).toHaveText(/^For .+, rank 0 waited for rank 1\.$/);
+  await lab.cell(page, 3).editor.click();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('1');
+  await lab.runCell(page, 3);
+  await expect(lab.cell(page, 3).summary).toContainText('ok');
+  await expect(past).toBeHidden();
 });

@@ -5,6 +5,7 @@ import { GroupsModel } from '../model/groups/groups';
 import { DistService } from '../services/service';
 import { setTranslation } from '../services/translation';
 import { IDistExecutions, IDistGroups, IDistService } from '../tokens';
+import { groupNotices } from '../widgets/notices/groupnotices';
 
 /** The server as one object. */
 export const servicePlugin: JupyterFrontEndPlugin<IDistService> = {
@@ -26,7 +27,11 @@ export const groupsPlugin: JupyterFrontEndPlugin<IDistGroups> = {
   autoStart: true,
   requires: [IDistService],
   provides: IDistGroups,
-  activate: (_: JupyterFrontEnd, service: IDistService): IDistGroups => new GroupsModel(service)
+  activate: (_: JupyterFrontEnd, service: IDistService): IDistGroups => {
+    const groups = new GroupsModel(service);
+    groups.changed.connect(() => groupNotices.keep(groups.groups));
+    return groups;
+  }
 };
 
 /** Cells on ranks. */

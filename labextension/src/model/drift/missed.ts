@@ -43,7 +43,7 @@ export class MissedCells extends ChangingModel {
   }
 
   private _ask(group: IGroup): IReport {
-    const report: IReport = { missed: this._reports.get(group.id)?.missed ?? null, at: changedAt(group) };
+    const report: IReport = { missed: this._reports.get(group.id)?.missed ?? null, at: lastStateChange(group) };
     this._reports.set(group.id, report);
     this._service.drift(group.id).then(
       found => {
@@ -83,7 +83,7 @@ export class MissedCells extends ChangingModel {
 
   private _followCells(group: IGroup): void {
     const report = this._reports.get(group.id);
-    if (report && group.running.length === 0 && changedAt(group) !== report.at) {
+    if (report && group.running.length === 0 && lastStateChange(group) !== report.at) {
       this._ask(group);
     }
   }
@@ -95,7 +95,8 @@ export class MissedCells extends ChangingModel {
   private readonly _restarting = new Set<string>();
 }
 
-function changedAt({ ranks }: IGroup): number {
+/** When a rank of the group last began or ended a cell. */
+export function lastStateChange({ ranks }: IGroup): number {
   return Math.max(...ranks.map(({ state_at: at }) => at));
 }
 

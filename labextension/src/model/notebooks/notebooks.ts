@@ -168,6 +168,7 @@ export class NotebooksModel implements IDistNotebooks {
     return this._runs.deleted.map(run => ({
       id: run.execution.id,
       group: run.group.name,
+      groupId: run.group.id,
       ranks: run.execution.ranks,
       interrupt: () => this._runs.cancel([run])
     }));

@@ -1,7 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { notifyError } from '../../widgets/base/errornote';
+import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { IDeletedRun, IDistNotebooks } from '../../tokens';
 
 /** Do not notify about cells that are moved by cut and paste, or restored at once. */
@@ -20,7 +20,7 @@ export const deletedCellsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** Shows a notification per deleted cell while it runs. */
+/** Notifies of each deleted cell while it runs. */
 class DeletedCells {
   constructor(
     private readonly _notebooks: IDistNotebooks,
@@ -31,7 +31,7 @@ class DeletedCells {
     const deleted = new Map(this._notebooks.deleted.map(run => [run.id, run]));
     for (const [id, notice] of this._notices) {
       if (!deleted.has(id)) {
-        Notification.dismiss(notice);
+        notice.end();
         this._notices.delete(id);
       }
     }
@@ -51,13 +51,14 @@ class DeletedCells {
     }
   }
 
-  private _show(run: IDeletedRun): string {
+  private _show(run: IDeletedRun): GroupNotice {
     const trans = this._trans;
     const words = /^\d+$/.test(run.ranks)
       ? trans.__("A deleted cell is still running on rank %1 of '%2'.", run.ranks, run.group)
       : trans.__("A deleted cell is still running on ranks %1 of '%2'.", run.ranks, run.group);
-    return Notification.warning(words, {
+    return notifyGroup(run.groupId, words, 'warning', {
       autoClose: false,
+      holds: true,
       actions: [
         {
           label: trans.__('Interrupt'),
@@ -72,10 +73,10 @@ class DeletedCells {
     try {
       await run.interrupt();
     } catch (reason) {
-      notifyError(reason);
+      notifyError(reason, { group: run.groupId });
     }
   }
 
-  private readonly _notices = new Map<string, string>();
+  private readonly _notices = new Map<string, GroupNotice>();
   private _timer = 0;
 }

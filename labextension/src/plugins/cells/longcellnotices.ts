@@ -1,11 +1,11 @@
 /** What long cells show, loaded when the first one has ended: a notification, the tab's title, the browser's notice. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ILongCell } from '../../model/executions/longcells';
 import type { IExecution } from '../../services/protocol';
 import { formatSeconds } from '../../model/format/quantities';
+import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 import { stateWord } from '../../widgets/states/statewords';
 import { showCell } from '../notebook/showcell';
@@ -23,9 +23,9 @@ export interface INoticesOptions {
   allow(): void;
 }
 
-interface IShownNotice {
-  /** The notification's id. */
-  notice: string;
+/** The notice about the latest cell of a group. */
+interface ILatestNotice {
+  notice: GroupNotice;
   execution: string;
   hangs: boolean;
 }
@@ -56,7 +56,11 @@ export class Notices {
     // Who is away finds it when they are back.
     const autoClose = isGood && !isAway ? AUTO_CLOSE_MS : false;
     const kind = isGood ? 'success' : cell.hangs === null ? 'error' : 'warning';
-    this._replace(cell, Notification.emit(text, kind, { autoClose, actions }));
+    const { group, id } = cell.execution;
+    this._shown.get(group)?.notice.end();
+    const holds = cell.hangs === null ? {} : ({ holds: true } as const);
+    const notice = notifyGroup(group, text, kind, { autoClose, actions, ...holds });
+    this._shown.set(group, { execution: id, hangs: cell.hangs !== null, notice });
     if (isAway) {
       markTitle();
       this._sayInBrowser(cell, text);
@@ -67,18 +71,9 @@ export class Notices {
   freed({ group, id }: IExecution): void {
     const shown = this._shown.get(group);
     if (shown?.execution === id && shown.hangs) {
-      Notification.dismiss(shown.notice);
+      shown.notice.end();
       this._shown.delete(group);
     }
-  }
-
-  /** A group has one notification, about its latest cell. */
-  private _replace({ execution, hangs }: ILongCell, notice: string): void {
-    const before = this._shown.get(execution.group);
-    if (before) {
-      Notification.dismiss(before.notice);
-    }
-    this._shown.set(execution.group, { execution: execution.id, hangs: hangs !== null, notice });
   }
 
   private _sayInBrowser(cell: ILongCell, text: string): void {
@@ -105,8 +100,8 @@ export class Notices {
       : trans.__('%1 cannot end: %2', place, hangs);
   }
 
-  /** The notification of each group. */
-  private readonly _shown = new Map<string, IShownNotice>();
+  /** By group. */
+  private readonly _shown = new Map<string, ILatestNotice>();
 }
 
 /** For who looks at another tab of the browser. */

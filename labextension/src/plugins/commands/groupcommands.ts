@@ -1,10 +1,11 @@
 /** The actions on a group, with their dialogs and notifications. */
-import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
+import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { stateWord } from '../../widgets/states/statewords';
 
 const SHORT_MS = 4000;
@@ -17,10 +18,10 @@ export class GroupCommands {
   }
 
   async interrupt(group: IGroup, ranks: string): Promise<void> {
-    await this._try(async () => {
+    await this._try(group, async () => {
       const answer = await this._service.interrupt(group.id, { ranks });
       if (!answer.interrupted) {
-        this._say(this._trans.__('No rank of %1 was busy.', group.name));
+        say(group, this._trans.__('No rank of %1 was busy.', group.name));
       }
     });
   }
@@ -33,12 +34,12 @@ export class GroupCommands {
       trans.__('Restart')
     );
     if (isSure) {
-      await this._try(() => this._service.restart(group.id));
+      await this._try(group, () => this._service.restart(group.id));
     }
   }
 
   async replace(group: IGroup): Promise<void> {
-    await this._try(() => this._service.replace(group.id));
+    await this._try(group, () => this._service.replace(group.id));
   }
 
   /** Kill a rank that cannot be interrupted; without a rank, ask which one. */
@@ -56,20 +57,20 @@ export class GroupCommands {
       trans.__('Kill')
     );
     if (isSure) {
-      await this._try(() => this._service.kill(group.id, chosen));
+      await this._try(group, () => this._service.kill(group.id, chosen));
     }
   }
 
   /** No confirmation, because nothing is lost. The result is in the group's note. */
   async reform(group: IGroup): Promise<void> {
-    await this._try(() => this._service.reform(group.id));
+    await this._try(group, () => this._service.reform(group.id));
   }
 
   /** Park a group; on CPU it has only files to go to, which the user is asked about. */
   async park(group: IGroup): Promise<void> {
     const trans = this._trans;
     if (group.devices.length > 0) {
-      await this._try(() => this._service.park(group.id));
+      await this._try(group, () => this._service.park(group.id));
       return;
     }
     const answer = await showDialog({
@@ -83,16 +84,16 @@ export class GroupCommands {
       ]
     });
     if (answer.button.accept) {
-      await this._try(() => this._service.park(group.id, { to: 'file' }));
+      await this._try(group, () => this._service.park(group.id, { to: 'file' }));
     }
   }
 
   async resume(group: IGroup): Promise<void> {
-    await this._try(() => this._service.resume(group.id));
+    await this._try(group, () => this._service.resume(group.id));
   }
 
   async startAgain(group: IGroup): Promise<void> {
-    await this._try(() => this._service.startAgain(group.name));
+    await this._try(group, () => this._service.startAgain(group.name));
   }
 
   async shutdown(group: IGroup): Promise<void> {
@@ -111,7 +112,7 @@ export class GroupCommands {
         trans.__('Shut Down')
       ));
     if (isSure) {
-      await this._try(() => this._service.shutdown(group.id));
+      await this._try(group, () => this._service.shutdown(group.id));
     }
   }
 
@@ -124,16 +125,17 @@ export class GroupCommands {
       trans.__('Shut Down All')
     );
     if (isSure) {
-      await Promise.all(groups.map(group => this._try(() => this._service.shutdown(group.id))));
+      await Promise.all(groups.map(group => this._try(group, () => this._service.shutdown(group.id))));
     }
   }
 
   async emptyCache(group: IGroup): Promise<void> {
     const trans = this._trans;
-    await this._try(async () => {
+    await this._try(group, async () => {
       const freed = Object.values((await this._service.emptyCache(group.id)).freed_bytes);
       const bytes = formatBytes(freed.reduce((a, b) => a + b, 0));
-      this._say(
+      say(
+        group,
         freed.length === 0
           ? trans.__('All ranks of %1 are busy: nothing was freed.', group.name)
           : trans._n('%2: freed %3 on %1 rank.', '%2: freed %3 on %1 ranks.', freed.length, group.name, bytes)
@@ -159,19 +161,19 @@ export class GroupCommands {
     return answer.button.accept;
   }
 
-  private async _try(action: () => Promise<unknown>): Promise<void> {
+  private async _try({ id: group }: IGroup, action: () => Promise<unknown>): Promise<void> {
     try {
       await action();
     } catch (reason) {
-      notifyError(reason);
+      notifyError(reason, { group });
     }
-  }
-
-  private _say(message: string): void {
-    Notification.info(message, { autoClose: SHORT_MS });
   }
 
   private readonly _service: IDistService;
   private readonly _groups: IDistGroups;
   private readonly _trans: TranslationBundle;
+}
+
+function say({ id }: IGroup, message: string): void {
+  notifyGroup(id, message, 'info', { autoClose: SHORT_MS });
 }

@@ -1,49 +1,80 @@
 /** Runs missed cells on the ranks that missed them: offer, dialog and notifications. Loaded when it is first used. */
-import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { IAnswer, isOffered, ICatchUpOutcome, IMissedStep, runSteps, stepsOf } from '../../model/drift/steps';
+import { MissedOffer } from '../../model/drift/offer';
 import { formatRanks, lowestRank } from '../../model/format/ranks';
 import type { IDrift, IGroup } from '../../services/protocol';
-import type { IDistExecutions, IDistService } from '../../tokens';
+import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/base/errornote';
 import { CatchUpDialog } from '../../widgets/drift/driftdialog';
 import { cellName } from '../../widgets/drift/driftwords';
+import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 
 const SHORT_MS = 8000;
-/** A shorter run is not worth a notification; JupyterLab loses changes of a notification that was just opened. */
+/** A shorter run is not worth a notification. */
 const QUICK_MS = 1000;
 
 export class CatchUp {
   constructor(
     private readonly _service: IDistService,
+    private readonly _groups: IDistGroups,
     private readonly _executions: IDistExecutions,
     private readonly _openLog: (group: string, rank: number) => void,
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Notify the user of cells that replaced ranks have missed, if there are any. */
-  async offer(group: IGroup): Promise<void> {
+  /** Notify the user of cells that replaced ranks have missed, for as long as there are any. */
+  async offer({ id }: IGroup): Promise<void> {
+    this._offers.get(id)?.end();
+    const offer = new MissedOffer(this._service, this._groups, id);
+    this._offers.set(id, offer);
+    let notice: GroupNotice | null = null;
+    offer.changed.connect(() => {
+      const { group, cells } = offer;
+      if (!group || cells === 0) {
+        notice?.end();
+        offer.dispose();
+      } else if (notice) {
+        notice.update(this._offerText(group, cells));
+      } else {
+        const actions = [{ label: this._trans.__('Catch up\u2026'), callback: () => void this._accept(group) }];
+        const closed = (): void => offer.dispose();
+        notice = notifyGroup(id, this._offerText(group, cells), 'info', {
+          autoClose: false,
+          actions,
+          closed,
+          holds: true
+        });
+      }
+    });
+    await offer.look();
+  }
+
+  private _offerText(group: IGroup, cells: number): string {
     const { _trans: trans } = this;
-    const offered = (await this._service.drift(group.id)).cells.filter(cell => cell.offered);
-    if (offered.length === 0) {
-      return;
-    }
     const replaced = group.ranks.filter(({ absences }) => absences?.length).map(({ rank }) => rank);
-    const words = [offered.length, capitalized(rankSetLabel(trans, formatRanks(replaced))), group.name] as const;
-    const message =
-      replaced.length === 1
-        ? trans._n(
-            '%2 of %3 was replaced, and has missed %1 cell.',
-            '%2 of %3 was replaced, and has missed %1 cells.',
-            ...words
-          )
-        : trans._n(
-            '%2 of %3 were replaced, and have missed %1 cell.',
-            '%2 of %3 were replaced, and have missed %1 cells.',
-            ...words
-          );
-    const actions = [{ label: trans.__('Catch up\u2026'), callback: () => void this.show(group, null) }];
-    Notification.info(message, { autoClose: false, actions });
+    const words = [cells, capitalized(rankSetLabel(trans, formatRanks(replaced))), group.name] as const;
+    return replaced.length === 1
+      ? trans._n(
+          '%2 of %3 was replaced, and has missed %1 cell.',
+          '%2 of %3 was replaced, and has missed %1 cells.',
+          ...words
+        )
+      : trans._n(
+          '%2 of %3 were replaced, and have missed %1 cell.',
+          '%2 of %3 were replaced, and have missed %1 cells.',
+          ...words
+        );
+  }
+
+  private async _accept(group: IGroup): Promise<void> {
+    try {
+      await this.show(group, null);
+    } catch (reason) {
+      notifyError(reason, { group: group.id });
+    }
   }
 
   /** Show what ranks have missed; run what the user confirms. */
@@ -65,9 +96,10 @@ export class CatchUp {
 
   private async _run(group: IGroup, steps: readonly IMissedStep[], drift: IDrift): Promise<void> {
     const { _trans: trans } = this;
-    let id: string | null = null;
+    let notice: GroupNotice | null = null;
     let progress = '';
-    const timer = setTimeout(() => (id = Notification.emit(progress, 'in-progress', { autoClose: false })), QUICK_MS);
+    const show = (): GroupNotice => notifyGroup(group.id, progress, 'in-progress', { autoClose: false, holds: true });
+    const timer = setTimeout(() => (notice = show()), QUICK_MS);
     const outcome = await runSteps(steps, {
       executions: this._executions,
       group: group.id,
@@ -79,23 +111,20 @@ export class CatchUp {
           cellName(step.cell),
           rankSetLabel(trans, step.ranks)
         );
-        if (id !== null) {
-          Notification.update({ id, message: progress });
-        }
+        notice?.update(progress);
       },
       ask: (step, message) => this._ask(step, message)
     });
     clearTimeout(timer);
-    if (id !== null) {
-      Notification.dismiss(id);
-    }
+    // In a callback, which TypeScript does not follow.
+    (notice as GroupNotice | null)?.end();
     const message = this._textOf(outcome, steps, drift);
     const { failed } = outcome;
     const log = {
       label: trans.__('Show the log'),
       callback: () => this._openLog(group.id, lowestRank(failed?.step.ranks ?? '0') ?? 0)
     };
-    Notification.emit(message, failed ? 'error' : 'success', {
+    notifyGroup(group.id, message, failed ? 'error' : 'success', {
       autoClose: failed ? false : SHORT_MS,
       actions: failed ? [log] : []
     });
@@ -147,6 +176,9 @@ export class CatchUp {
     const left = steps.length - done - 1;
     return left > 0 ? `${stopped} ${trans._n('%1 cell was not run.', '%1 cells were not run.', left)}` : stopped;
   }
+
+  /** By group. */
+  private readonly _offers = new Map<string, MissedOffer>();
 }
 
 function capitalized(text: string): string {

@@ -3,7 +3,6 @@
  * in its picker, and a row in the panel shows which rank is displayed.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { IDebugger, IDebuggerDisplayRegistry, IDebuggerHandler, IDebuggerSidebar } from '@jupyterlab/debugger';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
@@ -14,6 +13,7 @@ import { takesCells } from '../../model/groups/groups';
 import { getNotebookTarget } from '../../model/targets/target';
 import { loaded } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/base/errornote';
 import type { RankRow } from '../../widgets/debugging/rankrow';
 
 export const debuggingPlugin: JupyterFrontEndPlugin<void> = {
@@ -38,7 +38,14 @@ export const debuggingPlugin: JupyterFrontEndPlugin<void> = {
       return; // JupyterLab's debugger is disabled
     }
     const show = sidebar ? panelRow(sidebar, debug, translator ?? nullTranslator) : () => undefined;
-    follow(service, groups, notebooks, tracker, handler, show);
+    const overlay = async ({ node }: NotebookPanel, connection: DebugConnection): Promise<void> => {
+      const module = await loaded(import(/* webpackChunkName: "debugging" */ '../../widgets/debugging/pausedoverlay'));
+      const trans = (translator ?? nullTranslator).load('jupyterlab');
+      new module.PausedOverlay({ container: node, connection, commands: app.commands, trans });
+    };
+    const connections = new Connections((panel, connection) => void overlay(panel, connection));
+    const follower = { service, groups, notebooks, tracker, connections };
+    follow(follower, handler, show);
     if (names && debug) {
       const cellOf = ({ path = '' }): string => (CELL_FILE.test(path) ? cellName(tracker, debug, path) : '');
       names.register({ canHandle: source => cellOf(source) !== '', getDisplayName: cellOf });
@@ -46,15 +53,19 @@ export const debuggingPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
+interface IFollowOptions {
+  service: IDistService;
+  groups: IDistGroups;
+  notebooks: IDistNotebooks;
+  tracker: INotebookTracker;
+  connections: Connections;
+}
+
 function follow(
-  service: IDistService,
-  groups: IDistGroups,
-  notebooks: IDistNotebooks,
-  tracker: INotebookTracker,
+  { service, groups, notebooks, tracker, connections }: IFollowOptions,
   handler: IDebuggerHandler,
   show: (connection: DebugConnection | null) => void
 ): void {
-  const connections = new Connections();
   const update = async (panel: NotebookPanel): Promise<void> => {
     await panel.sessionContext.ready;
     await panel.context.ready;
@@ -109,6 +120,8 @@ function cellName(tracker: INotebookTracker, debug: IDebugger, path: string): st
 
 /** What connects each open notebook to its ranks. */
 class Connections {
+  constructor(private readonly _opened: (panel: NotebookPanel, connection: DebugConnection) => void) {}
+
   get all(): Iterable<DebugConnection> {
     return this._all.values();
   }
@@ -131,7 +144,9 @@ class Connections {
     }
     this.delete(panel);
     if (module) {
-      this._all.set(panel, new module.DebugConnection(options));
+      const connection = new module.DebugConnection(options);
+      this._all.set(panel, connection);
+      this._opened(panel, connection);
     }
     return true;
   }
@@ -199,7 +214,7 @@ function wanted(service: IDistService, groups: IDistGroups, panel: NotebookPanel
   } catch {
     return null; // the picker shows what is wrong with the expression
   }
-  const onProblem = (message: string): void => void Notification.error(message, { autoClose: 10000 });
+  const onProblem = (message: string): void => notifyError(message, { group: group.id });
   const { ranks } = target;
   const { path } = panel.context;
   const id = `jupyter-dist ${group.id} ${group.generation} ${ranks} ${path}`;

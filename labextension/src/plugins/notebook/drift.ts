@@ -33,7 +33,7 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
       void app.commands.execute(CommandIDs.openLog, { group, rank });
     const load = async (): Promise<CatchUp> => {
       const part = await loaded(import(/* webpackChunkName: "catchup" */ './catchup'));
-      return new part.CatchUp(service, executions, openLog, trans);
+      return new part.CatchUp(service, groups, executions, openLog, trans);
     };
     app.commands.addCommand(CommandIDs.catchUp, {
       label,

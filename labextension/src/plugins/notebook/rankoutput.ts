@@ -37,6 +37,7 @@ const ID = 'jupyter-dist:rank-output';
 /** JupyterLab's extension for widgets. */
 const WIDGETS_ID = '@jupyter-widgets/jupyterlab-manager:plugin';
 const DEFAULT_LINES = 30;
+const SHORT_MS = 5000;
 
 /** A plugin, not a mimeExtension, because those get no services. */
 export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
@@ -180,7 +181,9 @@ function slownessOf(
               trans.__('The cell with %1 is not there any more.', place.code)
             ]
           : [showFile(app, path, place), trans.__('The file %1 is not there any more.', path)];
-      void opened.catch(() => false).then(isFound => isFound || Notification.info(missing));
+      // Without a time limit, JupyterLab has it in its list only.
+      const tell = (): string => Notification.info(missing, { autoClose: SHORT_MS });
+      void opened.catch(() => false).then(isFound => isFound || tell());
     }
   };
 }

@@ -1,6 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
-import { beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { IGroup } from '../../services/protocol';
 import { NodeWarnings } from './nodewarnings';
 
@@ -15,8 +15,15 @@ function shown(): string[] {
   return Notification.manager.notifications.map(each => each.message);
 }
 
+/** JupyterLab loses changes of a notification that was just opened. */
+const settle = (): void => void vi.advanceTimersByTime(1000);
+
 // JupyterLab's manager is one for all files.
-beforeEach(() => Notification.dismiss());
+beforeEach(() => {
+  vi.useFakeTimers();
+  Notification.dismiss();
+});
+afterEach(() => void vi.useRealTimers());
 
 it('warns once of each time limit, also when it changes, until it does not hold any more', () => {
   const notices = new NodeWarnings(nullTranslator.load('jupyter_dist'));
@@ -31,9 +38,11 @@ it('warns once of each time limit, also when it changes, until it does not hold 
   notices.update([group('wide', SOON), group('other', SOON)]);
   expect(shown()).toEqual([`Group 'other': ${SOON}`]);
 
+  settle();
   notices.update([group('wide', EARLIER), group('other', null)]);
   expect(shown()).toEqual([`Group 'wide': ${EARLIER}`]);
 
+  settle();
   notices.update([]);
   expect(shown()).toEqual([]);
 });

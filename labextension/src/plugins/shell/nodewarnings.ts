@@ -1,7 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { IDistGroups } from '../../tokens';
+import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 
 /** Notifies before an engine ends the nodes of a group, such as Slurm at a time limit. */
 export const nodeWarningsPlugin: JupyterFrontEndPlugin<void> = {
@@ -30,16 +30,16 @@ export class NodeWarnings {
     }
     for (const [id, shown] of this._shown) {
       if (wanted.get(id) !== shown.text) {
-        Notification.dismiss(shown.notice);
+        shown.notice.end();
         this._shown.delete(id);
       }
     }
     for (const [id, text] of wanted) {
       if (!this._shown.has(id)) {
-        this._shown.set(id, { text, notice: Notification.warning(text, { autoClose: false }) });
+        this._shown.set(id, { text, notice: notifyGroup(id, text, 'warning', { autoClose: false, holds: true }) });
       }
     }
   }
 
-  private readonly _shown = new Map<string, { text: string; notice: string }>();
+  private readonly _shown = new Map<string, { text: string; notice: GroupNotice }>();
 }

@@ -62,6 +62,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
     });
     app.shell.add(sidebar, 'right', { rank: 350, type: 'Ranks' });
     restorer?.add(sidebar, sidebar.id);
+    returnOnEscape(sidebar.node, tracker);
     addCommands(app, sidebar, trans, palette, launcher);
     void followSettings(sidebar, settings);
     return sections;
@@ -111,7 +112,10 @@ function addCommands(
   app.commands.addCommand(CommandIDs.showSidebar, {
     label: trans.__('Show Ranks'),
     describedBy,
-    execute: () => app.shell.activateById(sidebar.id)
+    execute: () => {
+      app.shell.activateById(sidebar.id);
+      sidebar.focus();
+    }
   });
   app.commands.addCommand(CommandIDs.startGroup, {
     label: trans.__('Start a Group of Ranks\u2026'),
@@ -148,4 +152,16 @@ async function followSettings(sidebar: RanksSidebar, registry: ISettingRegistry 
   } catch (reason) {
     console.warn('jupyter_dist: could not read the sidebar settings', reason);
   }
+}
+
+/** Elements in which Escape has another meaning: fields are cleared, forms and menus closed. */
+const OWN_ESCAPE = 'input, select, textarea, form, [role="dialog"], [role="menu"]';
+
+/** Have Escape go back to the notebook. */
+function returnOnEscape(panel: HTMLElement, notebooks: INotebookTracker | null): void {
+  panel.addEventListener('keydown', event => {
+    if (event.key === 'Escape' && !event.defaultPrevented && !(event.target as Element).closest(OWN_ESCAPE)) {
+      notebooks?.currentWidget?.activate();
+    }
+  });
 }

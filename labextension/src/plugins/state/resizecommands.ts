@@ -1,14 +1,14 @@
 /** Changes the number of ranks of a group, after a dialog. Loaded when it is first used. */
-import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { DistError } from '../../services/errors';
 import type { IGroup, IResize } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
+import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { differAnswer, DifferDialog, ResizeDialog } from '../../widgets/state/resizedialog';
 
 const SHORT_MS = 8000;
-/** A shorter one is not worth a notification; JupyterLab loses changes of a notification that was just opened. */
+/** A shorter one is not worth a notification. */
 const QUICK_MS = 1000;
 /** At most so many names are listed in a notification. */
 const MAX_NAMES = 8;
@@ -46,16 +46,16 @@ export class ResizeCommands {
   /** Ask the server, and wait for the end; null: the group is gone. */
   private async _try(group: IGroup, wanted: number, others: 'refuse' | 'keep' | 'copy'): Promise<IResize | null> {
     const message = this._trans.__('Resizing %1 to %2 ranks', group.name, wanted);
-    let id: string | null = null;
-    const timer = setTimeout(() => (id = Notification.emit(message, 'in-progress', { autoClose: false })), QUICK_MS);
+    let notice: GroupNotice | null = null;
+    const show = (): GroupNotice => notifyGroup(group.id, message, 'in-progress', { autoClose: false, holds: true });
+    const timer = setTimeout(() => (notice = show()), QUICK_MS);
     try {
       const { resized } = await this._service.resize(group.id, { num_ranks: wanted, others });
       return await this._ended(group, resized?.at ?? 0);
     } finally {
       clearTimeout(timer);
-      if (id !== null) {
-        Notification.dismiss(id);
-      }
+      // In a callback, which TypeScript does not follow.
+      (notice as GroupNotice | null)?.end();
     }
   }
 
@@ -79,7 +79,9 @@ export class ResizeCommands {
     const { _trans: trans } = this;
     if (!resized || resized.error) {
       const message = trans.__('%1 has ended, and was not resized.', group.name);
-      notifyError(resized?.error ? new DistError(resized.error) : new Error(message), { autoClose: false });
+      const reason = resized?.error ? new DistError(resized.error) : new Error(message);
+      // A group that has ended has no notices.
+      notifyError(reason, { autoClose: false, ...(resized ? { group: group.id } : {}) });
       return;
     }
     const { again, copied, resharded } = resized;
@@ -90,7 +92,7 @@ export class ResizeCommands {
       ...again
     ];
     const isDone = again.length === 0;
-    Notification.emit(lines.filter(Boolean).join(' '), isDone ? 'success' : 'warning', {
+    notifyGroup(group.id, lines.filter(Boolean).join(' '), isDone ? 'success' : 'warning', {
       autoClose: isDone ? SHORT_MS : false
     });
   }

@@ -7,6 +7,7 @@ import { DistError } from '../../services/errors';
 import type { IErrorBody, IExecution, IGroup, ISave, ISavePreview } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
 import { errorBody, notifyError } from '../../widgets/base/errornote';
+import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { RerunDialog } from '../../widgets/state/rerundialog';
 import { SaveDialog } from '../../widgets/state/savedialog';
 import { SavesDialog } from '../../widgets/state/savesdialog';
@@ -86,20 +87,22 @@ export class SaveCommands {
       buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label: trans.__('Restore') })]
     });
     if (answer.button.accept) {
-      await this.restoreNow(group, save);
+      const failure = await this.restoreNow(group, save);
+      if (failure) {
+        notifyError(failure, { autoClose: false, group: group.id });
+      }
     }
   }
 
-  /** Restore a save; resolves to whether that succeeded. */
-  async restoreNow(group: IGroup, save: ISave): Promise<boolean> {
+  /** Restore a save; resolves to why that failed, or null. */
+  async restoreNow(group: IGroup, save: ISave): Promise<Error | null> {
     const { _trans: trans } = this;
     const { name, folder } = save;
     const begun = await this._service.restore(group.id, { name, folder });
     const doing = trans.__('Restoring %1 in %2', name, group.name);
     const { isOk, error, warnings } = await this._transfers.end(begun, doing);
     if (!isOk) {
-      this._fail(error, trans.__('%1 was not restored.', name));
-      return false;
+      return failureOf(error, trans.__('%1 was not restored.', name));
     }
     const restored = trans._n(
       'Restored %2: %1 name on %3.',
@@ -109,9 +112,9 @@ export class SaveCommands {
       group.name
     );
     const message = [restored, warnings].filter(Boolean).join(' ');
-    Notification.emit(message, warnings ? 'warning' : 'success', { autoClose: warnings ? false : SHORT_MS });
+    notifyGroup(group.id, message, warnings ? 'warning' : 'success', { autoClose: warnings ? false : SHORT_MS });
     await this._rerun(group, save);
-    return true;
+    return null;
   }
 
   private async _rerun(group: IGroup, save: ISave): Promise<void> {
@@ -135,9 +138,9 @@ export class SaveCommands {
     const begun = await this._executions.run(group.id, { code, ranks });
     const { isOk, error } = await this._transfers.end(begun, doing);
     if (isOk) {
-      Notification.success(trans.__('Cell [%1] ran again.', executionCount), { autoClose: SHORT_MS });
+      notifyGroup(group.id, trans.__('Cell [%1] ran again.', executionCount), 'success', { autoClose: SHORT_MS });
     } else {
-      this._fail(error, trans.__('Cell [%1] failed. Its error is in the output of the ranks.', executionCount));
+      fail(group, error, trans.__('Cell [%1] failed. Its error is in the output of the ranks.', executionCount));
     }
     return isOk;
   }
@@ -181,7 +184,7 @@ export class SaveCommands {
     const { _trans: trans } = this;
     const { isOk, error } = await this._transfers.end(begun, trans.__('Saving %1 as %2', group.name, name));
     if (!isOk) {
-      this._fail(error, trans.__('Nothing was saved.'));
+      fail(group, error, trans.__('Nothing was saved.'));
       return;
     }
     const save = (await this._service.saves(group.id)).saves.find(save => save.name === name);
@@ -194,12 +197,16 @@ export class SaveCommands {
       : '';
     const facts = [size, took].filter(Boolean).join(', ');
     const message = [trans.__('Saved %1 as %2: %3.', group.name, name, facts), lacks].filter(Boolean).join(' ');
-    Notification.emit(message, lacks ? 'warning' : 'success', { autoClose: SHORT_MS });
-  }
-
-  private _fail(error: IErrorBody | null, otherwise: string): void {
-    notifyError(error ? new DistError(error) : new Error(otherwise), { autoClose: false });
+    notifyGroup(group.id, message, lacks ? 'warning' : 'success', { autoClose: SHORT_MS });
   }
 
   private readonly _transfers: Transfers;
+}
+
+function fail({ id }: IGroup, error: IErrorBody | null, otherwise: string): void {
+  notifyError(failureOf(error, otherwise), { autoClose: false, group: id });
+}
+
+function failureOf(error: IErrorBody | null, otherwise: string): Error {
+  return error ? new DistError(error) : new Error(otherwise);
 }

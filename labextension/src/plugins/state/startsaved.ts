@@ -1,11 +1,11 @@
 /** Starts groups that begin with the variables of a save. Loaded when it is first used. */
-import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { isStarting } from '../../model/format/states';
 import { DistError } from '../../services/errors';
-import type { IGroup, ILastSave } from '../../services/protocol';
+import type { IErrorBody, IGroup, ILastSave } from '../../services/protocol';
 import type { IDistService, IDistStarter } from '../../tokens';
-import { notifyError } from '../../widgets/base/errornote';
+import { errorBody } from '../../widgets/base/errornote';
+import { notifyGroup } from '../../widgets/notices/groupnotices';
 import type { SaveCommands } from './savecommands';
 
 /** How long the server waits for a group that starts before it is asked again. */
@@ -38,13 +38,13 @@ export class SavedStart {
         const message = this._trans.__('There is no save %1 in %2 any more.', name, folder);
         throw new DistError({ code: 'not_found', message, hint: '' });
       }
-      if (await this._saves.restoreNow(group, save)) {
-        return;
+      const failure = await this._saves.restoreNow(group, save);
+      if (failure) {
+        throw failure;
       }
     } catch (reason) {
-      notifyError(reason, { autoClose: false });
+      await this._end(started, errorBody(reason));
     }
-    await this._end(started);
   }
 
   private async _ready(started: IGroup): Promise<IGroup> {
@@ -58,8 +58,10 @@ export class SavedStart {
     return group;
   }
 
-  private async _end({ id, name }: IGroup): Promise<void> {
+  private async _end({ id, name }: IGroup, { message, hint }: IErrorBody): Promise<void> {
     await this._service.shutdown(id);
-    Notification.warning(this._trans.__('%1 was ended again: it had no variables.', name), { autoClose: false });
+    const ended = this._trans.__('%1 was ended again: it had no variables.', name);
+    // Under its name: the notices under its id end with the group.
+    notifyGroup(name, [message, hint, ended].filter(Boolean).join(' '), 'error', { autoClose: false });
   }
 }

@@ -1,13 +1,13 @@
 /** Follows a save, a restore or an undo to its end, with a notification when that takes longer than a moment. */
-import { Notification } from '@jupyterlab/apputils';
 import type { IStream } from '@jupyterlab/nbformat';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
 import type { IErrorBody, IExecution } from '../../services/protocol';
 import type { IDistExecutions, IFollowedExecution } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
+import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 
-/** A shorter one is not worth a notification; JupyterLab loses changes of a notification that was just opened. */
+/** A shorter one is not worth a notification. */
 const QUICK_MS = 1000;
 
 /** How an execution ended. */
@@ -43,25 +43,20 @@ export class Transfers {
   /** Show how far it is, with a button that cancels it, until the returned function is called. */
   private _show(followed: IFollowedExecution, doing: string): () => void {
     const { _trans: trans } = this;
-    const cancel = (): void => void this._executions.cancel(followed.group, followed.id).catch(notifyError);
+    const failed = (reason: unknown): void => notifyError(reason, { group: followed.group });
+    const cancel = (): void => void this._executions.cancel(followed.group, followed.id).catch(failed);
     const actions = [{ label: trans.__('Cancel'), callback: cancel }];
-    let id: string | null = null;
-    const update = (): void => {
-      if (id !== null) {
-        Notification.update({ id, message: this._words(doing, followed.execution), ...progressOf(followed.execution) });
-      }
-    };
+    let notice: GroupNotice | null = null;
+    const update = (): void => notice?.update(this._words(doing, followed.execution), progressOf(followed.execution));
     const timer = setTimeout(() => {
       const message = this._words(doing, followed.execution);
-      id = Notification.emit(message, 'in-progress', { autoClose: false, actions });
+      notice = notifyGroup(followed.group, message, 'in-progress', { autoClose: false, actions, holds: true });
     }, QUICK_MS);
     followed.changed.connect(update);
     return () => {
       clearTimeout(timer);
       followed.changed.disconnect(update);
-      if (id !== null) {
-        Notification.dismiss(id);
-      }
+      notice?.end();
     };
   }
 
@@ -75,9 +70,9 @@ export class Transfers {
   }
 }
 
-function progressOf(execution: IExecution | null): { progress?: number } {
+function progressOf(execution: IExecution | null): number | undefined {
   const { done_bytes: done = 0, total_bytes: total = 0 } = execution?.transfer ?? {};
-  return total > 0 ? { progress: Math.min(1, done / total) } : {};
+  return total > 0 ? Math.min(1, done / total) : undefined;
 }
 
 function outcomeOf({ execution, error, items }: IFollowedExecution): IOutcome {

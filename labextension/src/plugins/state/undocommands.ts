@@ -1,11 +1,11 @@
 /** Undoes cells on all of their ranks, after a dialog. Loaded when it is first used. */
-import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { undoneWith } from '../../model/state/undo';
 import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
+import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { UndoDialog } from '../../widgets/state/undodialog';
 import { Transfers } from './transfers';
 
@@ -44,11 +44,11 @@ export class UndoCommands {
     const { isOk, error, text, warnings } = await this._transfers.end(begun, trans.__('Undoing on %1', group.name));
     if (!isOk) {
       const failed = trans.__('Nothing was undone.');
-      notifyError(error ? new DistError(error) : new Error(failed), { autoClose: false });
+      notifyError(error ? new DistError(error) : new Error(failed), { autoClose: false, group: group.id });
       return;
     }
     const message = [text || trans.__('Undone.'), warnings].filter(Boolean).join(' ');
-    Notification.emit(message, warnings ? 'warning' : 'success', { autoClose: warnings ? false : SHORT_MS });
+    notifyGroup(group.id, message, warnings ? 'warning' : 'success', { autoClose: warnings ? false : SHORT_MS });
   }
 
   private readonly _transfers: Transfers;

@@ -4,6 +4,7 @@ import React from 'react';
 import { DistError, helpLink, openHelp } from '../../services/errors';
 import { translation } from '../../services/translation';
 import type { IErrorBody } from '../../services/protocol';
+import { notifyGroup } from '../notices/groupnotices';
 
 export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
   return (
@@ -42,14 +43,27 @@ export function createHelpLink(error: IErrorBody): HTMLAnchorElement {
   return link;
 }
 
+/** JupyterLab shows what has no time limit in its list only, behind a bell. */
+const ERROR_MS = 10_000;
+
+export interface IErrorNoticeOptions {
+  autoClose?: number | false;
+  /** The id of the group that it is about. */
+  group?: string;
+}
+
 /** Notify of what an action failed with; an error of ours has a button that opens its entry. */
-export function notifyError(reason: unknown, options: { autoClose?: false } = {}): void {
-  if (!(reason instanceof DistError)) {
-    Notification.error(reason instanceof Error ? reason.message : String(reason), options);
-    return;
+export function notifyError(reason: unknown, { autoClose = ERROR_MS, group }: IErrorNoticeOptions = {}): void {
+  const isOurs = reason instanceof DistError;
+  const text = reason instanceof Error ? reason.message : String(reason);
+  const message = isOurs ? `${reason.message} ${reason.hint}`.trim() : text;
+  const help = isOurs ? [{ label: translation().__('Help'), callback: () => openHelp(reason) }] : null;
+  const actions = help ? { actions: help } : {};
+  if (group === undefined) {
+    Notification.error(message, { autoClose, ...actions });
+  } else {
+    notifyGroup(group, message, 'error', { autoClose, ...actions });
   }
-  const actions = [{ label: translation().__('Help'), callback: () => openHelp(reason) }];
-  Notification.error(`${reason.message} ${reason.hint}`.trim(), { ...options, actions });
 }
 
 /** The error to show for any failure. */

@@ -118,7 +118,7 @@ function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): Rea
     search.move(step);
   };
   return (
-    <div className="jpd-LogSearch" role="search">
+    <div className="jpd-LogSearch" role="search" aria-label={trans.__('Find in the output of rank %1', log.rank)}>
       <input
         ref={input}
         className="jp-mod-styled"

@@ -40,6 +40,8 @@ const CLOCK_MS = 1000;
 const STALE_MS = 2000;
 /** Share of the time for drawing, so that the page stays usable with much output. */
 const DRAW_SHARE = 0.4;
+/** What is drawn seldom is drawn at once: a cell saves up this much of its share. */
+const SAVED_UP_MS = 100;
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   constructor(options: IRanksRendererOptions) {
@@ -107,8 +109,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     this._connect();
     this._isDrawn = false;
-    if (this._isNeeded()) {
+    if (this.isAttached) {
       this._draw();
+    } else {
+      this._schedule(); // the output depends on its notebook, to which it is attached in a moment
     }
   }
 
@@ -225,6 +229,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   private _draw(): void {
     const start = performance.now();
+    cancelAnimationFrame(this._frame);
+    clearTimeout(this._timer);
+    [this._frame, this._timer] = [0, undefined];
     this._isDrawn = true;
     const shown = this._shown();
     const now = this._options.groups.clock.now();
@@ -243,8 +250,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     );
     this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
-    const verdict = isStale ? null : this._runningVerdict();
-    this._verdict.update(verdict);
+    const running = this._runningVerdict();
+    const verdict = isStale ? null : running;
+    const { execution_id: execution } = this._bundle!;
+    this._verdict.update({ execution, verdict: running, isStale, until: shown.endedAt ?? now ?? 0 });
     this._updateSlowness(isStale, verdict !== null, now);
     const isOwnGroup = this._options.isOwnGroup(this.node, shown.group.name);
     const { hint } = this._slow;
@@ -259,7 +268,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
-    this._nextDraw = performance.now() + took * (1 / DRAW_SHARE - 1);
+    this._nextDraw = Math.max(this._nextDraw, start - SAVED_UP_MS) + took / DRAW_SHARE;
     clearTimeout(this._clock);
     if (isOpen) {
       this._clock = setTimeout(() => this._tick(), CLOCK_MS);
@@ -322,7 +331,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._slow.button
     );
     const { _verdict: verdict, _slow: slow, _notes: notes } = this;
-    header.node.append(row, createHint(this._options.trans), verdict.node, slow.node, notes.node);
+    header.node.append(row, createHint(this._options.trans), verdict.node, verdict.past, slow.node, notes.node);
     slow.watch(header.node);
     return header;
   }

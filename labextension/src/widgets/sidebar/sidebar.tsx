@@ -21,7 +21,14 @@ export class RanksSidebar extends ReactWidget {
     this.title.caption = context.trans.__('Ranks');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', context.trans.__('Ranks'));
+    this.node.tabIndex = -1;
     this._context = context;
+  }
+
+  /** Take the focus: the form's first field, if there is a form. */
+  focus(): void {
+    const field = this.node.querySelector<HTMLElement>('.jpd-StartForm :is(input, select)');
+    (field ?? this.node).focus();
   }
 
   /** Emitted when state changed that is not part of a model. */

@@ -19,6 +19,8 @@ import { lostError } from './reattach';
  */
 const WRITE_INTERVAL_MS = 500;
 const MAX_INTERVAL_MS = 8000;
+/** A cell that has not written anything by then shows that it is queued or runs. Most short cells have ended by then: their output is drawn once. */
+const FIRST_MS = 60;
 /** Pages that share a notebook have it saved by the server, at any time. */
 const MAX_SHARED_MS = 2000;
 /** Writing takes at most this share of the time. */
@@ -64,7 +66,9 @@ export class CellRun implements IDisposable {
     if (this._mayWrite) {
       this._output?.showRunning();
     }
-    if (!options.saved) {
+    if (options.saved === undefined && !this._followed.isEnded) {
+      this._writeIn(FIRST_MS);
+    } else if (!options.saved) {
       this._write();
     }
   }
@@ -116,8 +120,6 @@ export class CellRun implements IDisposable {
   /** Write what is not in the notebook yet: it is about to be saved. */
   flush(): void {
     if (this._timer !== undefined && !this._isDetached) {
-      clearTimeout(this._timer);
-      this._timer = undefined;
       this._write();
     }
   }
@@ -125,7 +127,7 @@ export class CellRun implements IDisposable {
   /** Leave the cell to another run; `done` still resolves. */
   detach(): void {
     this._isDetached = true;
-    clearTimeout(this._timer);
+    this._cancelWrite();
   }
 
   dispose(): void {
@@ -133,6 +135,9 @@ export class CellRun implements IDisposable {
       return;
     }
     this._isDisposed = true;
+    if (!this._isWritten) {
+      this.flush(); // what runs on is in the notebook that is closed
+    }
     this.detach();
     Signal.clearData(this);
     this._follower.dispose();
@@ -197,15 +202,29 @@ export class CellRun implements IDisposable {
       this._output?.showRunning();
     }
     if (!this._followed.isEnded && this._timer === undefined) {
-      this._timer = setTimeout(() => {
-        this._timer = undefined;
-        this._write();
-      }, this._interval);
+      this._writeIn(this._interval);
+    } else if (!this._followed.isEnded && !this._isWritten && change.items) {
+      // The first output, in the frame that draws it. A hidden page has no frames: the timer is for that.
+      cancelAnimationFrame(this._frame);
+      this._frame = requestAnimationFrame(() => this._write());
+    }
+  }
+
+  private _writeIn(ms: number): void {
+    this._timer = setTimeout(() => this._write(), ms);
+  }
+
+  private _cancelWrite(): void {
+    clearTimeout(this._timer);
+    this._timer = undefined;
+    if (this._frame) {
+      cancelAnimationFrame(this._frame);
+      this._frame = 0;
     }
   }
 
   private _finish(error: IErrorBody | null): void {
-    clearTimeout(this._timer);
+    this._cancelWrite();
     if (!this._mayWrite || !this._output) {
       return;
     }
@@ -223,9 +242,11 @@ export class CellRun implements IDisposable {
   }
 
   private _write(error: IErrorBody | null = this._execution.error): void {
+    this._cancelWrite();
     if (!this._mayWrite || !this._output) {
       return;
     }
+    this._isWritten = true;
     const start = performance.now();
     const { group, saved } = this._options;
     const bundle = makeBundle(group, this._execution, this._followed.items, error);
@@ -262,9 +283,12 @@ export class CellRun implements IDisposable {
   private readonly _checksum: { code_checksum?: string };
   private _execution: IExecution;
   private _follower: IFollower;
+  private _frame = 0;
   private _interval = WRITE_INTERVAL_MS / 2; // before the first write, which is at once
   private _isDetached = false;
   private _isDisposed = false;
+  /** Whether the cell shows something of this run. */
+  private _isWritten = false;
   private readonly _left = new PromiseDelegate<void>();
   private _notebook: INotebookModel;
   private _options: ICellRunOptions;

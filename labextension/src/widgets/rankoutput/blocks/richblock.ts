@@ -7,12 +7,19 @@ import { Layout, Widget } from '@lumino/widgets';
 
 /** One output that is not a stream. */
 export class RichBlock extends SimplifiedOutputArea {
-  constructor(rendermime: IRenderMimeRegistry, output: IOutput, trusted: boolean) {
+  /** `alt`: the text of pictures for screen readers. */
+  constructor(
+    rendermime: IRenderMimeRegistry,
+    output: IOutput,
+    trusted: boolean,
+    private readonly _alt: string
+  ) {
     super({
       model: new OutputAreaModel({ values: [output], trusted }),
       rendermime
     });
     this._output = output;
+    this._describePictures();
   }
 
   /** Replace the output: an update_display, or a longer traceback. */
@@ -20,7 +27,15 @@ export class RichBlock extends SimplifiedOutputArea {
     if (output !== this._output) {
       this._output = output;
       this.model.set(0, output);
+      this._describePictures();
     }
+  }
+
+  /** JupyterLab gives pictures no text. */
+  private _describePictures(): void {
+    this.node.querySelectorAll<HTMLImageElement>('.jp-RenderedImage img:not([alt])').forEach(picture => {
+      picture.alt = this._alt;
+    });
   }
 
   dispose(): void {

@@ -108,14 +108,14 @@ export class ItemRow {
     this._body.replaceChildren(textBox(condensed.name, line.node));
   }
 
-  private _showRich({ key, output }: IShownItem): void {
+  private _showRich({ key, output, ranks }: IShownItem): void {
     this._setKind(output!.output_type === 'error' ? 'error' : isFigure(output) ? 'figure' : 'rich');
     if (this._rich) {
       this._rich.setOutput(output!);
       return;
     }
-    const { rendermime, trusted, layout } = this._context;
-    this._rich = new RichBlock(rendermime, output!, trusted);
+    const { rendermime, trans, trusted, layout } = this._context;
+    this._rich = new RichBlock(rendermime, output!, trusted, figureOf(trans, ranks));
     layout.addWidget(this._rich, this._body);
     if (isFigure(output)) {
       this._addEnlarge(key);
@@ -176,6 +176,11 @@ function textBox(name: string, content: HTMLElement): HTMLElement {
   box.dataset.mimeType = `application/vnd.jupyter.${name === 'stderr' ? 'stderr' : 'stdout'}`;
   box.append(content);
   return box;
+}
+
+/** The text of a figure for screen readers. */
+export function figureOf(trans: TranslationBundle, ranks: string): string {
+  return trans.__('Figure of %1', rankSetLabel(trans, ranks));
 }
 
 /** "rank 3", "ranks 0-7". */

@@ -5,7 +5,7 @@ import { Widget } from '@lumino/widgets';
 import { hueOf } from '../../states/rankcolor';
 import { lowestRank } from '../../../model/format/ranks';
 import { RichBlock } from '../blocks/richblock';
-import { rankSetLabel } from './itemrow';
+import { figureOf, rankSetLabel } from './itemrow';
 import type { IShownItem } from './shown';
 
 export interface ILightboxOptions {
@@ -64,7 +64,7 @@ export class Lightbox {
     this._title.textContent =
       this._items.length > 1 ? trans.__('%1 (%2 of %3)', label, at + 1, this._items.length) : label;
     this._block?.dispose();
-    this._block = new RichBlock(rendermime, output!, trusted);
+    this._block = new RichBlock(rendermime, output!, trusted, figureOf(trans, ranks));
     Widget.attach(this._block, this._host);
   }
 

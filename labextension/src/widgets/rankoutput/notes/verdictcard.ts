@@ -1,5 +1,9 @@
-/** The card in a cell that explains why it does not end: which ranks wait for which others, and what to do. */
+/**
+ * The card in a cell that explains why it does not end: which ranks wait for which others, and what to do. When the ranks
+ * have been freed, one line of it stays until the cell runs again.
+ */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatSeconds } from '../../../model/format/quantities';
 import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IRankStack, IVerdict } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
@@ -17,6 +21,17 @@ export interface IVerdictCardOptions {
   extend(ranks: string): Promise<void>;
   /** Where all ranks are now. */
   stacks(): Promise<IRankStack[]>;
+}
+
+export interface IShownVerdict {
+  /** The execution that the cell shows. */
+  readonly execution: string;
+  /** Null: it has ended, or its ranks do not wait. */
+  readonly verdict: IVerdict | null;
+  /** Whether the connection is lost, so that nothing is known of now. */
+  readonly isStale: boolean;
+  /** When it ended; until then, the server's time. */
+  readonly until: number;
 }
 
 export class VerdictCard {
@@ -39,11 +54,32 @@ export class VerdictCard {
     buttons.className = 'jpd-Verdict-buttons';
     buttons.append(this._join, interrupt, this._stacks.button);
     this.node.append(text, buttons, this._stacks.node);
+    this.past.className = 'jpd-Verdict-past';
+    this.past.hidden = true;
   }
 
   readonly node = document.createElement('div');
+  /** The line that stays. */
+  readonly past = document.createElement('div');
 
-  update(verdict: IVerdict | null): void {
+  update({ execution, verdict, isStale, until }: IShownVerdict): void {
+    this._show(isStale ? null : verdict);
+    if (execution !== this._execution) {
+      this._execution = execution;
+      this._last = null;
+    }
+    if (verdict?.kind === 'cannot_end') {
+      this._last = verdict;
+    }
+    const last = verdict === null && !isStale ? this._last : null;
+    this.past.hidden = last === null;
+    if (last && last !== this._told) {
+      this.past.textContent = this._pastOf(last, formatSeconds(until - last.since));
+    }
+    this._told = last;
+  }
+
+  private _show(verdict: IVerdict | null): void {
     const shape = JSON.stringify(verdict);
     if (shape === this._shape) {
       return;
@@ -82,13 +118,7 @@ export class VerdictCard {
 
   private _titleOf({ reason, waiting, needed }: IVerdict): string {
     const trans = this._trans;
-    const label = (parts: IVerdict['waiting']): string => {
-      const ranks = parts.flatMap(part => expandRanks(part.ranks));
-      const named = formatRanks(ranks);
-      // The lines below name all of them.
-      return named.length > MAX_NAMED ? trans.__('%1 ranks', ranks.length) : rankSetLabel(trans, named);
-    };
-    const [mine, others] = [label(waiting), needed.length ? label(needed) : ''];
+    const [mine, others] = [this._label(waiting), needed.length ? this._label(needed) : ''];
     const titles: Record<IVerdict['reason'], string> = {
       missing: trans.__('Cannot end: %1 called what %2 did not call and, being idle, will not', mine, others),
       dead: trans.__('Cannot end: %1 called what %2 cannot call any more', mine, others),
@@ -102,6 +132,20 @@ export class VerdictCard {
     return titles[reason];
   }
 
+  private _pastOf({ waiting, needed }: IVerdict, seconds: string): string {
+    const mine = this._label(waiting);
+    return needed.length > 0
+      ? this._trans.__('For %1, %2 waited for %3.', seconds, mine, this._label(needed))
+      : this._trans.__('For %1, %2 waited for each other.', seconds, mine);
+  }
+
+  private _label(parts: IVerdict['waiting']): string {
+    const ranks = parts.flatMap(part => expandRanks(part.ranks));
+    const named = formatRanks(ranks);
+    // The lines below name all of them.
+    return named.length > MAX_NAMED ? this._trans.__('%1 ranks', ranks.length) : rankSetLabel(this._trans, named);
+  }
+
   private _row({ ranks, state, place, call }: IVerdict['waiting'][number]): HTMLElement {
     const row = document.createElement('li');
     const name = document.createElement('b');
@@ -110,13 +154,18 @@ export class VerdictCard {
     return row;
   }
 
+  private _execution = '';
   private readonly _join: HTMLButtonElement;
   private _joining = '';
+  /** The last verdict that the cell cannot end. */
+  private _last: IVerdict | null = null;
   private readonly _stacks: StackList;
   private readonly _trans: TranslationBundle;
   private readonly _title = document.createElement('div');
   private readonly _ranks = document.createElement('ul');
   private _shape = 'null';
+  /** The verdict that the line is about. */
+  private _told: IVerdict | null = null;
 }
 
 function button(name: string, label: string, act: () => void): HTMLButtonElement {
