@@ -99,7 +99,10 @@ def test_without_an_image_or_access_nothing_is_created(place, monkeypatch, tmp_p
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
         found = await place.launchers().get("kubernetes").probe()
         assert not found.is_usable
-        assert found.text.startswith("The server has no access to a cluster: ")
+        assert found.text == "The server has no access to a cluster: it runs in no pod, and there is no kubeconfig."
+        (tmp_path / "none").write_text("{}")
+        found = await place.launchers().get("kubernetes").probe()
+        assert found.text.startswith("The server has no access to a cluster: Invalid kube-config file.")
 
     asyncio.run(run())
 

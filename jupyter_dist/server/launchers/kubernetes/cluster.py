@@ -104,8 +104,14 @@ class Cluster:
         if self._client is None:
             if importlib.util.find_spec("kubernetes") is None:
                 raise ToolError(INSTALL)
+            if not self._has_access():  # without the import, which costs memory
+                raise ToolError("The server has no access to a cluster: it runs in no pod, and there is no kubeconfig.")
             self._client = self._connect()
         return self._client
+
+    def _has_access(self) -> bool:
+        paths = (self._kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+        return os.path.exists(_NAMESPACE_FILE) or any(os.path.exists(os.path.expanduser(path)) for path in paths)
 
     def _connect(self) -> Any:
         client, config = _module("client"), _module("config")
