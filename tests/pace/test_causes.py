@@ -43,6 +43,21 @@ def test_input_names_the_loop_and_the_line_of_the_dataset():
     assert judge(alike((Sampled("input", 20, 0.1, LOADS, None), *samples(backward=80)))) == []
 
 
+def test_what_is_over_is_no_cause_although_it_took_much_of_the_time():
+    """A first epoch that fills a cache."""
+    loading, training = (Sampled("input", 18, 0.1, LOADS, READS),), samples(backward=17, input=(1, LOADS))
+
+    def after(*parts):
+        reports = {}
+        for rank, arrivals in steps(2, 60, 0.1).items():
+            its = [tuple(arrivals[20 * look : 20 * look + 20]) for look in range(len(parts))]
+            reports[rank] = [RankReport(2.0, 0, part, arrived) for part, arrived in zip(parts, its, strict=True)]
+        return observe(reports, {})
+
+    assert only(after(training, loading, loading)).kind == "input"
+    assert judge(after(loading, loading, training)) == []
+
+
 def test_saving_printing_and_files_name_their_line():
     for activity, kind in (("save", "saving"), ("print", "printing")):
         cause = only(alike(samples(**{activity: (40, FSYNC), "backward": 60})))

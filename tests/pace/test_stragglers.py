@@ -96,6 +96,14 @@ def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
     assert [cause.kind for cause in judge(busy)] == ["straggler"]
 
 
+def test_the_last_rank_of_a_gather_is_not_blamed_where_the_other_senders_go_on():
+    """Rank 1 is ahead of rank 2, and seems to wait for it; it is found in its own work."""
+    arrivals = steps(3, 60, 0.1, late(2, 0.06), name="gather")
+    working = {0: samples(wait=90, run=10), 1: samples(wait=3, run=(97, SLOW)), 2: LATE}
+    assert judge(seen(arrivals, working)) == []
+    assert [cause.kind for cause in judge(seen(arrivals, {**working, 1: WAITING}))] == ["straggler"]
+
+
 def test_a_rank_that_has_more_to_do_on_a_busy_machine_is_blamed_for_its_code_and_not_for_its_lack_of_cores():
     """Every rank waits twice as long for a core as it computes."""
     works = {rank: 1.2 if rank == 2 else 0.5 for rank in range(4)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import random
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -26,8 +26,9 @@ from .stacks import Doing
 from .updates import ModelUpdates
 
 SAMPLE_SECONDS = 0.1
-MOST_COST = 0.0002  # of a core, for samples
-WAKE_SECONDS = 2e-5  # that a sample costs besides: the side thread wakes up for it
+MOST_COST = 0.0003  # of a core, for samples
+LATER_SAMPLE_SECONDS = 0.5
+NUM_WAKES, MAX_WAKE_SECONDS = 8, 3e-4
 BURST_COST = 0.003  # in the first seconds, so that a cause is soon found
 BURST_SECONDS = 12.0
 LATE_SECONDS = 0.01
@@ -119,6 +120,8 @@ class MeasuredCell:
         self._arrivals = Arrivals(began_ns)
         self._samples: Samples = _no_samples()
         self._num_samples, self._cost = 0, 0.0
+        self._slept_at: float | None = None  # the thread's processor time after the last sample
+        self._wakes: deque[float] = deque(maxlen=NUM_WAKES)  # the processor time from sample to sample
         self._num_late, self._process_seconds = 0, time.process_time()
         self._num_taken = 0  # samples when the last answer was given
         self._activity, self._num_compiles = "", 0  # of the last sample; how many compilations were found
@@ -130,6 +133,8 @@ class MeasuredCell:
     def sample(self, namespace: dict[str, Any], now: float) -> None:
         """Take a sample of the main thread."""
         began = time.thread_time()
+        if self._slept_at is not None:
+            self._wakes.append(began - self._slept_at)
         self._note_lateness(now)
         doing = stacks.doing(namespace)
         cpu_ns = time.clock_gettime_ns(self._clock)
@@ -143,10 +148,12 @@ class MeasuredCell:
             sampled[1] += cpu_ns - self._sampled_cpu_ns
         self._sampled_cpu_ns = cpu_ns
         self._num_samples += 1
-        self._cost += time.thread_time() - began + WAKE_SECONDS
+        self._slept_at = time.thread_time()
+        # A sample costs the waking up besides: the least of the last times, in which the thread did nothing else.
+        self._cost += self._slept_at - began + min(*self._wakes, MAX_WAKE_SECONDS, MAX_WAKE_SECONDS)
         is_new = now - self._began < BURST_SECONDS
-        most = BURST_COST if is_new else MOST_COST
-        interval = max(SAMPLE_SECONDS, self._cost / self._num_samples / most)
+        most, least = (BURST_COST, SAMPLE_SECONDS) if is_new else (MOST_COST, LATER_SAMPLE_SECONDS)
+        interval = max(least, self._cost / self._num_samples / most)
         # At random times, which are in no rhythm with a loop.
         self.next_sample = now + interval * random.uniform(0.5, 1.5)  # noqa: S311
 

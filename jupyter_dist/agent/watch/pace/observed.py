@@ -14,7 +14,7 @@ from .reports import Arrival, CodePlace, RankReport
 LEAST_SAMPLES = 15
 LEAST_TRACKED = 2  # steps
 LEAST_SAMPLES_OF_LOOK = 5
-MOST_WORK = 0.3  # of the time that is lost: ranks with more processor time than that have more to do
+MOST_WORK = 2.0  # times the processor time of the others: ranks that use more have more to do
 LEAST_UNLIKE = 3  # times as long as the others must ranks wait for a core, for the same work
 LEAST_CPU = 0.02  # of a core: ranks that use less wait as if they used it
 RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
@@ -114,14 +114,14 @@ class Observed:
             return None
         return step_seconds(self.waits, min(self.waits.stays), self.period)
 
-    def lack_cores(self, ranks: Iterable[int], others: Iterable[int], share: float) -> bool:
-        """Whether these ranks, unlike the others, are kept from running in this share of the time.
+    def lack_cores(self, ranks: Iterable[int], others: Iterable[int]) -> bool:
+        """Whether these ranks wait for cores unlike the others, which have as much to do.
 
-        On a busy machine every rank waits for cores in proportion to its work: a rank that waits longer has more to do.
+        On a busy machine every rank waits for cores, the longer the more it has to do.
         """
-        used, usual = (self.median(_cpu, few) for few in (ranks, others))
+        used, usual = (max(self.median(_cpu, few), LEAST_CPU) for few in (ranks, others))
         waits, waits_usually = (self.median(_kept_by_work, few) for few in (ranks, others))
-        return used - usual < MOST_WORK * share and waits >= LEAST_UNLIKE * waits_usually
+        return used <= MOST_WORK * usual and waits >= LEAST_UNLIKE * waits_usually
 
     def median(self, measure: Callable[[RankPaceSeen], float], ranks: Iterable[int] | None = None) -> float:
         """Return the median of a measure over these ranks, by default over all."""

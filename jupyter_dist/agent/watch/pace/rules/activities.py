@@ -6,9 +6,10 @@ Where one rank alone does it, the others wait for that rank: see stragglers.py.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from jupyter_dist.agent.watch.pace.observed import Observed, RankPaceSeen
+from jupyter_dist.agent.watch.pace.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
 from jupyter_dist.agent.watch.pace.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
@@ -21,6 +22,7 @@ LEAST_COMPILING = 0.15
 LEAST_UNUSED = 0.1
 LEAST_BLOCKED = 0.3
 NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
+LEAST_OF_NOW = 0.7  # of a share must be seen in the newest look
 LEAST_OF_ALL = 0.6  # of the ranks must be found doing it
 
 
@@ -44,6 +46,9 @@ def find_input(seen: Observed) -> Cause | None:
         advice = "Use more workers (num_workers), a larger prefetch_factor, or make loading cheaper."
     message = f"Input: {percent(share)} of the time ranks wait for the next batch{at_place(place)}."
     return Cause("input", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+_MAY_END = frozenset({"input", "workers", "print"})  # which must be found in the newest look, too
 
 
 class _Habit(NamedTuple):
@@ -141,10 +146,21 @@ def find_blocked(seen: Observed) -> Cause | None:
 
 
 def _share_of_all(seen: Observed, *activities: str) -> float:
-    """Return the share of activities that most ranks reach; 0 if there are too few samples."""
+    """Return the share of activities that most ranks reach, also in the newest look; 0 if there are too few samples.
+
+    A first epoch that fills a cache is over although it took much of the time until now.
+    """
     if not seen.is_sampled:
         return 0.0
-    shares = sorted(sum(map(rank.share, activities)) for rank in seen.ranks.values())
+    newest = {rank: RankPaceSeen(its.reports[-1:]) for rank, its in seen.ranks.items()}
+    share = _reached(seen.ranks.values(), activities)
+    if not _MAY_END.intersection(activities) or any(its.num_samples < LEAST_SAMPLES_OF_LOOK for its in newest.values()):
+        return share
+    return min(share, _reached(newest.values(), activities) / LEAST_OF_NOW)
+
+
+def _reached(ranks: Iterable[RankPaceSeen], activities: tuple[str, ...]) -> float:
+    shares = sorted(sum(map(rank.share, activities)) for rank in ranks)
     return shares[int((1 - LEAST_OF_ALL) * len(shares))]
 
 

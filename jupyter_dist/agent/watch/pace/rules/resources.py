@@ -99,7 +99,7 @@ def find_contention(seen: Observed) -> Cause | None:
         return None
     share = min(statistics.median(delays[rank] for rank in waiting), 1.0)
     others = [rank for rank in delays if rank not in waiting]
-    if share < 3 * max(statistics.median(rest), 0.01) or not seen.lack_cores(waiting, others, share):
+    if share < 3 * max(statistics.median(rest), 0.01) or not seen.lack_cores(waiting, others):
         return None
     is_are = "do" if len(waiting) > 1 else "does"
     stopped = seen.median(lambda rank: rank.part(lambda report: report.stopped_seconds), waiting)

@@ -26,6 +26,7 @@ LEAST_SPREAD = 0.2  # of the time, between the first and the last collective to 
 FAR = 5  # times the wait of the median collective: a long wait
 STEADY_LONG = 0.85  # of the long waits must be for one rank
 LEAST_LONG = 3  # of them
+NEARLY_ALL = 4  # all but a fourth of the others
 LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
@@ -168,13 +169,14 @@ def _agree(seen: Observed, lateness: Lateness) -> bool:
     if not seen.is_sampled or not seen.are_waits_known:
         return False
     kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
-    if kept > lateness.share / 2 and seen.lack_cores(lateness.late, lateness.others, lateness.share):
+    if kept > lateness.share / 2 and seen.lack_cores(lateness.late, lateness.others):
         return False  # it is late because it gets no core, and not because it has more to do
     if all(meeting.took is not None for meeting in seen.meetings):
         return True  # the devices have measured it; their hosts do not wait
-    waiting = seen.median(lambda rank: rank.share("wait"), lateness.others)
+    # Of nearly each of the others: a rank that only sends in a collective (gather, reduce) does not wait.
+    waiting = sorted(seen.ranks[rank].share("wait") for rank in lateness.others if rank in seen.ranks)
     late = seen.median(lambda rank: rank.share("wait"), lateness.late)
-    return waiting - late >= LEAST_AGREEMENT * lateness.share
+    return bool(waiting) and waiting[len(waiting) // NEARLY_ALL] - late >= LEAST_AGREEMENT * lateness.share
 
 
 def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
