@@ -14,6 +14,7 @@ import pytest
 
 from jupyter_dist.agent.nodes.head import Nodes
 from jupyter_dist.agent.nodes.link.given import given_bytes, given_cpus, shortage
+from jupyter_dist.agent.nodes.remote import lost_link
 from jupyter_dist.agent.processes.starting.environment import node_devices, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -262,3 +263,8 @@ def test_a_missing_node_is_named_with_what_its_launcher_needs(tmp_path, launcher
         await nodes.stop()
 
     asyncio.run(check())
+
+
+def test_a_link_that_is_lost_again_and_again_may_lose_large_packets_alone():
+    assert lost_link([10.0]) == lost_link([10.0, 50.0, 110.0]) == "The link is lost; its ranks may still run."
+    assert "the MTU of an interface is larger than that of the network" in lost_link([10.0, 20.0, 30.0])

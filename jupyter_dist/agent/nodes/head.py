@@ -24,7 +24,7 @@ from .files import FileDoor
 from .link import hello, sockets
 from .link.given import shortage
 from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
-from .remote import RemoteNode
+from .remote import FLAPS, RemoteNode, lost_link
 from .stores import LinkStores
 
 if TYPE_CHECKING:
@@ -374,7 +374,8 @@ class Nodes:
         if silent_seconds > self._lease_seconds + LEASE_MARGIN_SECONDS:
             self._gone(node, f"its machine could not be reached for {self._lease_seconds:g} s, and ends its ranks then")
         elif silent_seconds > SILENT_SECONDS and node.state == "joined":
-            node.state, node.message = "unreachable", "The link is lost; its ranks may still run."
+            node.lost_at = [*node.lost_at[1 - FLAPS :], time.monotonic()]
+            node.state, node.message = "unreachable", lost_link(node.lost_at)
             node.conversation.disconnected()
             reason = f"The link to {node.label} is lost. Its ranks are ended if it does not come back within "
             self._listener.nodes_reached(node.ranks, f"{reason}{self._lease_seconds:g} s.")

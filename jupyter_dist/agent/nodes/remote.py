@@ -33,6 +33,8 @@ from .link.sockets import LinkConversation
 from .stores import LinkStores
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jupyter_dist.protocol.models import models
 
 MAX_KEPT_BYTES = 32 << 20  # for a node whose link is cut
@@ -42,6 +44,7 @@ FORK_SECONDS = 320.0  # its zygote may have to import first (processes/starters.
 USAGE_SECONDS = 2.0
 TRIAL_ANSWER_SECONDS = 15.0
 GONE = "its node agent ended"
+FLAPS, FLAP_SECONDS = 3, 60.0  # a link that is lost so often within this time is not cut, but loses packets
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +139,17 @@ class RemoteProcess:
         self.rank = None
 
 
+def lost_link(lost_at: Sequence[float]) -> str:
+    """Return a sentence about a link that was lost at these times, the last of them now."""
+    text = "The link is lost; its ranks may still run."
+    if len(lost_at) < FLAPS or lost_at[-1] - lost_at[-FLAPS] > FLAP_SECONDS:
+        return text
+    return (
+        f"{text} It was lost {FLAPS} times within {FLAP_SECONDS:g} s. Where only large packets are lost, the MTU of an"
+        " interface is larger than that of the network: compare 'ip link' with 'ping -M do -s 1472' to the head."
+    )
+
+
 class RemoteNode:
     """One node of a group, from before its agent joins."""
 
@@ -143,6 +157,7 @@ class RemoteNode:
         self.node = node
         self.ranks = ranks
         self.state: NodeState = "waiting"
+        self.lost_at: list[float] = []  # when its link was lost, the last times
         self.message: str | None = None
         self.session = ""  # of its agent; another agent may take its place after that has ended
         self.hello: Header = {}  # its agent's description of its machine
