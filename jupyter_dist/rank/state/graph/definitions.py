@@ -1,4 +1,4 @@
-"""Functions and classes that cells define: written once, and named by all streams that use them."""
+"""Functions and classes of cells, and meshes of devices: written once, and named by all streams that use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRACKERS = {_SKELETON: 4, "_make_skeleton_enum": 5}
 
 
 class SharedDefinitions:
-    """The functions and classes of a save that are written by value, numbered as they are found.
+    """The functions and classes of a save that are written by value, and its meshes, numbered as they are found.
 
     Attributes:
         objects: each definition, by its number.
@@ -46,6 +46,11 @@ class SharedDefinitions:
             is_by_value = _maker_of(reduced) in _TRACKERS if isinstance(value, type) else isinstance(reduced, tuple)
             self._numbers[id(value)] = self._add(value, None) if is_by_value else None
         return self._numbers[id(value)]
+
+    def number_of_mesh(self, mesh: Any) -> int:
+        """Return the number of a DeviceMesh: models and tensors on one mesh have nothing else in common."""
+        known = self._numbers.get(id(mesh))
+        return self._add(mesh, None) if known is None else known
 
     def name_of(self, number: int) -> str:
         """Return the name of a definition, for users."""

@@ -14,6 +14,9 @@ from typing import Any
 
 import cloudpickle
 import torch
+from IPython.core.getipython import get_ipython
+
+from jupyter_dist.rank.state.process import groups
 
 from . import marks, special
 from .definitions import SharedDefinitions
@@ -55,6 +58,7 @@ class Stream:
         needs: the numbers of the definitions that it names.
         blocks: the numbers of the blocks of memory that it names.
         notes: what of the value is not saved.
+        living: the ids of objects that it refers to by name, such as process groups: a restore finds them there.
         error: why the value cannot be written; then the rest is what was seen of it.
     """
 
@@ -63,6 +67,7 @@ class Stream:
     needs: set[int] = field(default_factory=set)
     blocks: set[int] = field(default_factory=set)
     notes: set[str] = field(default_factory=set)
+    living: set[int] = field(default_factory=set)
     error: BaseException | None = None
 
     @property
@@ -84,7 +89,7 @@ def write(value: Any, space: SaveSpace, own: frozenset[int] = frozenset()) -> St
     if isinstance(stream.error, RecursionError):
         stream = Stream()
         pickler = _dump(value, space, own, stream, _DeepPickler)
-    stream.shared = {id(one): one for one in pickler.memoized() if is_shared(one)}
+    stream.shared = {id(one): one for one in pickler.memoized() if is_shared(one) and id(one) not in stream.living}
     if stream.error is None and (name := _refers_to_cells(stream)) is not None:
         stream.error = pickle.PicklingError(f"it holds '{name}', of a kind that cannot be pickled")
     elif id(space.namespace) in stream.shared:
@@ -168,6 +173,12 @@ class _Reducer:
 
     def reduce(self, value: Any) -> Any:
         """Reduce a value that is no plain list, dict, number, text and the like."""
+        reduced = self._reduced(value)
+        if _is_living(reduced):
+            self._stream.living.add(id(value))
+        return reduced
+
+    def _reduced(self, value: Any) -> Any:
         hides = self._space.hides
         if hides is not None and (hidden := hides(value)) is not None:
             return hidden
@@ -177,6 +188,9 @@ class _Reducer:
             return reduce(value)
         if issubclass(kind, type):
             return self._reduce_definition(value)
+        if groups.is_mesh(value):
+            number = self._space.definitions.number_of_mesh(value)
+            return NotImplemented if number in self._own else self._named(number)
         if issubclass(kind, torch.Tensor):
             return self._tensors.reduce_tensor(value)
         return special.reduce_any(value)
@@ -190,8 +204,9 @@ class _Reducer:
         number = self._space.definitions.number_of(value)
         if number is None:
             return self._space.definitions.by_name(value)
-        if number in self._own:
-            return self._space.definitions.reduce(value)
+        return self._space.definitions.reduce(value) if number in self._own else self._named(number)
+
+    def _named(self, number: int) -> Any:
         self._stream.needs.add(number)
         return marks.definition, (number,)
 
@@ -199,6 +214,17 @@ class _Reducer:
         if module is self._space.main_module:
             return marks.main_module, ()
         return NotImplemented
+
+
+def _is_living(reduced: Any) -> bool:
+    """Whether a reduced object is referred to by its name: all streams get the same one without being joined."""
+    if type(reduced) is not tuple:
+        return type(reduced) is str
+    maker, arguments = reduced[:2]
+    return maker in _LIVING or (maker is getattr and type(arguments[0]) is types.ModuleType)
+
+
+_LIVING = frozenset((marks.process_group, marks.main_module, marks.definition, get_ipython))
 
 
 class _StreamPickler(pickle.Pickler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from typing import Any
 
 import torch.distributed as dist
@@ -17,6 +18,12 @@ Plan = list[Any]  # fields of compat.GroupPlan, as a manifest has them
 def is_process_group(value: Any) -> bool:
     """Whether a value is a process group of torch."""
     return issubclass(type(value), dist.ProcessGroup)
+
+
+def is_mesh(value: Any) -> bool:
+    """Whether a value is a DeviceMesh."""
+    module = sys.modules.get("torch.distributed.device_mesh")
+    return module is not None and issubclass(type(value), module.DeviceMesh)
 
 
 def name_of(group: Any) -> str:
