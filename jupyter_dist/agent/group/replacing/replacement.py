@@ -65,8 +65,7 @@ class Replacement:
             await self._source.look(group.living())
             await self._starter.prepare(group.preparing())
         except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
-            self._failed(err)
-            group.add_note(f"The dead ranks could not be replaced: {err}")
+            group.add_note(self._failed(err, "could not be replaced"))
             return
         await self._starter.settle()  # processes that dead ranks started may still hold device memory
         survivors, store_path = group.living(), group.stores.new()
@@ -84,12 +83,8 @@ class Replacement:
         try:
             await self._group.start_ranks(self._starter, fresh)
         except Exception as err:  # also an internal error: the group must continue with the ranks that live
-            if not isinstance(err, JupyterDistError):
-                log.exception("Cannot replace rank %s", self._numbers)
             await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
-            self._failed(err)
-            why = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
-            return f"Rank {self._numbers} could not be replaced: {why}"
+            return self._failed(err, "could not be replaced")
         return None
 
     async def _give(self, fresh: list[RankProcess], survivors: list[RankProcess]) -> str:
@@ -97,14 +92,14 @@ class Replacement:
         try:
             given = await self._source.give(fresh, survivors)
         except Exception as err:  # also an internal error: the new ranks live
-            if not isinstance(err, JupyterDistError):
-                log.exception("Cannot give rank %s its variables", self._numbers)
-            self._failed(err)
-            why = str(err) if isinstance(err, JupyterDistError) else f"{err!r:.300}"
-            return f"Rank {self._numbers} was replaced, but its variables could not be brought back: {why}"
+            return self._failed(err, "was replaced, but its variables could not be brought back")
         self._report["names"], self._report["again"] = given.names, given.again
         return f"Rank {self._numbers} was replaced: {given.sentence}"
 
-    def _failed(self, err: Exception) -> None:
+    def _failed(self, err: Exception, what: str) -> str:
+        """Report an error, and log it if it is an internal one; return the sentence for users."""
         error = err if isinstance(err, JupyterDistError) else JupyterDistError("internal", f"{err!r:.300}")
+        if error is not err:
+            log.error("Rank %s %s", self._numbers, what, exc_info=err)
         self._report["error"] = error.to_dict()
+        return f"Rank {self._numbers} {what}: {error}"

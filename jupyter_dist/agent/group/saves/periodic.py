@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-import uuid
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.states import GroupState
-from jupyter_dist.protocol.wire.specs import GroupSpec
-from jupyter_dist.transport.tasks import start_task
 
-from .automatic import automatic_save, drop_older
-from .transfers import Transfers
+from .automatic import AutomaticSave, SavingGroup
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
-
-
-class SavingGroup(Protocol):
-    """The parts of a group that its saves use."""
-
-    spec: GroupSpec
-    state: GroupState
-    generation: int
-    transfers: Transfers
-
-    def add_note(self, text: str) -> None:
-        """Show a note to users."""
 
 
 class SaveClock:
@@ -67,8 +48,7 @@ class PeriodicSaves:
         self._group = group
         self._clock = SaveClock(group.spec.save_every_seconds, time.monotonic())
         self._generation = group.generation
-        self._execution: str | None = None  # the save under way
-        self._work: asyncio.Task[None] | None = None
+        self._save = AutomaticSave(group, self._ended)
 
     def model(self) -> models.SelfSaving:
         """Return how often the group saves by itself, if at all."""
@@ -84,45 +64,28 @@ class PeriodicSaves:
         if self._generation != self._group.generation:  # the variables went with the restart
             self._generation = self._group.generation
             self._clock.began(time.monotonic())
-        if self._execution is None and self._group.state == "ready" and self._clock.is_due(time.monotonic()):
-            self._execution = f"e-{uuid.uuid4().hex[:12]}"
-            self._work = start_task(self._submit(self._execution), "save", self._failed)
+        is_free = not self._save.is_under_way and self._group.state == "ready"
+        if is_free and self._clock.is_due(time.monotonic()):
+            self._save.begin()
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution of the group."""
         is_save = execution.spec.transfer is not None and execution.spec.transfer["action"] == "save"
         if is_save and execution.state == "running":
             self._clock.began(time.monotonic())
-        if not execution.is_final:
-            return
-        if not is_save:
-            if execution.begin_seq is not None:
-                self._clock.ran()
-        elif execution.state == "ok":  # also a save on request
+        elif execution.is_final and not is_save and execution.begin_seq is not None:
+            self._clock.ran()
+        elif execution.is_final and is_save and execution.state == "ok":  # also a save on request
             self._clock.ended(None)
-        elif execution.id == self._execution and execution.state == "interrupted":
-            self._clock.ran()  # the next one has these variables
-        elif execution.id == self._execution:
-            self._stop(execution.error.message if execution.error else f"It ended with '{execution.state}'.")
-        if execution.id == self._execution:
-            self._execution = None
-            if execution.state == "ok":
-                asyncio.get_running_loop().run_in_executor(None, drop_older, self._group.spec)
+        self._save.changed(execution)
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _submit(self, execution_id: str) -> None:
-        group, spec = self._group, self._group.spec
-        execution, name = automatic_save(spec, execution_id, spec.save_seconds)
-        try:
-            await group.transfers.submit(execution, f"# save of {name}".encode())
-        except JupyterDistError as err:
-            self._execution = None
-            self._stop(str(err))
-
-    def _failed(self, error: BaseException) -> None:
-        self._execution = None
-        self._stop(f"{error!r:.300}")
+    def _ended(self, state: str, reason: str | None) -> None:
+        if state == "interrupted":
+            self._clock.ran()  # the next one has these variables
+        elif reason is not None:
+            self._stop(reason)
 
     def _stop(self, reason: str) -> None:
         """Name the reason once, and make no more saves until one succeeds: they would fail again and again."""
