@@ -60,7 +60,9 @@ async def test_a_save_of_another_server_begins_a_group_with_its_ranks(shared_api
     client = AsyncClient(server_of(jp_serverapp.connection_url, jp_serverapp.identity_provider.token))
     with pytest.raises(JupyterDistError, match=r"There is no save 'other'.*Saves: start"):
         await client.start("again", accelerator="cpu", restore="other")
-    again = await client.start("again", accelerator="cpu", restore="start")
+    with pytest.raises(JupyterDistError, match=r"There is no save 'start' in .*/empty"):
+        await client.start("again", accelerator="cpu", restore=f"{tmp_path}/empty/start")
+    again = await client.start("again", accelerator="cpu", restore=f"{tmp_path}/kept/start")
     assert again.world_size == 2
     assert (await again.run("mine.sum().item()")).values == {0: "0.0", 1: "3.0"}
     with pytest.raises(JupyterDistError, match="has 2 ranks, and this group has 1"):
@@ -69,7 +71,7 @@ async def test_a_save_of_another_server_begins_a_group_with_its_ranks(shared_api
     await client.close()
 
 
-async def test_the_newest_save_is_known_after_the_end_of_its_group_and_to_the_next_server(api, tmp_path):
+async def test_the_newest_save_is_known_after_the_end_of_its_group_and_begins_the_next_one(api, jp_serverapp, tmp_path):
     group = await api.start(2, name="g")
     await api.run("g", "x = 1")
     elsewhere = {"name": "late", "folder": str(tmp_path / "elsewhere")}
@@ -85,9 +87,12 @@ async def test_the_newest_save_is_known_after_the_end_of_its_group_and_to_the_ne
     dead = await api.until("g", lambda group: group["state"] == "dead")
     assert dead["last_save"] == found["last_save"]
     await api.ask("DELETE", f"groups/{group['id']}")
-    fitting = await api.start(2, name="g")
-    assert fitting["last_save"] == found["last_save"]
-    await api.ask("DELETE", "groups/g")
+    client = AsyncClient(server_of(jp_serverapp.connection_url, jp_serverapp.identity_provider.token))
+    again = await client.start("g", accelerator="cpu", restore="late")  # from the folder that is not the server's
+    assert again.model["last_save"] == found["last_save"]
+    assert (await again.run("x")).values == {0: "1", 1: "1"}
+    await again.shutdown()
+    await client.close()
     assert (await api.start(1, name="g"))["last_save"] is None  # it has two ranks
 
     await api.ask("DELETE", "saves/late", folder=elsewhere["folder"])

@@ -53,7 +53,7 @@ class StartCommand(Command):
             help="save the group by itself so long before its allocation ends, and interrupt cells for that",
         )
         parser.add_argument("--saves-kept", type=int, metavar="NUMBER", help="how many of these saves are kept")
-        parser.add_argument("--restore", metavar="SAVE", help="begin with the ranks and the variables of a save")
+        parser.add_argument("--restore", metavar="SAVE", help="begin with a save: NAME, or FOLDER/NAME")
 
     def act(self) -> int:
         """Start the group and wait until its ranks are ready."""

@@ -40,7 +40,10 @@ from .plain import PlainAsyncClient
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from jupyter_dist.client.answers.infos import LastSaveInfo, SaveInfo
+
 FIND_SECONDS = 60.0
+_SHAPE = ("num_ranks", "devices", "ranks_per_node", "num_nodes")  # options that give the number of ranks
 NO_SERVER = Server("http://127.0.0.1:0/")  # before a server has been found
 
 
@@ -157,32 +160,41 @@ class AsyncClient(PlainAsyncClient):
             name: A name for the group, unique among running groups; by default it is given one.
             wait: Whether to wait until the ranks are ready.
             grace_seconds: End the group that many seconds after this process, however this process ends.
-            restore: The name of a save: the group has its number of ranks, and begins with its variables.
+            restore: A save, by its name or as FOLDER/NAME: the group has its number of ranks, and begins with its
+                variables. A name is looked for in the server's folder, and then among the last saves of groups.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
         check_names(options, StartOptions, "name", "wait", "grace_seconds", "restore")
-        if restore is not None:
-            options = {**options, **await self._shape_of(restore, options)}
+        saved = None if restore is None else await self._saved(restore)
+        if saved is not None and not any(key in options for key in _SHAPE):
+            options = {**options, "num_ranks": saved.world_size}
         body = {key: value for key, value in {"name": name, **options}.items() if value is not None}
         if self.is_private:  # the server may have been started by another program, in another folder
             body = {**body, **_own_defaults(body)}
         if grace_seconds is not None and self.server.is_local:
             body["owner"] = {**own_process(), "grace_seconds": grace_seconds}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
-        if restore is not None:
-            return await _restored(group, restore)
+        if saved is not None:
+            return await _restored(group, saved)
         return await group.ready() if wait else group
 
-    async def _shape_of(self, name: str, options: StartOptions) -> StartOptions:
-        """Return the number of ranks of a save, unless the options have one. Raises JupyterDistError `not_found`."""
-        saves = await self.all_saves()
-        found = next((save for save in saves if save.name == name), None)
-        if found is None:
-            known = ", ".join(save.name for save in saves)
-            hint = f"Saves: {known}." if known else "Use `restore` of a group for a save in another folder."
-            raise JupyterDistError("not_found", f"There is no save '{name}' in the server's folder.", hint)
-        has_shape = any(key in options for key in ("num_ranks", "devices", "ranks_per_node", "num_nodes"))
-        return {} if has_shape else {"num_ranks": found.world_size}
+    async def _saved(self, wanted: str) -> SaveInfo | LastSaveInfo:
+        """Return the save of that name; without a folder, in the server's, or among the last saves of groups.
+
+        Raises:
+            JupyterDistError: `not_found`.
+        """
+        folder, _, name = wanted.rpartition("/")  # a name has no slash
+        saves: list[SaveInfo | LastSaveInfo] = list(await self.all_saves(folder or None))
+        if not folder:
+            saves += await self.last_saves()
+        for save in saves:
+            if save.name == name:
+                return save
+        place = folder or "the server's folder, and no group has it as its last save"
+        known = ", ".join(dict.fromkeys(save.name for save in saves))
+        hint = f"Saves: {known}." if known else "For a save in another folder write FOLDER/NAME."
+        raise JupyterDistError("not_found", f"There is no save '{name}' in {place}.", hint)
 
     async def attach(self, name: str | None = None) -> AsyncGroup:
         """Return the group with that name or id; without one, the only running one.
@@ -220,11 +232,11 @@ class AsyncClient(PlainAsyncClient):
         self._leave()
 
 
-async def _restored(group: AsyncGroup, name: str) -> AsyncGroup:
+async def _restored(group: AsyncGroup, save: SaveInfo | LastSaveInfo) -> AsyncGroup:
     """Restore a save in a new group; end the group if that fails."""
     try:
         await group.ready()
-        await group.restore(name)
+        await group.restore(save.name, folder=save.folder)
     except BaseException:
         with contextlib.suppress(JupyterDistError):
             await group.shutdown()

@@ -133,7 +133,8 @@ class Group(BlockingGroup):
             client: The client of a server; by default `connect()` finds or starts one.
             wait: Whether to wait until the ranks are ready.
             grace_seconds: End the group that many seconds after this process, however this process ends.
-            restore: The name of a save: the group has its number of ranks, and begins with its variables.
+            restore: A save, by its name or as FOLDER/NAME: the group has its number of ranks, and begins with its
+                variables. A name is looked for in the server's folder, and then among the last saves of groups.
             options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
         check_names(options, StartOptions, "name", "client", "wait", "grace_seconds", "restore")

@@ -33,6 +33,8 @@ from jupyter_dist.protocol.states import GroupState
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from jupyter_dist.client.answers.infos import SaveInfo
+
 
 class BlockingClient:
     """Plain methods of Client: each waits for the method of AsyncClient with its name."""
