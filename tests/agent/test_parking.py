@@ -17,6 +17,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
 from .harness import AgentProcess
+from .test_widgets import move, view_of, wait_done
 
 MODEL = """
 import torch, numpy
@@ -283,9 +284,22 @@ def test_a_killed_agent_leaves_no_rank_of_a_parked_group(tmp_path):
     process.process.wait(PATIENCE)
 
 
-def test_an_idle_group_is_parked_after_a_notice(tmp_path):
+WIDGET = """
+import ipywidgets, time
+slider = ipywidgets.IntSlider()
+slider.observe(lambda change: time.sleep(change.new), "value")
+slider
+"""
+
+
+def test_an_idle_group_is_parked_after_a_notice_and_not_while_a_widget_calls_back(tmp_path):
     with AgentProcess(tmp_path / "g") as client:
         client.start(2, park_after_seconds=2.5)
+        client.request("comms")
+        widget = client.run(WIDGET)["id"]
+        done, _ = move(client, 1, view_of(client, widget, 1), 3)  # longer than the time without use
+        wait_done(client, done)
+        assert "it is parked in" not in (client.group["note"] or "")
         client.wait(lambda: "it is parked in 1 s" in (client.group["note"] or ""))
         client.wait_group("parked")
         assert texts(client, "print(2)") == ["2\n"] * 2

@@ -103,7 +103,9 @@ class Parking:
 
     def look(self) -> None:
         """Park the group by itself, if it has been idle for long enough, with a notice before."""
-        if self._group.state != "ready" or self._group.dispatcher.queue.in_state("running", "queued"):
+        group = self._group
+        runs_widgets = any(group.comms.calls_back(rank.rank) for rank in group.ranks)
+        if group.state != "ready" or runs_widgets or group.dispatcher.queue.in_state("running", "queued"):
             self.used()
             return
         due = self._clock.due(time.monotonic())
