@@ -153,6 +153,7 @@ class Agent:
         self._parking = Parking(self.group, self._directory)
         self._periodic = PeriodicSaves(self.group)
         self.before_end = SaveBeforeEnd(self.group, self.interrupt)
+        self.group.on_nodes_end = self.before_end.asked_to_end
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 

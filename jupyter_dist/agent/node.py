@@ -131,7 +131,9 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
         async def serve() -> str:
             agent = NodeAgent(join, node, session, folder=folder)
             for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(signum, agent.stop, "it was asked to end (a signal)")
+                asyncio.get_running_loop().add_signal_handler(
+                    signum, agent.asked_to_end, "it was asked to end (a signal)"
+                )
             return await agent.run()
 
         reason = asyncio.run(serve())

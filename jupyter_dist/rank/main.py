@@ -378,6 +378,23 @@ def _prepare_process(spec: RankSpec) -> None:
     spawning.send_by_value()
     process_group.use_threads()
     process_group.reseed(spec.accelerator)
+    if spec.outlives_term:
+        _outlive_term()
+
+
+def _outlive_term() -> None:
+    """Leave the end of this process to its node agent: engines send SIGTERM to all processes of a job.
+
+    A handler, not SIG_IGN, which the programs that cells start would inherit.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    ours = signal.getsignal(signal.SIGTERM)
+
+    def reset() -> None:
+        if signal.getsignal(signal.SIGTERM) is ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=reset)
 
 
 def _private_socket(fd: int) -> socket.socket:

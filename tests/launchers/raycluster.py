@@ -15,10 +15,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 NODE = {"num_cpus": 4, "num_gpus": 2, "object_store_memory": 80_000_000}
 START_SECONDS = 240.0
+DRAIN_SECONDS = 100.0
 
 
 def missing() -> str | None:
@@ -69,7 +71,7 @@ class RayCluster:
         self.address, self._is_whole = self._read()["address"], True
 
     def ask(self, *words: str) -> dict:
-        """Have it do something: `kill NAME`, where `gcs` is the head, or `replace NAME`."""
+        """Have it do something: `kill NAME`, where `gcs` is the head, `replace NAME`, or `drain NAME`."""
         assert self._process is not None
         self._is_whole &= words != ("kill", "gcs")
         self._process.stdin.write(json.dumps(words) + "\n")
@@ -92,6 +94,17 @@ class RayCluster:
         line = self._process.stdout.readline()  # its program has limits of its own, and ends
         assert line, (self.folder / "log").read_text()[-3000:]
         return json.loads(line)
+
+
+def drain(address: str, node_id: str) -> None:
+    """Announce that a node ends soon, as an autoscaler does before its machine is preempted."""
+    from ray._raylet import GcsClient
+    from ray.core.generated import autoscaler_pb2
+
+    deadline_ms = int((time.time() + DRAIN_SECONDS) * 1000)
+    why = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    accepted, message = GcsClient(address=address).drain_node(node_id, why, "test", deadline_ms)
+    assert accepted, message
 
 
 def serve() -> None:
@@ -118,6 +131,8 @@ def serve() -> None:
         elif what == "replace":
             cluster.remove_node(nodes.pop(name), allow_graceful=False)
             nodes[name] = cluster.add_node(**NODE)
+        elif what == "drain":
+            drain(cluster.address, nodes[name].node_id)
         print(json.dumps({"done": what}), file=said, flush=True)
     cluster.shutdown()
 

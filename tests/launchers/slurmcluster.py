@@ -45,7 +45,7 @@ ReturnToService=2
 SlurmctldParameters=enable_configless
 SlurmdParameters=config_overrides
 SlurmdTimeout=10
-KillWait=5
+KillWait=30
 SchedulerType=sched/backfill
 SchedulerParameters=sched_min_interval=10000,bf_interval=1
 SelectType=select/cons_tres

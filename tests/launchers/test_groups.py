@@ -136,7 +136,10 @@ def test_a_group_is_saved_before_the_time_limit(place, wide):
     assert place.said("print(x - rank)")[0] == [("0-3", "1\n")]
 
 
-def test_scancel_is_named_and_the_group_is_started_again_with_its_options(place, wide):
+def test_scancel_is_named_and_the_group_is_saved_and_started_again_with_its_options(place, wide):
+    """Slurm sends SIGTERM to all processes of the job: ranks and node agents go on until the group is saved."""
+    running = place.server.submit("wide", "x = [rank, 'kept']\nprint('set')\nimport time; time.sleep(1000)")
+    until(lambda: place.server.view("wide", running, wait=0)["items"])
     place.cluster.ask("scancel", wide["allocation"]["job_id"])
     until(lambda: place.group()["allocation"]["state"] == "ended", place.group)
     assert place.group()["allocation"]["text"].startswith("The job was cancelled: with scancel")
@@ -145,6 +148,9 @@ def test_scancel_is_named_and_the_group_is_started_again_with_its_options(place,
     again = place.ready()
     assert again["id"] != wide["id"]
     assert (again["world_size"], again["cwd"], len(again["nodes"])) == (4, str(place.home), 2)
+    assert again["last_save"], place.server.log()
+    place.server.ask("POST", "groups/wide/restore", {"name": again["last_save"]["name"]})
+    assert place.said("print(x == [rank, 'kept'])")[0] == [("0-3", "True\n")]
 
 
 def test_a_shutdown_releases_the_nodes_and_leaves_nothing(place, wide):
@@ -156,7 +162,7 @@ def test_a_shutdown_releases_the_nodes_and_leaves_nothing(place, wide):
 def lose(place, name, **shape):
     """Start a group and kill its agent; return the group, and its job, which runs or waits."""
     before = set(place.cluster.jobs())
-    group = place.start(name, **shape)
+    group = place.start(name, save_before_end_seconds=0, **shape)  # its nodes end at once
     if not shape:
         place.ready(name)
     (job,) = until(lambda: set(place.cluster.jobs()) - before)

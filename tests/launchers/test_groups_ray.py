@@ -159,3 +159,36 @@ def test_the_command_line_and_the_client_start_groups_on_ray(place):
         until(lambda: place.group("waits")["allocation"]["text"].startswith(text), lambda: place.group("waits"))
         assert text in place.command("status", "waits").stdout
         group.shutdown()
+
+
+def test_a_group_is_saved_before_a_drained_node_ends_and_when_ray_ends_its_nodes(place):
+    shape = {"launcher": "ray", "num_nodes": 2, "ranks_per_node": 1, "python": sys.executable}
+    wanted = {"name": "kept", "cwd": str(place.home), "save_before_end_seconds": 120, **shape}
+    started = place.server.ask("POST", "groups", wanted)
+    place.server.ask("GET", f"groups/kept?wait={PATIENCE}&not_state=starting")
+    assert place.server.run("kept", "x = rank + 40")["execution"]["state"] == "ok"
+    place.cluster.ask("drain", "n1")
+    try:
+        until(
+            lambda: str(place.group("kept")["note"]).startswith("The group was saved as '"), lambda: place.group("kept")
+        )
+        assert "Ray drains a node of the group" in place.group("kept")["allocation"]["warning"]
+        first = place.group("kept")["last_save"]["name"]
+
+        # The process that holds the nodes ends, and Ray ends its actors: node agents go on until the group is saved.
+        assert place.server.run("kept", "x = [rank, 'late']")["execution"]["state"] == "ok"
+        (status,) = place.home.rglob(f"{started['id']}/nodes/status.json")
+        os.kill(json.loads(status.read_text())["pid"], signal.SIGKILL)
+        until(lambda: place.group("kept")["state"] == "dead", lambda: place.group("kept"))
+        last = place.group("kept")["last_save"]
+        assert last["name"] != first, place.group("kept")
+        until(lambda: node_agents(place) == set())
+        place.server.ask("POST", "groups", {"name": "again", "num_ranks": 2, "accelerator": "cpu"})
+        place.server.ask("GET", f"groups/again?wait={PATIENCE}&not_state=starting")
+        restored = place.server.ask("POST", "groups/again/restore", {"name": last["name"]})
+        assert place.server.view("again", restored["id"])["execution"]["state"] == "ok"
+        view = place.server.run("again", "print(x)")
+        assert [item["output"]["text"] for item in view["items"]] == ["[0, 'late']\n", "[1, 'late']\n"]
+        place.server.ask("DELETE", "groups/again")
+    finally:
+        place.cluster.ask("replace", "n1")

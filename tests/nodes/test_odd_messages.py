@@ -11,7 +11,7 @@ from jupyter_dist.agent.nodes import remote, stores
 from jupyter_dist.agent.nodes.files import FileDoor
 from jupyter_dist.agent.nodes.link import hello
 from jupyter_dist.agent.nodes.link.sockets import handle_each
-from jupyter_dist.agent.nodes.remote import RemoteNode, RemoteProcess
+from jupyter_dist.agent.nodes.remote import NodeDoors, RemoteNode, RemoteProcess
 from jupyter_dist.agent.nodes.stores import LinkStores
 from jupyter_dist.system.sparing import IN_FULL, MAX_TEXT, Sparing
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, encode_frame
@@ -39,7 +39,7 @@ class Link:
     """A node agent's conversation, and the node as the head has it."""
 
     def __init__(self) -> None:
-        self.node = RemoteNode(0, range(1), lambda *_: None, LinkStores(), FileDoor(lambda: ()))
+        self.node = RemoteNode(0, range(1), lambda *_: None, NodeDoors(LinkStores(), FileDoor(lambda: ()), list))
         self.agent = Conversation(1 << 30)
         self.answers = []
         self.said = []
@@ -220,7 +220,7 @@ def test_a_node_that_never_ends_its_messages_loses_the_rank_and_not_the_heads_me
             self.is_lost = True
 
     async def check() -> None:
-        node = RemoteNode(0, range(3), lambda *_: None, LinkStores(), FileDoor(lambda: ()))
+        node = RemoteNode(0, range(3), lambda *_: None, NodeDoors(LinkStores(), FileDoor(lambda: ()), list))
         ranks = [Rank() for _ in range(3)]
         for number, rank in enumerate(ranks):
             process = node._processes[number] = RemoteProcess(number, node)

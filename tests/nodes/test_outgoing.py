@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jupyter_dist.agent.nodes.files import FileDoor
 from jupyter_dist.agent.nodes.outgoing import MAX_BYTES, OutgoingRecords
-from jupyter_dist.agent.nodes.remote import RemoteNode, RemoteProcess
+from jupyter_dist.agent.nodes.remote import NodeDoors, RemoteNode, RemoteProcess
 from jupyter_dist.agent.nodes.stores import LinkStores
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.records import RankRecord, from_message, from_node, handle_or_lose, receive
@@ -256,7 +256,8 @@ FORGED = [
 
 def test_an_invalid_record_of_a_node_costs_that_record_and_none_after_it(tmp_path, caplog):
     async def check():
-        ranks, node = Ranks(tmp_path), RemoteNode(0, range(2), lambda *_: None, LinkStores(), FileDoor(lambda: ()))
+        doors = NodeDoors(LinkStores(), FileDoor(lambda: ()), list)
+        ranks, node = Ranks(tmp_path), RemoteNode(0, range(2), lambda *_: None, doors)
         for rank in (0, 1):
             node._by_rank[rank] = RemoteProcess(100 + rank, node)
             node._by_rank[rank].listen(ranks.all[rank])

@@ -94,6 +94,7 @@ class AgentGroup:
         self.stores: Stores = FileStores(directory)
         self.nodes: Nodes | None = None  # if its ranks are on several machines
         self.parked: models.ParkedState | None = None
+        self.on_nodes_end: Callable[[], None] = lambda: None  # their engine asks them to end
         self.has_left = False  # whether ranks have left their process groups to be parked
         self._on_group = on_group
         self._on_execution = on_execution
@@ -310,6 +311,15 @@ class AgentGroup:
     def nodes_changed(self) -> None:
         """Handle a new state of a node."""
         self._on_group()
+
+    def nodes_end(self) -> None:
+        """Handle the report of a node that its engine has asked it to end: it goes on for the grace of the group."""
+        self.on_nodes_end()
+
+    def let_nodes_end(self) -> None:
+        """Have nodes that were asked to end do so now."""
+        if self.nodes is not None:
+            self.nodes.let_end()
 
     def running_calls(self) -> list[dict[str, Any]]:
         """Return the calls that ranks carry out now, whose files those on other machines may ask for."""

@@ -24,7 +24,7 @@ from .files import FileDoor
 from .link import hello, sockets
 from .link.given import shortage
 from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
-from .remote import FLAPS, RemoteNode, lost_link
+from .remote import FLAPS, NodeDoors, RemoteNode, lost_link
 from .stores import LinkStores
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class NodeListener(Protocol):
     def nodes_reached(self, ranks: range, reason: str | None) -> None:
         """Handle a lost link to these ranks, with the reason; None: the link is back."""
 
+    def nodes_end(self) -> None:
+        """Handle the report of a node that its engine has asked it to end: it goes on for the grace of the group."""
+
     def running_calls(self) -> list[dict[str, Any]]:
         """Return the calls (requests.RankCall) that ranks carry out now."""
 
@@ -66,10 +69,9 @@ class Nodes:
         self.stores = LinkStores()
         self._lease_seconds = spec.node_lease_seconds
         self._listener = listener
-        size, files = spec.ranks_per_node, FileDoor(listener.running_calls)
+        size, doors = spec.ranks_per_node, NodeDoors(self.stores, FileDoor(listener.running_calls), listener.nodes_end)
         self._nodes = [
-            RemoteNode(node, range(node * size, (node + 1) * size), on_exit, self.stores, files)
-            for node in range(spec.num_nodes)
+            RemoteNode(node, range(node * size, (node + 1) * size), on_exit, doors) for node in range(spec.num_nodes)
         ]
         self._spares: list[RemoteNode] = []  # without ranks, since the group was resized
         self._by_identity: dict[bytes, RemoteNode] = {}
@@ -92,6 +94,7 @@ class Nodes:
             spec.num_nodes,
             spec.node_lease_seconds,
             spec.preload,
+            spec.end_grace_seconds,
         ).write(self._path)
         self._beating = start_task(self._beat(), "node links", self._beat_again)
 
@@ -204,6 +207,12 @@ class Nodes:
     def give_up(self, node: RemoteNode) -> None:
         """Call the ranks of a node dead whose link is lost: it ends them if the link comes back."""
         self._gone(node, "its link was lost, and the group went on without it")
+
+    def let_end(self) -> None:
+        """Have nodes that were asked to end do so now."""
+        for node in self.all:
+            if node.state == "joined":
+                node.send({"t": "let_end"})
 
     def spare_models(self) -> list[models.NodeModel]:
         """Return the machines without ranks, on which a resize can add some."""

@@ -45,6 +45,7 @@ BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 SILENT_SECONDS = 3.0  # then it connects again
 DIAL_SECONDS = 60.0  # for the first answer of the head
+LOST_SECONDS = 10.0  # a head that is silent for so long does not save the group any more
 MAX_REFUSED = 3
 MAX_KEPT_BYTES = 32 << 20
 IMPORT_SECONDS = 300.0
@@ -84,6 +85,7 @@ class NodeAgent:
         self._sock: NodeSocket | None = None
         self._num_refused = 0  # how often the head's machine has refused a connection: its port is closed
         self._is_welcome = False  # on this connection
+        self._ending: str | None = None  # why it is about to end
         self._was_welcome = False
         self._received_at = self._dialled_at = time.monotonic()
         self._address = ""
@@ -115,6 +117,16 @@ class NodeAgent:
             ticking.cancel()
             with contextlib.suppress(asyncio.TimeoutError):
                 await within(END_SECONDS, self._end())
+
+    def asked_to_end(self, reason: str) -> None:
+        """End, at the latest after the grace of the join file: until then the head saves the group, and lets it end."""
+        seconds = self._join.end_grace_seconds
+        if seconds <= 0 or not self._is_welcome:
+            self.stop(reason)
+        elif self._ending is None:  # the engine may send several signals
+            self._ending = reason
+            self._send({"t": "ending"})
+            asyncio.get_running_loop().call_later(seconds, self.stop, reason)
 
     def stop(self, reason: str) -> None:
         """End the ranks and the agent."""
@@ -153,6 +165,8 @@ class NodeAgent:
             self.stop(f"the head does not answer at {where}: the group has ended, or no route leads there")
         elif self._was_welcome and silent > self._join.lease_seconds:
             self.stop(f"the head could not be reached for {self._join.lease_seconds:g} s")
+        elif self._ending is not None and silent > LOST_SECONDS:
+            self.stop(self._ending)
 
     async def _dial(self) -> None:
         try:
@@ -228,11 +242,15 @@ class NodeAgent:
         rank = self._ranks.get(int(header.get("p") or 0))
         if kind in self._handlers:
             self._begin(self._answer(header, payload), kind)
+        elif kind == "let_end" and self._ending is not None:
+            self.stop(self._ending)
         elif kind == "stored":
             self._stores.answer(header["c"], header["a"], payload)
-        elif rank is None:
-            return
-        elif kind == "close":
+        elif rank is not None:
+            self._end_rank(rank, kind)
+
+    def _end_rank(self, rank: LocalRank, kind: str) -> None:
+        if kind == "close":
             rank.close_channel()
         elif kind == "kill" and rank.handle is not None:
             rank.handle.kill()
@@ -292,7 +310,8 @@ class NodeAgent:
         interface = interface_of(self._address)
         network = accelerators.on_interface(interface) if interface else {}
         own = node_devices(spec, os.environ, len(self._devices))
-        return dataclasses.replace(spec, env={**network, **spec.env, **own}, store_socket=str(self._stores.path))
+        env, is_sheltered = {**network, **spec.env, **own}, self._join.end_grace_seconds > 0
+        return dataclasses.replace(spec, env=env, store_socket=str(self._stores.path), outlives_term=is_sheltered)
 
     async def _usage(self, header: Header, _: bytes) -> Answer:
         rank = self._ranks.get(int(header["p"]))

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.death import Ending
@@ -150,10 +151,18 @@ def lost_link(lost_at: Sequence[float]) -> str:
     )
 
 
+class NodeDoors(NamedTuple):
+    """Where the messages of nodes go that are not about their ranks."""
+
+    stores: LinkStores
+    files: FileDoor
+    on_ending: Callable[[], object]  # a node was asked to end, and goes on for the grace of the group
+
+
 class RemoteNode:
     """One node of a group, from before its agent joins."""
 
-    def __init__(self, node: int, ranks: range, on_exit: OnExit, stores: LinkStores, files: FileDoor) -> None:
+    def __init__(self, node: int, ranks: range, on_exit: OnExit, doors: NodeDoors) -> None:
         self.node = node
         self.ranks = ranks
         self.state: NodeState = "waiting"
@@ -164,8 +173,7 @@ class RemoteNode:
         self.identity = b""
         self.received_at = 0.0  # monotonic
         self._on_exit = on_exit
-        self._stores = stores
-        self._files = files
+        self._doors = doors
         self._begin()
 
     def _begin(self) -> None:
@@ -300,9 +308,11 @@ class RemoteNode:
         elif header["t"] == "store":
             self._asked(int(header["c"]), header["q"], payload)
         elif header["t"] == "store_left":
-            self._stores.forget((self.session, int(header["c"])))
+            self._doors.stores.forget((self.session, int(header["c"])))
         elif header["t"] == "warm" and not self.warm.done():
             self.warm.set_result(header)
+        elif header["t"] == "ending":
+            self._doors.on_ending()
 
     def _asked(self, connection: int, question: Header, payload: bytes) -> None:
         """Answer the question of a rank, always: the rank waits."""
@@ -312,9 +322,9 @@ class RemoteNode:
 
         try:
             if question.get("do") in ("fetch", "deliver"):
-                self._files.ask(self.ranks, question, payload, answer)
+                self._doors.files.ask(self.ranks, question, payload, answer)
             else:
-                self._stores.ask((self.session, connection), question, payload, answer)
+                self._doors.stores.ask((self.session, connection), question, payload, answer)
         except Exception as err:  # it comes from another machine, and may be anything
             answer({"ok": False, "error": f"The question cannot be answered: {err!r:.200}"}, b"")
 

@@ -74,6 +74,7 @@ class GroupSpec(Spec):
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
     save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone
     save_before_end_seconds: float = 0.0  # before the allocation ends; 0: never
+    end_grace_seconds: float = 0.0  # how long nodes go on, to save the group, after their engine has asked them to end
     saves_kept: int = 2  # the newest saves by itself; others are not deleted
     saves_folder: str = ""  # for saves by itself
     saves_bytes: int = 0  # how large that folder may become; 0: no limit
@@ -119,6 +120,7 @@ class RankSpec(Spec):
     node: int | None = None  # which of the group's machines; None: it has only one
     device_index: int | None = None  # of the machine, if the variable of visible devices has names
     store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
+    outlives_term: bool = False  # SIGTERM is for its node agent, which saves the group before the end
     replaces: bool = False  # the other ranks are there already, in other process groups
     shape: int = 0  # counts the resizes of the group: within one shape, a number of a rank means one process
 

@@ -28,8 +28,8 @@ MAX_NAMES = 1000
 def run(live: Callable[[], int], report_fd: int, fds: Sequence[int], parent: int) -> int:
     """Fork a rank that runs `live` with these descriptors; report its start and its end.
 
-    Returns when no process of the rank is left. When `parent` (zygote or agent) dies or sends SIGTERM, the rank and
-    all processes below it end at once.
+    Returns when no process of the rank is left. When `parent` (zygote or agent) dies, the rank and all processes below
+    it end at once. Until then SIGTERM is ignored: engines send it to all processes of a job, and the agent decides.
     """
     adopt_orphans()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -42,7 +42,7 @@ def run(live: Callable[[], int], report_fd: int, fds: Sequence[int], parent: int
     if rank == 0:
         _run_rank(live, report_fd, shim)
     # Not reaped before its end is known, so its pid cannot be reused.
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(rank, signal.SIGKILL))
+    signal.signal(signal.SIGTERM, lambda *_: None if os.getppid() == parent else os.kill(rank, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     for fd in fds:
         os.close(fd)

@@ -159,6 +159,7 @@ class Zygote:
 
     def __init__(self, sock: socket.socket, imported: Imported | None = None) -> None:
         self._sock = sock
+        self._agent = os.getppid()
         self._imported = imported
         self._was_asked = False
         self._decoder = FrameDecoder()
@@ -194,6 +195,8 @@ class Zygote:
                     return 0
 
     def _agent_is_gone(self, *_: object) -> None:
+        if os.getppid() == self._agent:  # an engine asks all processes of a job to end; the agent decides when
+            return
         # The ranks may have exited already, but not the processes they had started.
         end_below(os.getpid(), reap_known=())
         os._exit(1)

@@ -233,6 +233,8 @@ class GroupManager:
         options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
         await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
         fields |= self.saves.of_group()
+        if launcher is not None and fields["save_before_end_seconds"] > 0:
+            fields["end_grace_seconds"] = await launcher.grace_seconds(options)
         unused = idle_gpus_note(fields, request.gpus_per_node)
         fields["note"] = unused or sharing_note(fields, (group.model() for group in self._groups.values()))
         name, is_on_nodes = fields["name"], request.launcher != LOCAL

@@ -106,6 +106,10 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
         found = re.fullmatch(r"(?:.*:)?(\d{1,4})", str({**self.defaults, **options}.get("gpus_per_node", "")))
         return int(found[1]) if found else 0
 
+    async def grace_seconds(self, options: Mapping[str, Any]) -> float:
+        """Return how long nodes may go on after the engine has asked them to end; 0: they end at once."""
+        return 0.0
+
     async def submit(self, wanted: Wanted) -> Allocation:
         """Check the options, start the job, save it for the next server, and follow it until it ends.
 

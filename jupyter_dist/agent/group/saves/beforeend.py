@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,12 +12,9 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.states import GroupState
-from jupyter_dist.protocol.wire.specs import GroupSpec
-from jupyter_dist.transport.tasks import start_task
 
-from .automatic import automatic_save, drop_older
-from .transfers import NOTHING_SAVED, Transfers
+from .automatic import AutomaticSave, SavingGroup
+from .transfers import NOTHING_SAVED
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
@@ -29,17 +25,14 @@ MOVED_SECONDS = 5.0  # an end that moves by less is the same: engines round
 SAVEABLE_STATES = ("ready", "degraded", "parked")  # the save resumes a parked group
 
 
-class EndingGroup(Protocol):
+class EndingGroup(SavingGroup, Protocol):
     """The parts of a group that are used before its end."""
 
-    spec: GroupSpec
-    state: GroupState
     dispatcher: Dispatcher
-    transfers: Transfers
     ranks: list[RankProcess]
 
-    def add_note(self, text: str) -> None:
-        """Show a note to users."""
+    def let_nodes_end(self) -> None:
+        """Have nodes that were asked to end do so now."""
 
 
 class EndClock:
@@ -47,6 +40,7 @@ class EndClock:
 
     def __init__(self, before_seconds: float) -> None:
         self._before_seconds = before_seconds
+        self._reserve_seconds = min(RESERVE_SECONDS, RESERVE_SHARE * before_seconds)
         self.ends_at: float | None = None
         self._handled: float | None = None  # the end before which it was saved already
 
@@ -54,7 +48,12 @@ class EndClock:
     def deadline(self) -> float:
         """Return when a save must be complete."""
         assert self.ends_at is not None
-        return self.ends_at - min(RESERVE_SECONDS, RESERVE_SHARE * self._before_seconds)
+        return self.ends_at - self._reserve_seconds
+
+    def ends_in(self, seconds: float, now: float) -> None:
+        """Take an end that comes so soon that a save is due at once."""
+        self.ends_at, self._before_seconds = now + seconds, max(self._before_seconds, seconds)
+        self._reserve_seconds = min(RESERVE_SECONDS, RESERVE_SHARE * seconds)
 
     def is_due(self, now: float) -> bool:
         """Whether a save is to begin now."""
@@ -75,11 +74,10 @@ class SaveBeforeEnd:
         self._group = group
         self._interrupt = interrupt
         self._clock = EndClock(group.spec.save_before_end_seconds)
-        self._execution: str | None = None  # the save under way
-        self._name = ""
+        self._save = AutomaticSave(group, self._ended)
         self._until = ""  # when the allocation ends, for sentences
+        self._is_last = False  # the engine has asked the nodes to end
         self._timer: asyncio.TimerHandle | None = None
-        self._work: asyncio.Task[None] | None = None
 
     def add_to(self, model: models.SelfSaving) -> None:
         """Add when the group is saved before its end, if it is."""
@@ -89,52 +87,46 @@ class SaveBeforeEnd:
 
     def ends(self, at: float | None) -> None:
         """Take the end of the allocation as the server knows it, in seconds since 1970; None: it has no limit."""
-        self._clock.ends_at = at
-        if self._execution is not None and at is not None:
-            self._clock.began()  # the save under way is for this end, too
-            self._set_timer(self._execution)
-        self.look()
+        if not self._is_last:
+            self._clock.ends_at = at
+            self._follow_end()
+
+    def asked_to_end(self) -> None:
+        """Save the group now: its engine has asked a node to end, which goes on for a grace, or until it is saved."""
+        if self._is_last:
+            return  # another node has reported it before
+        self._is_last = True
+        if self._group.spec.save_before_end_seconds > 0:
+            self._clock.ends_in(self._group.spec.end_grace_seconds, time.time())
+            self._follow_end()
+        if not self._save.is_under_way:  # it could not be saved now, or just was
+            self._group.let_nodes_end()
 
     def look(self) -> None:
         """Begin a save if one is due."""
-        is_due = self._execution is None and self._clock.is_due(time.time())
+        is_due = not self._save.is_under_way and self._clock.is_due(time.time())
         if is_due and self._group.state in SAVEABLE_STATES:
             self._clock.began()
-            self._execution = f"e-{uuid.uuid4().hex[:12]}"
-            self._set_timer(self._execution)
-            self._work = start_task(self._save(self._execution), "save before the end", self._failed)
+            self._set_timer()
+            self._save.begin(self._make_way)
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution of the group."""
-        if execution.id != self._execution or not execution.is_final:
-            return
-        if execution.state == "ok":
-            self._end(f"The group was saved as '{self._name}': its allocation ends at {self._until}.")
-            asyncio.get_running_loop().run_in_executor(None, drop_older, self._group.spec)
-        else:
-            self._not_saved(execution.error.message if execution.error else f"It is '{execution.state}'.")
+        self._save.changed(execution)
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _save(self, execution_id: str) -> None:
-        group = self._group
-        self._make_way()
-        save, self._name = automatic_save(group.spec, execution_id, group.spec.save_seconds)
-        try:
-            await group.transfers.submit(save, f"# save of {self._name}".encode())
-        except JupyterDistError as err:
-            self._not_saved(str(err))
-        else:
-            if (
-                self._execution == execution_id and time.time() >= self._clock.deadline
-            ):  # the folder was slow, and the timer found no save
-                self._too_late(execution_id)
+    def _follow_end(self) -> None:
+        if self._save.is_under_way and self._clock.ends_at is not None:
+            self._clock.began()  # the save under way is for this end, too
+            self._set_timer()
+        self.look()
 
-    def _set_timer(self, execution_id: str) -> None:
+    def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         seconds = max(0.0, self._clock.deadline - time.time())
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late, execution_id)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late)
         self._until = time.strftime("%H:%M", time.localtime(self._clock.ends_at))
 
     def _make_way(self) -> None:
@@ -160,7 +152,7 @@ class SaveBeforeEnd:
         cells = {cell.id for cell in running if cell.spec.transfer is None}
         return [rank for rank in self._group.ranks if rank.execution_id in cells]
 
-    def _too_late(self, execution_id: str) -> None:
+    def _too_late(self) -> None:
         """Drop the save, and name what has kept it."""
         busy = self._busy_ranks()
         reason = f"It was not complete in time: the allocation ends at {self._until}."
@@ -169,20 +161,18 @@ class SaveBeforeEnd:
             where = ", ".join(str(rank.rank) for rank in busy[:8])
             count = f"[{cell.execution_count}] " if cell.execution_count else ""
             reason = f"The cell {count}'{cell.line}' could not be interrupted on rank {where}."
-        self._group.transfers.end(execution_id, reason)
+        self._save.end(reason)
 
-    def _failed(self, error: BaseException) -> None:
-        self._not_saved(f"{error!r:.300}")
-
-    def _not_saved(self, reason: str) -> None:
-        reason = reason.removeprefix(NOTHING_SAVED)
-        self._end(
-            f"The group was not saved before its allocation ends at {self._until}: {reason} Earlier saves remain."
-        )
-
-    def _end(self, note: str) -> None:
-        self._execution = None
+    def _ended(self, _: str, reason: str | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if reason is None:
+            note = f"The group was saved as '{self._save.name}': its allocation ends at {self._until}."
+        else:
+            reason = reason.removeprefix(NOTHING_SAVED)
+            failed = f"The group was not saved before its allocation ends at {self._until}:"
+            note = f"{failed} {reason} Earlier saves remain."
         self._group.add_note(note)
+        if self._is_last:
+            self._group.let_nodes_end()

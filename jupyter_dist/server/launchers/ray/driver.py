@@ -158,6 +158,7 @@ class Driver:
         self.num_nodes: int = self.job["num_nodes"]
         self.is_asked_to_end = False
         self.hosts: list[str] = []
+        self.node_ids: list[str] = []
         self.unreachable: set[int] = set()
         self.actors: list[Any] = []
         self._status: dict[str, Any] = {}
@@ -210,7 +211,8 @@ class Driver:
     def _run_nodes(self, ray: Any, group: Any) -> None:
         by_id = {node["NodeID"]: node["NodeManagerHostname"] for node in living(ray)}
         placed = ray.util.placement_group_table(group)["bundles_to_node_id"]
-        self.hosts = [by_id.get(placed[node], "?") for node in range(self.num_nodes)]
+        self.node_ids = [placed[node] for node in range(self.num_nodes)]
+        self.hosts = [by_id.get(node_id, "?") for node_id in self.node_ids]
         self._say_runs(ray)
         self.actors = [self._actor(ray, group, node) for node in range(self.num_nodes)]
         nodes = range(self.num_nodes)
@@ -253,7 +255,16 @@ class Driver:
             text = f"Ray cannot reach {', '.join(missing)}. Nodes that it has started may keep running."
             self.say("not_known", text, hosts=self.hosts, job_id=job_id)
         else:
-            self.say("allocated", hosts=self.hosts, job_id=job_id)
+            self.say("allocated", hosts=self.hosts, job_id=job_id, ends_at=self._ends_at(ray))
+
+    def _ends_at(self, ray: Any) -> float | None:
+        """Return when Ray ends the first node that it drains; None if it drains none, or without a deadline."""
+        try:
+            draining = ray._private.state.state.get_draining_nodes()
+        except Exception:  # Ray has no public function for it, and versions differ
+            return None
+        deadlines = [draining[node_id] for node_id in self.node_ids if draining.get(node_id)]
+        return min(deadlines) / 1000 if deadlines else None
 
     def _follow(self, ray: Any, node: int) -> None:
         """Start the command on a node, and write its output and its end to files."""

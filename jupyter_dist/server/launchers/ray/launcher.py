@@ -24,6 +24,7 @@ from jupyter_dist.server.launchers.allocation import (
     Allocated,
     Allocation,
     Ended,
+    EndsSoon,
     Event,
     NotKnown,
     Queued,
@@ -48,6 +49,7 @@ PROBE_SECONDS = 9.0
 PROBE_KEPT_SECONDS = 20.0  # asking takes Ray a second or two of CPU time
 ABSENT_SECONDS = 30.0  # an adopted driver that has not written anything by then was never started
 MAX_LOG_BYTES = 1000
+GRACE_SECONDS = 30.0  # Ray ends actors, not what they have started
 
 
 class RayLauncher(Launcher):
@@ -90,6 +92,10 @@ class RayLauncher(Launcher):
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
         """Return the options with a CPU for each rank."""
         return {"cpus_per_node": ranks_per_node, **options}
+
+    async def grace_seconds(self, options: Mapping[str, Any]) -> float:
+        """Return how long node agents go on after the actors that have started them."""
+        return GRACE_SECONDS
 
     async def start(self, wanted: Wanted) -> Allocation:
         """Start the driver, and wait until it has asked Ray for the nodes."""
@@ -144,6 +150,7 @@ class RayJob(Allocation):
         super().__init__(launcher, directory, files, num_nodes)
         self.driver: Detached | None = None
         self._is_cancelled = False
+        self._warned_of: float | None = None
         self._known_since = time.monotonic()
 
     def start(self, python: str, env: Mapping[str, str]) -> None:
@@ -184,6 +191,12 @@ class RayJob(Allocation):
             self._end(f"{self.failure()} Ray ends the nodes that it has started for it.")
         elif (event := _event(said)) is not None:
             self.publish(event)
+            ends_at = event.ends_at if isinstance(event, Allocated) else None
+            if ends_at is not None and ends_at != self._warned_of:
+                self._warned_of = ends_at
+                self.publish(
+                    EndsSoon(ends_at, "Ray drains a node of the group: it is preempted, or about to be removed.")
+                )
 
     def failure(self) -> str:
         """Return why the driver has ended, in sentences."""
@@ -227,7 +240,8 @@ def _event(said: Mapping[str, Any]) -> Event | None:
     if state == "not_known":
         return NotKnown(text)
     if state == "allocated":
-        return Allocated(tuple(map(str, said.get("hosts", ()))), str(said.get("job_id", "")))
+        hosts, ends_at = tuple(map(str, said.get("hosts", ()))), said.get("ends_at")
+        return Allocated(hosts, str(said.get("job_id", "")), float(ends_at) if ends_at else None)
     return None
 
 

@@ -27,6 +27,7 @@ from .queue import INFO_FORMAT, QUEUE_FORMAT, TIME_ENV, Job, describe, parse_inf
 TOOLS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 PROBE_SECONDS = 5.0
 SCRIPT_NAME = "job.sh"
+MIN_GRACE_SECONDS = 5.0  # slurmd kills a job no earlier after it has asked it to end
 
 # One task on each node. Versions differ in the options that srun inherits from sbatch, so they are given here.
 JOB_SCRIPT = """\
@@ -93,6 +94,16 @@ class SlurmLauncher(BatchLauncher):
     def gpus_per_node(self, options: Mapping[str, Any]) -> int:
         """Return how many GPUs the options reserve on each node, also as generic resources."""
         return super().gpus_per_node(options) or gpus_of_gres({**self.defaults, **options})
+
+    async def grace_seconds(self, options: Mapping[str, Any]) -> float:
+        """Return the KillWait of the cluster; 0 for a step in the job of the server, which ends with the server."""
+        if _is_step(options):
+            return 0.0
+        with contextlib.suppress(ToolError):
+            said = await self._tool("scontrol", "show", "config")
+            if found := re.search(r"^KillWait\s*=\s*(\d+)", said.out, re.MULTILINE):
+                return max(MIN_GRACE_SECONDS, float(found[1]))
+        return MIN_GRACE_SECONDS
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
