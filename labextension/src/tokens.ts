@@ -45,11 +45,14 @@ export const CommandIDs = {
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */
   restart: 'jupyter-dist:restart',
-  /** Replace dead ranks by new processes; args: `{group}`. */
+  /** Replace dead ranks by new processes, after a dialog on what they begin with; args: `{group}`. */
   replace: 'jupyter-dist:replace',
   /** Show the cells that ranks have missed, to run them there; args: `{group, execution?}`, where the cell of `execution` is checked. */
   catchUp: 'jupyter-dist:catch-up',
-  /** The same, from a notification; nothing if replaced ranks have missed no cell; args: `{group}`. */
+  /**
+   * The same, from a notification; nothing if replaced ranks have missed no cell; args: `{group}`. With `{group, asDialog: true}`,
+   * nothing now, and the next time the dialog in place of the notification.
+   */
   offerCatchUp: 'jupyter-dist:offer-catch-up',
   /** Kill one rank; the others are not affected; args: `{group, rank}`. */
   killRank: 'jupyter-dist:kill-rank',

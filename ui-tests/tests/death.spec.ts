@@ -2,7 +2,7 @@
 import { APIRequestContext, Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-import { command } from './ranks';
+import { command, replaceByDialog } from './ranks';
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
@@ -35,6 +35,7 @@ async function expectNamed(page: Page): Promise<void> {
 
 async function replace(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Replace dead ranks' }).click();
+  await replaceByDialog(page, 'Nothing');
   for (const rank of [0, 1]) {
     await expect(row(page, rank)).toHaveAttribute('data-state', 'idle');
   }
@@ -78,6 +79,7 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   const button = refused.getByRole('button', { name: 'Replace rank 1' });
   await button.focus();
   await page.keyboard.press('Enter');
+  await replaceByDialog(page, 'Nothing');
   await expect(button).toBeHidden();
   for (const rank of [0, 1]) {
     await expect(row(page, rank)).toHaveAttribute('data-state', 'idle');

@@ -172,3 +172,12 @@ export async function run(
     await request.get(`${API}/groups/${group}/executions/${id}?wait=30`);
   }
 }
+
+/** Choose what new processes begin with, in the dialog that replaces dead ranks, and confirm. */
+export async function replaceByDialog(page: Page, choice: string): Promise<void> {
+  const dialog = page.getByRole('dialog').filter({ hasText: 'The new processes begin with' });
+  await expect(dialog.locator(':focus')).toHaveCount(1); // which a dialog takes after it is shown
+  await dialog.getByRole('radio', { name: choice, exact: true }).check();
+  await dialog.getByRole('button', { name: 'Replace' }).click();
+  await expect(dialog).toHaveCount(0);
+}

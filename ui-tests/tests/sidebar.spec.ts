@@ -1,6 +1,6 @@
 import { Page, WebSocketRoute } from '@playwright/test';
 import { expect, test } from './fixtures';
-import { command, openLab, run, shutdownAll, startGroup } from './ranks';
+import { command, openLab, replaceByDialog, run, shutdownAll, startGroup } from './ranks';
 
 test.beforeEach(async ({ page, request, ownPage }) => {
   await shutdownAll(request);
@@ -53,7 +53,9 @@ test('starts a group by keyboard, and shuts it down', async ({ page }) => {
   await expect(card(page, 'train')).toHaveCount(0);
 });
 
-test('starts a group on several nodes, and shows what its launcher says', async ({ page }) => {
+test('starts a group on several nodes, shows what its launcher says, and a machine that a resize leaves without ranks', async ({
+  page
+}) => {
   await command(page, 'jupyter-dist:start-group');
   const form = page.getByRole('form', { name: 'Start a group of ranks' });
   await form.getByLabel('Name').fill('wide');
@@ -69,6 +71,11 @@ test('starts a group on several nodes, and shows what its launcher says', async 
   const wide = card(page, 'wide');
   await expect(wide.locator('.jpd-Allocation')).toContainText('Its node agents run on localhost, localhost.');
   await expect(wide.locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(2);
+  await expect(wide.getByText('machine without ranks')).toHaveCount(0);
+  await command(page, 'jupyter-dist:resize', { group: 'wide', ranks: 1 });
+  await expect(wide.locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(1);
+  await wide.getByText('1 machine without ranks').click();
+  await expect(wide.getByRole('list', { name: '1 machine without ranks' }).getByRole('listitem')).toBeVisible();
 });
 
 test('warns before the engine of a group ends its nodes', async ({ page, request }) => {
@@ -140,6 +147,7 @@ test('a rank that cannot be interrupted is named, killed alone, and replaced', a
   await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
   await expect(row(page, 'train', 1)).toContainText('was killed (on request)');
   await card(page, 'train').getByRole('button', { name: 'Replace dead ranks' }).click();
+  await replaceByDialog(page, 'Nothing');
   await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle');
   await run(request, 'train', 'dist.barrier(); print("kept by", globals().get("kept"))', { wait: true });
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
@@ -153,6 +161,7 @@ test('says why a rank is dead, and replaces it', async ({ page, request }) => {
   await expect(row(page, 'train', 1)).toContainText('code 3');
   await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
   await card(page, 'train').getByRole('button', { name: 'Replace dead ranks' }).click();
+  await replaceByDialog(page, 'Nothing');
   await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle');
   await expect(card(page, 'train').getByRole('status')).toContainText('the other ranks keep theirs');
   await expect(card(page, 'train').getByRole('button', { name: 'Replace dead ranks' })).toHaveCount(0);

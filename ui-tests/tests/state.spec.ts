@@ -2,7 +2,7 @@
 import { APIRequestContext, Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-import { command, openLab, run } from './ranks';
+import { command, openLab, run, startGroup } from './ranks';
 
 const EXECUTIONS = `/jupyter-dist/api/groups/${lab.GROUP}/executions`;
 
@@ -188,6 +188,60 @@ test('a group is resized after a question about what ranks do not have alike, an
   await check(request, 'assert world_size == 2 and mine == [0]');
 });
 
+test('a dead rank is replaced with its variables of a save, with copies, by running its cells again, and with nothing', async ({
+  page,
+  request
+}) => {
+  const group = `/jupyter-dist/api/groups/${lab.GROUP}`;
+  await request.post(`${group}/restart`, { data: {} }); // its new ranks have missed no cell of other tests
+  expect((await (await request.get(`${group}?wait=60&not_state=restarting`)).json()).state).toBe('ready');
+  await check(request, 'alike = torch.ones(3)\nmine = [rank]');
+  await openLab(page);
+  await command(page, 'jupyter-dist:show-sidebar');
+  const card = page.getByRole('region', { name: `Group ${lab.GROUP}` });
+  const replacing = dialog(page, 'Replace rank 1 of train');
+  const kill = async (): Promise<void> => {
+    await expect(card).toHaveAttribute('data-state', 'ready');
+    expect((await request.post(`${group}/ranks/1/kill`, { data: {} })).ok()).toBe(true);
+    await card.getByRole('button', { name: 'Replace dead ranks' }).click();
+    await expect(replacing.locator('input:checked')).toBeFocused();
+  };
+
+  // There is no save yet. The dialog proposes to run cells again, and opens their list once the rank is there.
+  await kill();
+  await expect(replacing.getByRole('radio', { name: /Their variables of the last save/ })).toBeDisabled();
+  await expect(replacing.getByRole('radio', { name: /run the cells that they have missed/ })).toBeChecked();
+  await page.keyboard.press('Enter');
+  const missed = dialog(page, 'Catch up ranks of train');
+  await expect(missed.getByRole('listitem').first()).toContainText('mine = [rank]');
+  await missed.getByRole('button', { name: 'Run the Checked Cells' }).click();
+  await expect(toast(page, '1 cell ran.')).toBeVisible();
+  await check(request, 'assert mine == [rank]');
+
+  // A single rank is left: what ranks have alike cannot be compared, and all of its variables are copied.
+  await kill();
+  await page.keyboard.press('Escape');
+  await expect(replacing).toHaveCount(0);
+  await card.getByRole('button', { name: 'Replace dead ranks' }).click();
+  await replacing.getByRole('radio', { name: /Copies of all variables of rank 0/ }).check();
+  await replacing.getByRole('button', { name: 'Replace' }).click();
+  await expect(card.getByRole('status')).toContainText('it has copies of 2 names of rank 0');
+  await check(request, 'assert mine == [0] and alike.sum() == 3');
+
+  // Its variables of the save, which is proposed, with its age.
+  await check(request, 'mine = [rank, "saved"]');
+  const saving = await (await request.post(`${group}/saves`, { data: { name: 'for-replace' } })).json();
+  const saved = await (await request.get(`${EXECUTIONS}/${saving.id}?wait=60`)).json();
+  expect(saved.execution.state, JSON.stringify(saved)).toBe('ok');
+  await kill();
+  const ofSave = replacing.getByRole('radio', { name: /Their variables of the save for-replace \(.*, just now\)/ });
+  await expect(ofSave).toBeChecked();
+  await page.keyboard.press('Enter');
+  await expect(card.getByRole('status')).toContainText("it has its variables of the save 'for-replace'");
+  await check(request, 'assert mine == [rank, "saved"]');
+  expect((await request.delete('/jupyter-dist/api/saves/for-replace')).ok()).toBe(true);
+});
+
 test('a notebook is saved in the middle, its group ends, starts as it was, and gets the same losses', async ({
   page,
   request
@@ -227,4 +281,40 @@ test('a notebook is saved in the middle, its group ends, starts as it was, and g
   await lab.runCell(page, 2);
   await expect(summary).toContainText('ok');
   await check(request, `assert rank > 0 or losses == ${undisturbed}, losses`);
+});
+
+test.describe('a group of 8 ranks', () => {
+  const NAME = 'eight';
+  const url = `/jupyter-dist/api/groups/${NAME}`;
+
+  test.beforeAll(async ({ request }) => startGroup(request, NAME, 8));
+  test.afterAll(async ({ request }) => void (await request.delete(url)));
+
+  test('rank 3 is replaced with copies of what the others have alike, and the group resized from the picker', async ({
+    page,
+    request
+  }) => {
+    await check(request, 'alike = torch.ones(3)\nmine = [rank]', NAME);
+    lab.writeNotebook('eight.ipynb', ['print(world_size)'], lab.onRanks('all', NAME));
+    await lab.openNotebook(page, 'eight.ipynb');
+    await command(page, 'jupyter-dist:show-sidebar');
+    const card = page.getByRole('region', { name: `Group ${NAME}` });
+    expect((await request.post(`${url}/ranks/3/kill`, { data: {} })).ok()).toBe(true);
+    await command(page, 'jupyter-dist:replace', { group: NAME });
+    const replacing = dialog(page, `Replace rank 3 of ${NAME}`);
+    await replacing.getByRole('radio', { name: /Copies of what the other ranks have alike/ }).check();
+    await replacing.getByRole('button', { name: 'Replace' }).click();
+    await expect(card.getByRole('status')).toContainText('mine differs between the other ranks');
+    await check(request, 'assert alike.sum() == 3 and globals().get("mine") == (None if rank == 3 else [rank])', NAME);
+
+    await lab.chooseAction(page, 'Resize\u2026');
+    const size = dialog(page, `Resize ${NAME}`).getByLabel('Ranks');
+    await expect(size).toBeFocused();
+    await size.fill('4');
+    await page.keyboard.press('Enter');
+    await dialog(page, 'do not have everything alike').getByRole('button', { name: 'Resize All the Same' }).click();
+    await expect(toast(page, `${NAME} has 4 ranks now.`)).toBeVisible();
+    await lab.runCell(page, 0);
+    await expect(lab.cell(page, 0).items).toHaveText([/ranks 0-3\s*4/]);
+  });
 });

@@ -121,16 +121,9 @@ function repairOptions(
   actions: GroupCommands,
   trans: TranslationBundle
 ): Record<string, Options> {
-  const replace = trans.__('Replace Dead Ranks');
   const kill = trans.__('Kill a Rank\u2026');
   const reform = trans.__('Re-create Process Group');
   return {
-    [CommandIDs.replace]: {
-      ...common,
-      label: replace,
-      caption: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
-      execute: on(replace, group => actions.replace(group))
-    },
     [CommandIDs.killRank]: {
       ...common,
       label: kill,

@@ -38,10 +38,6 @@ export class GroupCommands {
     }
   }
 
-  async replace(group: IGroup): Promise<void> {
-    await this._try(group, () => this._service.replace(group.id));
-  }
-
   /** Kill a rank that cannot be interrupted; without a rank, ask which one. */
   async kill(group: IGroup, rank: number | null): Promise<void> {
     const trans = this._trans;

@@ -52,6 +52,13 @@ export class CatchUp {
     await offer.look();
   }
 
+  /** Show the cells that replaced ranks have missed, if there are any, as the user has asked for before. */
+  async showMissed(group: IGroup): Promise<void> {
+    if ((await this._service.drift(group.id)).cells.some(({ offered }) => offered)) {
+      await this.show(group, null);
+    }
+  }
+
   private _offerText(group: IGroup, cells: number): string {
     const { _trans: trans } = this;
     const replaced = group.ranks.filter(({ absences }) => absences?.length).map(({ rank }) => rank);

@@ -9,6 +9,7 @@ import { GroupChoice } from '../commands/groupchoice';
 import type { CatchUp } from './catchup';
 
 const ARGS = { type: 'object', properties: { group: { type: 'string' }, execution: { type: 'string' } } } as const;
+const OFFER_ARGS = { type: 'object', properties: { group: { type: 'string' }, asDialog: { type: 'boolean' } } } as const;
 
 /** Offers to run missed cells on the ranks that missed them; the code for it is loaded when it is first used. */
 export const driftPlugin: JupyterFrontEndPlugin<void> = {
@@ -31,6 +32,8 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
     const label = trans.__('Catch Up Ranks\u2026');
     const openLog = (group: string, rank: number): void =>
       void app.commands.execute(CommandIDs.openLog, { group, rank });
+    /** The groups whose next offer is the dialog: the user has asked for it. */
+    const asDialogs = new Set<string>();
     const load = async (): Promise<CatchUp> => {
       const part = await loaded(import(/* webpackChunkName: "catchup" */ './catchup'));
       return new part.CatchUp(service, groups, executions, openLog, trans);
@@ -52,12 +55,15 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
     });
     app.commands.addCommand(CommandIDs.offerCatchUp, {
       label: trans.__('Offer to Catch Up Ranks'),
-      describedBy: { args: ARGS },
+      describedBy: { args: OFFER_ARGS },
       execute: async args => {
         const group = groups.find(String(args.group));
-        if (group) {
+        if (typeof args.asDialog === 'boolean') {
+          asDialogs[args.asDialog ? 'add' : 'delete'](String(args.group));
+        } else if (group) {
+          const isDialog = asDialogs.delete(group.id);
           await load()
-            .then(part => part.offer(group))
+            .then(part => (isDialog ? part.showMissed(group) : part.offer(group)))
             .catch(notifyError);
         }
       }

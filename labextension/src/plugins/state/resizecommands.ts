@@ -6,6 +6,7 @@ import type { IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { differAnswer, DifferDialog, ResizeDialog } from '../../widgets/state/resizedialog';
+import { changeEnded } from './groupchanges';
 
 const SHORT_MS = 8000;
 /** A shorter one is not worth a notification. */
@@ -51,28 +52,12 @@ export class ResizeCommands {
     const timer = setTimeout(() => (notice = show()), QUICK_MS);
     try {
       const { resized } = await this._service.resize(group.id, { num_ranks: wanted, others });
-      return await this._ended(group, resized?.at ?? 0);
+      return await changeEnded(this._groups, group, resized?.at ?? 0, ({ resized }) => resized);
     } finally {
       clearTimeout(timer);
       // In a callback, which TypeScript does not follow.
       (notice as GroupNotice | null)?.end();
     }
-  }
-
-  /** Resolves with the resize that began then, or later, when it has ended. The agent has a time limit for it. */
-  private _ended({ id }: IGroup, at: number): Promise<IResize | null> {
-    return new Promise(resolve => {
-      const look = (): void => {
-        const group = this._groups.find(id);
-        const { resized } = group ?? {};
-        if (!group || (resized && resized.at >= at && (resized.seconds !== null || resized.error))) {
-          this._groups.changed.disconnect(look);
-          resolve(group ? resized! : null);
-        }
-      };
-      this._groups.changed.connect(look);
-      look();
-    });
   }
 
   private _show(group: IGroup, wanted: number, resized: IResize | null): void {

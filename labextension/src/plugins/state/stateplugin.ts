@@ -9,6 +9,7 @@ import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService, IDistStarter } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import type { ReplaceCommands } from './replacecommands';
 import type { ResizeCommands } from './resizecommands';
 import type { SaveCommands } from './savecommands';
 import type { SavedStart } from './startsaved';
@@ -25,10 +26,10 @@ interface IArgs {
   readonly ranks?: unknown;
 }
 
-/** Saves, restores and resizes groups; the code for it is loaded when it is first used. */
+/** Saves, restores and resizes groups, and replaces their dead ranks; the code for it is loaded when it is first used. */
 export const statePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:state',
-  description: 'Saves, restores and resizes groups.',
+  description: 'Saves, restores and resizes groups, and replaces their dead ranks.',
   autoStart: true,
   requires: [IDistService, IDistGroups, IDistExecutions, IDistStarter],
   optional: [INotebookTracker, ICommandPalette, ITranslator],
@@ -44,7 +45,7 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
-    const parts = partsOf(service, groups, executions, starter, trans);
+    const parts = partsOf(app.commands, service, groups, executions, starter, trans);
     const on =
       (title: string, act: (group: IGroup, args: IArgs) => Promise<void>) =>
       async (args: IArgs): Promise<void> => {
@@ -77,9 +78,11 @@ interface IParts {
   saving(): Promise<SaveCommands>;
   starting(): Promise<SavedStart>;
   resizing(): Promise<ResizeCommands>;
+  replacing(): Promise<ReplaceCommands>;
 }
 
 function partsOf(
+  commands: CommandRegistry,
   service: IDistService,
   groups: IDistGroups,
   executions: IDistExecutions,
@@ -98,7 +101,11 @@ function partsOf(
     const part = await loaded(import(/* webpackChunkName: "resize" */ './resizecommands'));
     return new part.ResizeCommands(service, groups, trans);
   };
-  return { saving, starting, resizing };
+  const replacing = async (): Promise<ReplaceCommands> => {
+    const part = await loaded(import(/* webpackChunkName: "replace" */ './replacecommands'));
+    return new part.ReplaceCommands(service, groups, commands, trans);
+  };
+  return { saving, starting, resizing, replacing };
 }
 
 type On = (
@@ -129,6 +136,7 @@ function saveOptions(on: On, parts: IParts, groups: IDistGroups, trans: Translat
 
 /** The commands that change the number of ranks, or start them again. */
 function resizeOptions(on: On, parts: IParts, groups: IDistGroups, trans: TranslationBundle): Options {
+  const replace = trans.__('Replace Dead Ranks\u2026');
   const startSaved = trans.__('Start Ranks as at Their Last Save');
   const resize = trans.__('Resize a Group of Ranks\u2026');
   return {
@@ -141,6 +149,12 @@ function resizeOptions(on: On, parts: IParts, groups: IDistGroups, trans: Transl
           await (await parts.starting()).again(group, group.last_save);
         }
       })
+    },
+    [CommandIDs.replace]: {
+      label: replace,
+      caption: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
+      isEnabled: () => groups.groups.length > 0,
+      execute: on(replace, async group => (await parts.replacing()).replace(group))
     },
     [CommandIDs.resize]: {
       label: resize,

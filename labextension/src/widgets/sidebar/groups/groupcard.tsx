@@ -16,7 +16,7 @@ import { groupLight, stateWord, groupSummary } from '../../states/statewords';
 import { AllocationNote } from './allocation';
 import { useSidebar } from '../context';
 import { MemoryChart } from '../charts/memorychart';
-import { NodeList } from './nodelist';
+import { NodeList, SpareNodes } from './nodelist';
 import { isByNode, NodeRanks } from './noderanks';
 import { RankList } from './ranklist';
 
@@ -48,6 +48,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
         <>
           <GroupFacts group={group} monitor={monitor} />
           {!isByNode(group) && <NodeList nodes={group.nodes ?? []} trans={trans} />}
+          <SpareNodes nodes={group.spare_nodes ?? []} trans={trans} />
           {charts && <MemoryChart monitor={monitor} worldSize={group.world_size} pointed={pointed} />}
           <Ranks group={group} monitor={monitor} hasLines={!charts} onPoint={setPointed} />
           <Waiting group={group} monitor={monitor} />
@@ -69,7 +70,7 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
   const labels = {
-    replace: hasLost ? trans.__('Replace ranks without device') : trans.__('Replace dead ranks'),
+    replace: hasLost ? trans.__('Replace ranks without device\u2026') : trans.__('Replace dead ranks\u2026'),
     reform: trans.__('Re-create process group'),
     resume: trans.__('Resume'),
     startAgain: trans.__('Start again')

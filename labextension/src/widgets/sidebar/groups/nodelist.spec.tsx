@@ -3,7 +3,7 @@ import React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
 import type { INode } from '../../../services/protocol';
-import { NodeList } from './nodelist';
+import { NodeList, SpareNodes } from './nodelist';
 
 const trans = nullTranslator.load('jupyterlab');
 
@@ -45,5 +45,17 @@ describe('NodeList', () => {
     expect(html).toContain('title="its node agent ended"');
     expect(html).toContain('<strong>gone</strong>');
     expect(html).toContain('has not joined');
+  });
+});
+
+describe('SpareNodes', () => {
+  const spare = (...nodes: INode[]): string => renderToStaticMarkup(<SpareNodes nodes={nodes} trans={trans} />);
+
+  it('lists the machines without ranks, and what is wrong with one', () => {
+    expect(spare()).toBe('');
+    const html = spare({ ...node(2, 'joined', 'n2'), memory_bytes: 64 * 2 ** 30 }, node(3, 'gone', 'n3'));
+    expect(html).toContain('<summary>2 machines without ranks</summary>');
+    expect(html).toMatch(/n2.*64\.0 GB.*n3.*<strong>gone<\/strong>/);
+    expect(html.match(/<strong>/g)).toHaveLength(1);
   });
 });

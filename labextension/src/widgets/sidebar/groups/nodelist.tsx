@@ -15,12 +15,7 @@ export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement |
     return null;
   }
   const joined = nodes.filter(node => node.state === 'joined').length;
-  const words: Record<INode['state'], string> = {
-    waiting: trans.__('has not joined'),
-    joined: '',
-    unreachable: trans.__('link lost'),
-    gone: trans.__('gone')
-  };
+  const words = stateWords(trans);
   return (
     <details className="jpd-Nodes" open={joined < nodes.length}>
       <summary>
@@ -45,6 +40,41 @@ export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement |
       </ul>
     </details>
   );
+}
+
+/** The machines without ranks, since the group was resized; nothing where there is none. */
+export function SpareNodes({ nodes, trans }: INodeListProps): React.ReactElement | null {
+  if (nodes.length === 0) {
+    return null;
+  }
+  const label = trans._n('%1 machine without ranks', '%1 machines without ranks', nodes.length);
+  return (
+    <details className="jpd-Nodes" title={trans.__('The group can grow on machines without ranks: resize it')}>
+      <summary>{label}</summary>
+      <ul aria-label={label}>
+        {nodes.map(node => (
+          <li key={node.node} data-state={node.state} title={node.message ?? undefined}>
+            <span>{node.host ?? trans.__('node:%1', node.node)}</span>
+            {(node.devices ?? []).length > 0 && <span>{devicesText(node.devices ?? [], trans)}</span>}
+            {node.memory_bytes && (
+              <span title={trans.__('Memory of the machine')}>{formatBytes(node.memory_bytes)}</span>
+            )}
+            {node.state !== 'joined' && <strong>{stateWords(trans)[node.state]}</strong>}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** What is wrong with a machine; nothing if it has joined. */
+export function stateWords(trans: TranslationBundle): Record<INode['state'], string> {
+  return {
+    waiting: trans.__('has not joined'),
+    joined: '',
+    unreachable: trans.__('link lost'),
+    gone: trans.__('gone')
+  };
 }
 
 /** "4 x NVIDIA A100 (40.0 GB)": equal devices once. */

@@ -9,7 +9,7 @@ import { useSignal } from '../../base/hooks';
 import { countStates, StateBar } from '../../states/statebar';
 import { stateWord } from '../../states/statewords';
 import { useSidebar } from '../context';
-import { devicesText } from './nodelist';
+import { devicesText, stateWords } from './nodelist';
 import { IRankListProps, RankList } from './ranklist';
 
 /** Above this many ranks, the ranks of a node are shown when it is opened. */
@@ -95,12 +95,7 @@ function NodeRow({ node, ...props }: IRankListProps & { node: INode }): React.Re
   const { trans } = useSidebar();
   const [isOpen, setOpen] = useState(false);
   const ranks = ranksOf(group, node);
-  const words: Record<INode['state'], string> = {
-    waiting: trans.__('has not joined'),
-    joined: '',
-    unreachable: trans.__('link lost'),
-    gone: trans.__('gone')
-  };
+  const words = stateWords(trans);
   const devices = devicesText(node.devices ?? [], trans);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (

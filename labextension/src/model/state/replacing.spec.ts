@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import type { IGroup, ILastSave } from '../../services/protocol';
+import { replaceBody, replaceOffer } from './replacing';
+
+const SAVE = { name: 'before', folder: '/saves', saved_at: 5 } as ILastSave;
+
+/** A group with these states of its ranks; `lost`: of a device. */
+function group(states: string, last_save: ILastSave | null = null): Pick<IGroup, 'ranks' | 'last_save'> {
+  const ranks = states.split(' ').map((state, rank) => ({
+    rank,
+    state: state === 'lost' ? 'idle' : state,
+    process_group: state === 'lost' ? 'lost' : 'ok'
+  }));
+  return { ranks: ranks as IGroup['ranks'], last_save };
+}
+
+it('nothing is to be replaced while all ranks live', () => {
+  expect(replaceOffer(group('idle busy'))).toBeNull();
+});
+
+it('dead ranks, and those without device, can begin with a save, which is proposed', () => {
+  const offer = replaceOffer(group('idle dead lost idle', SAVE))!;
+  expect(offer).toEqual({ ranks: '1-2', others: '0,3', save: SAVE, copiesAll: false, best: 'save' });
+  expect(replaceBody(offer, 'save')).toEqual({ state: 'save', save: 'before', folder: '/saves' });
+  expect(replaceBody(offer, 'copy')).toEqual({ state: 'copy' });
+});
+
+it('the variables of a single rank are all copied, because nothing can be compared', () => {
+  const offer = replaceOffer(group('idle dead'))!;
+  expect(offer).toMatchObject({ save: null, copiesAll: true, best: 'cells' });
+  expect(replaceBody(offer, 'copy')).toEqual({ state: 'copy', others: 'copy' });
+  expect([replaceBody(offer, 'cells'), replaceBody(offer, 'empty')]).toEqual([{ state: 'empty' }, { state: 'empty' }]);
+});

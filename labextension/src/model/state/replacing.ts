@@ -1,0 +1,47 @@
+/** What the new processes of dead ranks can begin with. Pure. */
+import type { IGroup, ILastSave, IReplaceRequest } from '../../services/protocol';
+import { formatRanks } from '../format/ranks';
+
+/** `save`: the variables of the last save; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none. */
+export type ReplaceChoice = 'save' | 'copy' | 'cells' | 'empty';
+
+/** The choices for a group, and what they need. */
+export interface IReplaceOffer {
+  /** The ranks that are dead, or have lost their device. */
+  readonly ranks: string;
+  /** The ranks that live. */
+  readonly others: string;
+  /** The save that the group can restore. */
+  readonly save: ILastSave | null;
+  /** Whether a single rank lives, which cannot be compared with another one: all of its variables would be copied. */
+  readonly copiesAll: boolean;
+  /** The choice that brings most back. */
+  readonly best: ReplaceChoice;
+}
+
+/** What can be chosen; null: no rank is to be replaced. */
+export function replaceOffer(group: Pick<IGroup, 'ranks' | 'last_save'>): IReplaceOffer | null {
+  const isLost = ({ state, process_group }: IGroup['ranks'][number]): boolean =>
+    state === 'dead' || process_group === 'lost';
+  const numbers = (lost: boolean): number[] => group.ranks.filter(one => isLost(one) === lost).map(({ rank }) => rank);
+  const [ranks, others] = [numbers(true), numbers(false)];
+  if (ranks.length === 0) {
+    return null;
+  }
+  const save = group.last_save ?? null;
+  return {
+    ranks: formatRanks(ranks),
+    others: formatRanks(others),
+    save,
+    copiesAll: others.length === 1,
+    best: save ? 'save' : 'cells'
+  };
+}
+
+/** The body of the request for a choice. */
+export function replaceBody({ save, copiesAll }: IReplaceOffer, choice: ReplaceChoice): IReplaceRequest {
+  if (choice === 'save' && save) {
+    return { state: 'save', save: save.name, folder: save.folder };
+  }
+  return choice === 'copy' ? { state: 'copy', ...(copiesAll ? { others: 'copy' } : {}) } : { state: 'empty' };
+}

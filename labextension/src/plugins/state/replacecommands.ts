@@ -1,0 +1,39 @@
+/** Replaces dead ranks, after a dialog on what their new processes begin with. Loaded when it is first used. */
+import type { CommandRegistry } from '@lumino/commands';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { replaceBody, replaceOffer } from '../../model/state/replacing';
+import { DistError } from '../../services/errors';
+import type { IGroup } from '../../services/protocol';
+import { CommandIDs, type IDistGroups, type IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/base/errornote';
+import { ReplaceDialog } from '../../widgets/state/replacedialog';
+import { changeEnded } from './groupchanges';
+
+export class ReplaceCommands {
+  constructor(
+    private readonly _service: IDistService,
+    private readonly _groups: IDistGroups,
+    private readonly _commands: CommandRegistry,
+    private readonly _trans: TranslationBundle
+  ) {}
+
+  /** Replace the dead ranks of a group. What they were given, and what they lack, is in the group's note. */
+  async replace(group: IGroup): Promise<void> {
+    const offer = replaceOffer(group);
+    if (!offer) {
+      await this._service.replace(group.id); // the server knows better, or has the reason
+      return;
+    }
+    const options = { trans: this._trans, group, offer, now: this._groups.clock.now() };
+    const { button, value } = await new ReplaceDialog(options).launch();
+    if (!button.accept || value === null) {
+      return;
+    }
+    await this._commands.execute(CommandIDs.offerCatchUp, { group: group.id, asDialog: value === 'cells' });
+    const { replaced } = await this._service.replace(group.id, replaceBody(offer, value));
+    const ended = await changeEnded(this._groups, group, replaced?.at ?? 0, ({ replaced }) => replaced);
+    if (ended?.error) {
+      notifyError(new DistError(ended.error), { autoClose: false });
+    }
+  }
+}
