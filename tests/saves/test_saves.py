@@ -27,6 +27,8 @@ def step():
     return losses[-1]
 for _ in range(3): step()
 """
+NOTEBOOK = json.loads((Path(__file__).parents[2] / "examples" / "ddp_digits.ipynb").read_text())
+EXAMPLE = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
 GO_ON = "for _ in range(3): step()\nassert alias is model.module.weight"
 
 
@@ -63,6 +65,18 @@ def test_training_goes_on_with_equal_losses_in_the_same_group_and_in_a_new_one(g
     assert new.gather("(rank, world_size, dist.get_rank(pair))") == {0: (0, 2, 0), 1: (1, 2, 1)}
     again = new.save("middle-again", folder=folder)
     assert first.total_bytes <= again.total_bytes
+
+
+def test_an_example_that_is_saved_in_the_middle_ends_with_the_same_losses_in_a_new_group(group, client, folder):
+    pytest.importorskip("sklearn")
+    *begin, train, evaluate = EXAMPLE
+    for cell in (*begin, train):
+        group.run(cell, check=True)
+    assert group.save("middle", folder=folder).skipped == []
+    rest = [group.run(cell, check=True).text for cell in (train, evaluate)]
+    assert "epoch 11: mean loss" in rest[0] and "accuracy 0.9" in rest[1]
+    new = client.start("example", accelerator="cpu", restore=f"{folder}/middle")
+    assert [new.run(cell, check=True).text for cell in (train, evaluate)] == rest
 
 
 def test_the_count_and_the_history_of_cells_go_on(group, client, folder):
