@@ -100,7 +100,7 @@ class SlurmLauncher(BatchLauncher):
         if _is_step(options):
             return 0.0
         with contextlib.suppress(ToolError):
-            said = await self._tool("scontrol", "show", "config")
+            said = await self.tool("scontrol", "show", "config")
             if found := re.search(r"^KillWait\s*=\s*(\d+)", said.out, re.MULTILINE):
                 return max(MIN_GRACE_SECONDS, float(found[1]))
         return MIN_GRACE_SECONDS
