@@ -9,7 +9,10 @@ import { GroupChoice } from '../commands/groupchoice';
 import type { CatchUp } from './catchup';
 
 const ARGS = { type: 'object', properties: { group: { type: 'string' }, execution: { type: 'string' } } } as const;
-const OFFER_ARGS = { type: 'object', properties: { group: { type: 'string' }, asDialog: { type: 'boolean' } } } as const;
+const OFFER_ARGS = {
+  type: 'object',
+  properties: { group: { type: 'string' }, asDialog: { type: 'boolean' } }
+} as const;
 
 /** Offers to run missed cells on the ranks that missed them; the code for it is loaded when it is first used. */
 export const driftPlugin: JupyterFrontEndPlugin<void> = {

@@ -53,7 +53,10 @@ export class ReplaceButton implements IDisposable {
     const group = this._group ? groups.find(this._group) : null;
     const dead = group?.state === 'dead' ? [] : (group?.ranks ?? []).filter(rank => rank.state === 'dead');
     this.node.hidden = dead.length === 0;
-    this.node.textContent = trans.__('Replace %1\u2026', rankSetLabel(trans, formatRanks(dead.map(({ rank }) => rank))));
+    this.node.textContent = trans.__(
+      'Replace %1\u2026',
+      rankSetLabel(trans, formatRanks(dead.map(({ rank }) => rank)))
+    );
   }
 
   private _group: string | null = null;
