@@ -45,7 +45,7 @@ export const CommandIDs = {
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */
   restart: 'jupyter-dist:restart',
-  /** Replace dead ranks by new processes, after a dialog on what they begin with; args: `{group}`. */
+  /** Replace dead ranks by new processes, after a dialog on their first variables; args: `{group}`. */
   replace: 'jupyter-dist:replace',
   /** Show the cells that ranks have missed, to run them there; args: `{group, execution?}`, where the cell of `execution` is checked. */
   catchUp: 'jupyter-dist:catch-up',

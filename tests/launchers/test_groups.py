@@ -137,7 +137,7 @@ def test_a_group_is_saved_before_the_time_limit(place, wide):
 
 
 def test_scancel_is_named_and_the_group_is_saved_and_started_again_with_its_options(place, wide):
-    """Slurm sends SIGTERM to all processes of the job: ranks and node agents go on until the group is saved."""
+    """Slurm sends SIGTERM to all processes of the job: ranks and node agents keep running until the group is saved."""
     running = place.server.submit("wide", "x = [rank, 'kept']\nprint('set')\nimport time; time.sleep(1000)")
     until(lambda: place.server.view("wide", running, wait=0)["items"])
     place.cluster.ask("scancel", wide["allocation"]["job_id"])

@@ -175,7 +175,7 @@ def test_a_group_is_saved_before_a_drained_node_ends_and_when_ray_ends_its_nodes
         assert "Ray drains a node of the group" in place.group("kept")["allocation"]["warning"]
         first = place.group("kept")["last_save"]["name"]
 
-        # The process that holds the nodes ends, and Ray ends its actors: node agents go on until the group is saved.
+        # The process that holds the nodes ends, and Ray ends its actors: node agents keep running until the group is saved.
         assert place.server.run("kept", "x = [rank, 'late']")["execution"]["state"] == "ok"
         (status,) = place.home.rglob(f"{started['id']}/nodes/status.json")
         os.kill(json.loads(status.read_text())["pid"], signal.SIGKILL)

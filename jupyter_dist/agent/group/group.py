@@ -313,7 +313,7 @@ class AgentGroup:
         self._on_group()
 
     def nodes_end(self) -> None:
-        """Handle the report of a node that its engine has asked it to end: it goes on for the grace of the group."""
+        """Handle the report of a node that its engine asks it to end: it keeps running for the group's grace."""
         self.on_nodes_end()
 
     def let_nodes_end(self) -> None:

@@ -47,7 +47,7 @@ class NodeListener(Protocol):
         """Handle a lost link to these ranks, with the reason; None: the link is back."""
 
     def nodes_end(self) -> None:
-        """Handle the report of a node that its engine has asked it to end: it goes on for the grace of the group."""
+        """Handle the report of a node that its engine asks it to end: it keeps running for the group's grace."""
 
     def running_calls(self) -> list[dict[str, Any]]:
         """Return the calls (requests.RankCall) that ranks carry out now."""

@@ -156,7 +156,7 @@ class NodeDoors(NamedTuple):
 
     stores: LinkStores
     files: FileDoor
-    on_ending: Callable[[], object]  # a node was asked to end, and goes on for the grace of the group
+    on_ending: Callable[[], object]  # a node was asked to end, and keeps running for a grace
 
 
 class RemoteNode:

@@ -74,7 +74,7 @@ class GroupSpec(Spec):
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
     save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone
     save_before_end_seconds: float = 0.0  # before the allocation ends; 0: never
-    end_grace_seconds: float = 0.0  # how long nodes go on, to save the group, after their engine has asked them to end
+    end_grace_seconds: float = 0.0  # how long nodes keep running, for a save, after a request to end
     saves_kept: int = 2  # the newest saves by itself; others are not deleted
     saves_folder: str = ""  # for saves by itself
     saves_bytes: int = 0  # how large that folder may become; 0: no limit

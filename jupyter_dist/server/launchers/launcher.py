@@ -107,7 +107,7 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
         return int(found[1]) if found else 0
 
     async def grace_seconds(self, options: Mapping[str, Any]) -> float:
-        """Return how long nodes may go on after the engine has asked them to end; 0: they end at once."""
+        """Return how long nodes may keep running after the engine has asked them to end; 0: they end at once."""
         return 0.0
 
     async def submit(self, wanted: Wanted) -> Allocation:

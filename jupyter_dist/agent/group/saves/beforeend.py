@@ -92,7 +92,7 @@ class SaveBeforeEnd:
             self._follow_end()
 
     def asked_to_end(self) -> None:
-        """Save the group now: its engine has asked a node to end, which goes on for a grace, or until it is saved."""
+        """Save the group now: its engine asks a node to end, which keeps running for a grace, or until then."""
         if self._is_last:
             return  # another node has reported it before
         self._is_last = True

@@ -39,7 +39,7 @@ class JoinFile(Spec):
     num_nodes: int
     lease_seconds: float
     preload: list[str] = field(default_factory=list)  # modules that node agents import besides torch and IPython
-    end_grace_seconds: float = 0.0  # how long a node agent goes on after it was asked to end
+    end_grace_seconds: float = 0.0  # how long a node agent keeps running after it was asked to end
     protocol: int = PROTOCOL_VERSION
     version: str = __version__
 

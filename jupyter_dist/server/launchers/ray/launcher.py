@@ -49,7 +49,7 @@ PROBE_SECONDS = 9.0
 PROBE_KEPT_SECONDS = 20.0  # asking takes Ray a second or two of CPU time
 ABSENT_SECONDS = 30.0  # an adopted driver that has not written anything by then was never started
 MAX_LOG_BYTES = 1000
-GRACE_SECONDS = 30.0  # Ray ends actors, not what they have started
+GRACE_SECONDS = 30.0  # Ray ends actors, not the processes that they have started
 
 
 class RayLauncher(Launcher):
@@ -94,7 +94,7 @@ class RayLauncher(Launcher):
         return {"cpus_per_node": ranks_per_node, **options}
 
     async def grace_seconds(self, options: Mapping[str, Any]) -> float:
-        """Return how long node agents go on after the actors that have started them."""
+        """Return how long node agents keep running after the actors that have started them."""
         return GRACE_SECONDS
 
     async def start(self, wanted: Wanted) -> Allocation:

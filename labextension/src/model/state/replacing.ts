@@ -1,11 +1,11 @@
-/** What the new processes of dead ranks can begin with. Pure. */
+/** The variables with which new processes of dead ranks can begin. Pure. */
 import type { IGroup, ILastSave, IReplaceRequest } from '../../services/protocol';
 import { formatRanks } from '../format/ranks';
 
 /** `save`: the variables of the last save; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none. */
 export type ReplaceChoice = 'save' | 'copy' | 'cells' | 'empty';
 
-/** The choices for a group, and what they need. */
+/** The choices for a group, with their parameters. */
 export interface IReplaceOffer {
   /** The ranks that are dead, or have lost their device. */
   readonly ranks: string;

@@ -7,7 +7,7 @@ import type { IGroup } from '../../services/protocol';
 import { CommandIDs, type IDistGroups, type IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { ReplaceDialog } from '../../widgets/state/replacedialog';
-import { changeEnded } from './groupchanges';
+import { changeEnded } from '../../model/state/groupchanges';
 
 export class ReplaceCommands {
   constructor(
@@ -17,7 +17,7 @@ export class ReplaceCommands {
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Replace the dead ranks of a group. What they were given, and what they lack, is in the group's note. */
+  /** Replace the dead ranks of a group. The group's note lists the names that new ranks have and lack. */
   async replace(group: IGroup): Promise<void> {
     const offer = replaceOffer(group);
     if (!offer) {

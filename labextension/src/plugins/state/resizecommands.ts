@@ -6,7 +6,7 @@ import type { IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { differAnswer, DifferDialog, ResizeDialog } from '../../widgets/state/resizedialog';
-import { changeEnded } from './groupchanges';
+import { changeEnded } from '../../model/state/groupchanges';
 
 const SHORT_MS = 8000;
 /** A shorter one is not worth a notification. */
