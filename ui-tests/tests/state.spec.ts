@@ -300,6 +300,7 @@ test.describe('a group of 8 ranks', () => {
     await command(page, 'jupyter-dist:show-sidebar');
     const card = page.getByRole('region', { name: `Group ${NAME}` });
     expect((await request.post(`${url}/ranks/3/kill`, { data: {} })).ok()).toBe(true);
+    await expect(card).toHaveAttribute('data-state', 'degraded');
     await command(page, 'jupyter-dist:replace', { group: NAME });
     const replacing = dialog(page, `Replace rank 3 of ${NAME}`);
     await replacing.getByRole('radio', { name: /Copies of what the other ranks have alike/ }).check();

@@ -1,13 +1,13 @@
 /** Replaces dead ranks, after a dialog on what their new processes begin with. Loaded when it is first used. */
 import type { CommandRegistry } from '@lumino/commands';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { changeEnded } from '../../model/state/groupchanges';
 import { replaceBody, replaceOffer } from '../../model/state/replacing';
 import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, type IDistGroups, type IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { ReplaceDialog } from '../../widgets/state/replacedialog';
-import { changeEnded } from '../../model/state/groupchanges';
 
 export class ReplaceCommands {
   constructor(
@@ -19,9 +19,10 @@ export class ReplaceCommands {
 
   /** Replace the dead ranks of a group. The group's note lists the names that new ranks have and lack. */
   async replace(group: IGroup): Promise<void> {
-    const offer = replaceOffer(group);
+    // The page may not show the death yet.
+    const offer = replaceOffer(group) ?? replaceOffer(await this._service.status(group.id));
     if (!offer) {
-      await this._service.replace(group.id); // the server knows better, or has the reason
+      await this._service.replace(group.id); // the server has the reason why there is nothing to replace
       return;
     }
     const options = { trans: this._trans, group, offer, now: this._groups.clock.now() };
@@ -33,7 +34,7 @@ export class ReplaceCommands {
     const { replaced } = await this._service.replace(group.id, replaceBody(offer, value));
     const ended = await changeEnded(this._groups, group, replaced?.at ?? 0, ({ replaced }) => replaced);
     if (ended?.error) {
-      notifyError(new DistError(ended.error), { autoClose: false });
+      notifyError(new DistError(ended.error), { autoClose: false, group: group.id });
     }
   }
 }
