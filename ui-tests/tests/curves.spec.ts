@@ -118,6 +118,15 @@ test('variables, timeline and curves are tabs of one pane, keep what was chosen,
   await expect(filter).toHaveValue('');
   await page.keyboard.press('Escape');
   await expect.poll(isInNotebook).toBe(true);
+  // What was hidden and is shown again is read anew, and each line counts once.
+  await command(page, 'jupyter-dist:open-curves');
+  await expect(cells).toBeFocused();
+  const { prompt } = lab.cell(page, 1);
+  const count = await prompt.innerText();
+  await lab.runCell(page, 1);
+  await expect(prompt).toHaveText(/\d/);
+  await expect(prompt).not.toHaveText(count);
+  await expect(curves.locator('figcaption')).toContainText('step 4');
   // The lanes let go what is pointed at, and then the focus.
   await command(page, 'jupyter-dist:open-timeline');
   await expect(panel('Timeline').getByRole('group', { name: `Timeline of ${lab.GROUP}` })).toBeFocused();

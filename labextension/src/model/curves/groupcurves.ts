@@ -123,10 +123,9 @@ export class GroupCurvesModel extends ChangingModel {
     this._readings = ids.map(id => {
       const known = before.get(id);
       before.delete(id);
-      return known ?? new CurveReading(this._executions, this.group, id, () => this._onRead(), this._readers.get(id));
+      return known ?? new CurveReading(this._executions, this.group, id, () => this._onRead());
     });
     before.forEach(reading => reading.dispose());
-    this._readers = new Map(this._readings.map(({ execution, reader }) => [execution, reader]));
     this._onRead();
   }
 
@@ -136,7 +135,7 @@ export class GroupCurvesModel extends ChangingModel {
     this.emitChanged();
   }
 
-  /** What was read is kept. */
+  /** What is shown stays. */
   private _stop(): void {
     this._readings.forEach(reading => reading.dispose());
     this._readings = [];
@@ -152,7 +151,6 @@ export class GroupCurvesModel extends ChangingModel {
   /** Whether ended executions have curves. */
   private readonly _having = new Map<string, boolean>();
   private _isVisible = false;
-  private _readers: ReadonlyMap<string, CurveReader> = new Map();
   private _readings: CurveReading[] = [];
   private _shown: CurveReader | null = null;
   private _stamp: string | null = null;

@@ -8,18 +8,19 @@ import { CurveReader } from './reader';
 const READ_MS = 8;
 
 export class CurveReading implements IDisposable {
-  /** `reader` may have read some of it before: each line is read once. */
   constructor(
     executions: Pick<IDistExecutions, 'follow'>,
     group: string,
     readonly execution: string,
-    private readonly _onRead: () => void,
-    readonly reader = new CurveReader()
+    private readonly _onRead: () => void
   ) {
     this._follower = executions.follow(group, execution);
     this._follower.followed.changed.connect(this._read, this);
     this._read();
   }
+
+  /** New for each reading: output that begins again would look like output that was cleared. */
+  readonly reader = new CurveReader();
 
   /** Why it cannot be read. */
   get error(): IErrorBody | null {
