@@ -217,7 +217,7 @@ def test_pages_have_the_names_of_accelerators_from_the_server():
 
 
 # What the modules of a distribution are called, where that is not its own name.
-MODULES = {"nvidia-ml-py": "pynvml", "ipython": "IPython", "pyzmq": "zmq"}
+MODULES = {"pyyaml": "yaml", "nvidia-ml-py": "pynvml", "ipython": "IPython", "pyzmq": "zmq"}
 # The user's own: ranks need torch, and an app its framework, in the environment of the group; amdsmi comes with ROCm.
 BROUGHT_BY_USERS = {"torch", "numpy", "fastai", "amdsmi", "matplotlib", "ray", "debugpy", "pydevd"}
 

@@ -11,6 +11,21 @@ c.LabServerApp.extra_labextensions_path = []  # helpers for tests of JupyterLab 
 
 c.ServerApp.port = int(os.environ.get("JUPYTER_DIST_TEST_PORT", "18989"))  # noqa: F821
 c.DistApp.forkserver_seconds = 1.0  # nothing may be left when the tests are over  # noqa: F821
+c.DistApp.presets = {  # noqa: F821
+    "two-nodes": {
+        "label": "Two small nodes",
+        "description": "To try code for several nodes.",
+        "launcher": "processes",
+        "num_nodes": 2,
+        "ranks_per_node": 1,
+        "env": {"JUPYTER_DIST_OPTIONAL_PRELOAD": "numpy"},  # each node imports by itself
+        "launcher_options": {"omp_threads": 3},
+    },
+    "broken": {"walltime": 3},
+}
+c.ProcessLauncher.defaults = {"environment_passed": "all"}  # noqa: F821
+c.ProcessLauncher.fixed = ["output_folder"]  # noqa: F821
+c.ProcessLauncher.limits = {"num_nodes": 4}  # noqa: F821
 # A launcher with a time limit, as if a package had been installed.
 installed = Path(os.environ["JUPYTER_DATA_DIR"], "packages")
 metadata = installed / "scripted-1.0.dist-info"

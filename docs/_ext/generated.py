@@ -31,6 +31,16 @@ from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.routes import PREFIX
+from jupyter_dist.server.launchers.common.optionset import ExternalLauncher, LauncherOptions
+from jupyter_dist.server.launchers.kubernetes.launcher import KubernetesLauncher
+from jupyter_dist.server.launchers.launcher import Launcher
+from jupyter_dist.server.launchers.options import Option
+from jupyter_dist.server.launchers.processes import ProcessLauncher
+from jupyter_dist.server.launchers.queues.gridengine import GridEngineLauncher
+from jupyter_dist.server.launchers.queues.lsf import LsfLauncher
+from jupyter_dist.server.launchers.queues.pbs import PbsLauncher
+from jupyter_dist.server.launchers.ray.launcher import RayLauncher
+from jupyter_dist.server.launchers.slurm.launcher import SlurmLauncher
 
 ROOT = Path(__file__).parents[2]
 Lines = Iterator[str]
@@ -98,6 +108,36 @@ def traits() -> Lines:
                 for trait in own
             ),
         )
+
+
+LAUNCHERS = (
+    *(SlurmLauncher, PbsLauncher, LsfLauncher, GridEngineLauncher, RayLauncher, KubernetesLauncher),
+    *(ProcessLauncher, ExternalLauncher),
+)
+
+
+def launchers() -> Lines:
+    """Settings and options of each launcher."""
+    for cls in LAUNCHERS:
+        common = {option.name for option in cls.common_options}
+        own = [option for option in cls.all_options() if option.name not in common]
+        yield from (f"### {cls.name}", "", f"{cls.__doc__} Settings: `{cls.__name__}`.", "")
+        yield from table(("setting", "default", "meaning"), _settings_of(cls, set(LauncherOptions.class_own_traits())))
+        yield from table(("option", "kind", "meaning"), map(_option_row, own))
+    yield from ("### Settings of all launchers", "")
+    yield from table(("setting", "default", "meaning"), _settings_of(LauncherOptions, set()))
+    yield from ("### Options of all launchers", "", "`external` has the first of these, up to `cpu_binding`.", "")
+    yield from table(("option", "kind", "meaning"), map(_option_row, Launcher.common_options))
+
+
+def _settings_of(cls: Any, without: set[str]) -> Iterator[tuple[str, ...]]:
+    for name, trait in cls.class_traits(config=True).items():
+        if name not in without and trait.this_class.__module__.startswith("jupyter_dist"):
+            yield f"`{name}`", f"`{trait.default()!r}`", trait.help
+
+
+def _option_row(option: Option) -> tuple[str, ...]:
+    return f"`{option.name}`", option.kind, option.help
 
 
 def _trait_type(trait: Any) -> str:
@@ -316,6 +356,7 @@ GENERATORS: dict[str, Callable[[], Lines]] = {
     each.__name__: each
     for each in (
         traits,
+        launchers,
         settings,
         commands,
         magics,

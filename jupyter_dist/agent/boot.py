@@ -16,6 +16,7 @@ ROLES = {
     "keeper": "jupyter_dist.agent.keeper",
     "agent": "jupyter_dist.agent.main",
     "node": "jupyter_dist.agent.node",
+    "bridge": "jupyter_dist.agent.nodes.tunnel.bridge",
     "zygote": "jupyter_dist.rank.start.zygote",
     "rank": "jupyter_dist.rank.start.fresh",
     "forkserver": "jupyter_dist.rank.start.forkserver",

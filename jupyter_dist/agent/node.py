@@ -79,6 +79,7 @@ def _print_error(text: str) -> int:
 
 def _watch_over(join: JoinFile, node: int | None) -> int:
     """Run the agent as a child; clean up and notify the head if the agent ends before its group."""
+    from .nodes.link.places import remove, socket_path  # noqa: PLC0415
     from .nodes.link.sockets import check_usable  # noqa: PLC0415
     from .nodes.member import torch_is_missing  # noqa: PLC0415 - after the join file was found to be sound
 
@@ -99,11 +100,13 @@ def _watch_over(join: JoinFile, node: int | None) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(agent, 0)[1])
     end_below(os.getpid(), reap_known=())
     shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed has not
+    if join.is_tunnelled and node is not None:
+        remove(socket_path(join.group_id, node))  # a program of a tunnel that was killed has not
     if code < 0:
         _print_error(f"the node agent was killed (signal {-code}), and its ranks with it.")
     if code:
         how = f"was killed (signal {-code})" if code < 0 else f"ended with code {code}"
-        asyncio.run(_notify_head(join, session, f"its node agent {how}"))
+        asyncio.run(_notify_head(join, node, session, f"its node agent {how}"))
     return code if code >= 0 else 128 - code
 
 
@@ -144,16 +147,17 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
         return _print_error(f"the node agent cannot run: {err}.")
 
 
-async def _notify_head(join: JoinFile, session: str, reason: str) -> None:
+async def _notify_head(join: JoinFile, node: int | None, session: str, reason: str) -> None:
     """Report the end of this node agent to the head, if the head can be reached."""
     from jupyter_dist.transport.frames import encode_frame  # noqa: PLC0415
 
+    from .nodes.link.places import endpoints_of  # noqa: PLC0415
     from .nodes.link.sockets import NodeSocket, reachable  # noqa: PLC0415
 
     received, deadline = asyncio.Event(), time.monotonic() + NOTIFY_SECONDS
     found = None
     with contextlib.suppress(ConnectionRefusedError):  # the head is gone as well
-        found = await reachable(join.endpoints)
+        found = await reachable(endpoints_of(join, node))
     if found is None:
         return
     sock = NodeSocket(found[0], join.server_key, join.client_secret, lambda *_: received.set())

@@ -84,6 +84,7 @@ class Requests:
             "watch": self._watch,
             "lease": self._lease,
             "ends": self._ends,
+            "tunnels": self._tunnels,
             "own": self._own,
             "ping": self._ping,
         }
@@ -340,6 +341,13 @@ class Requests:
     async def _ends(self, header: Header, _: bytes) -> Answer:
         """Take the time at which the allocation of the group ends, or None if it has no limit."""
         self._agent.ends(None if header["at"] is None else float(header["at"]))
+        return answer(group=self._agent.status())
+
+    async def _tunnels(self, header: Header, _: bytes) -> Answer:
+        """Open tunnels to the hosts of the nodes, where the group wants them."""
+        group = self._agent.need_group()
+        if group.nodes is not None:
+            group.nodes.open_tunnels([str(host) for host in header["hosts"]], str(header["job"]))
         return answer(group=self._agent.status())
 
     async def _own(self, header: Header, _: bytes) -> Answer:

@@ -128,6 +128,7 @@ def add_ranks_argument(parser: argparse.ArgumentParser) -> None:
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for starting a group."""
     add_shape_arguments(parser)
+    parser.add_argument("--preset", metavar="NAME", help="a preset of the server; 'jupyter dist presets' lists them")
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
     parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
     parser.add_argument(

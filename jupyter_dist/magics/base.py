@@ -166,7 +166,7 @@ class RankMagics(Magics):
 
 def start_fields(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of StartRequest for the given options of a magic."""
-    names = ("backend", "accelerator", "launcher", "num_nodes", "ranks_per_node")
+    names = ("preset", "backend", "accelerator", "launcher", "num_nodes", "ranks_per_node")
     fields = {name: options.get(name) for name in names}
     fields["num_ranks"] = options.get("num_processes")
     if options.get("launcher_option"):

@@ -35,6 +35,7 @@ def init_parser() -> MagicParser:
     parser.add_argument("number", nargs="?", type=int, help="the same as -n")
     parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="number of ranks (default: 2)")
     parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: the server's machine")
+    parser.add_argument("--preset", help="a preset of the server, as 'jupyter dist presets' lists them")
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
     parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
     parser.add_argument(

@@ -176,7 +176,13 @@ class Session:
             return group, False
         wanted = name or next(name for name in group_names(self._host.notebook) if name not in living)
         defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
-        if num_ranks is not None and not fields.keys() & {"devices", "launcher", "num_nodes", "ranks_per_node"}:
+        if num_ranks is not None and not fields.keys() & {
+            "preset",
+            "devices",
+            "launcher",
+            "num_nodes",
+            "ranks_per_node",
+        }:
             defaults["num_ranks"] = num_ranks
         grace_seconds = self._grace_seconds()
         self._group = self.client.start(wanted, wait=False, grace_seconds=grace_seconds, **{**defaults, **fields})
@@ -256,7 +262,7 @@ class Session:
         has = {"launcher": "local", **group.model, **shape}
         has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
         for field, wanted in fields.items():
-            if field == "launcher_options":  # of its job, which is there
+            if field in ("launcher_options", "preset"):  # of its start
                 continue
             if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue

@@ -18,6 +18,10 @@ class Backend:
 
     name: str
     interface_variable: str  # names the network interface it uses
+    label: str = ""  # display name
+    adapters_variable: str | None = None  # names the InfiniBand adapters that it uses
+    family_variable: str | None = None  # limits it to AF_INET or AF_INET6
+    setting_prefixes: tuple[str, ...] = ()  # of the variables that change its behavior
     address_variables: tuple[str, ...] = ()  # variables that would let other machines take part
     environment: Mapping[str, str] = field(default_factory=dict)  # what ranks need to be interrupted and watched
     host_variable: str | None = None  # names the host of a rank: it refuses two ranks of one host on the same device
@@ -163,13 +167,17 @@ _DETAIL = f"a barrier precedes each collective, and {_ENDS_RANKS}"
 BACKENDS: Mapping[str, Backend] = {
     backend.name: backend
     for backend in (
-        Backend("gloo", "GLOO_SOCKET_IFNAME", ("TP_SOCKET_IFNAME",)),
+        Backend("gloo", "GLOO_SOCKET_IFNAME", "gloo", address_variables=("TP_SOCKET_IFNAME",)),
         Backend(
             "nccl",
             "NCCL_SOCKET_IFNAME",
-            ("NCCL_COMM_ID",),
+            "NCCL",
+            adapters_variable="NCCL_IB_HCA",
+            family_variable="NCCL_SOCKET_FAMILY",
+            setting_prefixes=("NCCL_", "TORCH_NCCL_"),
+            address_variables=("NCCL_COMM_ID",),
             # torch's own watchdog ends the process, and with it the variables; the agent watches instead.
-            {
+            environment={
                 "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
                 "TORCH_NCCL_ENABLE_MONITORING": "0",
                 "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
@@ -200,7 +208,7 @@ BACKENDS: Mapping[str, Backend] = {
             shared_environment={"NCCL_MULTI_RANK_GPU_ENABLE": "1"},  # NCCL 2.30 asks for it, 2.28 does not know it
             timeout_signs=("NCCL operation timed out", "Watchdog caught collective operation timeout", "Wait timeout"),
         ),
-        Backend("xccl", "CCL_KVS_IFACE", ("FI_TCP_IFACE",)),
+        Backend("xccl", "CCL_KVS_IFACE", "XCCL", setting_prefixes=("CCL_", "FI_"), address_variables=("FI_TCP_IFACE",)),
     )
 }
 

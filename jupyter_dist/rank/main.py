@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import faulthandler
 import fcntl
@@ -68,6 +69,7 @@ def run(spec: RankSpec, channel_fd: int) -> NoReturn:
     The caller has set up the session, folder and descriptors of the process (start/shim.py).
     """
     code = 1
+    _take_cpus(spec.cpus)
     try:
         code = Rank(spec, channel_fd).live()
     except BaseException:  # the outermost level of the process
@@ -75,6 +77,13 @@ def run(spec: RankSpec, channel_fd: int) -> NoReturn:
     finally:
         # Not sys.exit: a user thread or a broken process group could keep the process alive forever.
         exit_now(code)
+
+
+def _take_cpus(cpus: list[int]) -> None:
+    """Use these CPUs alone, with all threads to come; nothing changes if there are none of them any more."""
+    if cpus:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cpus)
 
 
 def _take_umask() -> None:

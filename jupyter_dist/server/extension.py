@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Bool, Enum, Int, List, Unicode
+from traitlets import Bool, Dict, Enum, Int, List, Unicode
 
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS
 from jupyter_dist.server.groups.manager import GroupManager
@@ -28,6 +28,12 @@ class DistApp(ExtensionApp):
 
     default_world_size = Int(
         Settings.default_world_size, min=1, max=MAX_CPU_RANKS, help="Default number of ranks of a CPU group."
+    ).tag(config=True)
+    max_ranks = Int(
+        Settings.max_ranks,
+        min=0,
+        help="The most ranks that a group may have, whatever its launcher; `limits` of a launcher are for its groups."
+        " 0: no limit.",
     ).tag(config=True)
     start_timeout_seconds = Seconds(
         Settings.start_timeout_seconds,
@@ -105,6 +111,15 @@ class DistApp(ExtensionApp):
         Settings.max_downloads_per_user,
         min=1,
         help="How many logs one user may download at once; each takes some megabytes of server memory.",
+    ).tag(config=True)
+
+    presets = Dict(
+        help="Presets: options of a start by the name of the preset, which users choose in place of them."
+    ).tag(config=True)
+    presets_file = Unicode(
+        Settings.presets_file,
+        help="A YAML file with more presets. Empty: jupyter_dist_presets.yaml in each folder of Jupyter's config path"
+        " ('jupyter --paths').",
     ).tag(config=True)
 
     notice_command = List(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from jupyter_dist.protocol.models import machine, models
@@ -44,6 +45,10 @@ class ServerOperations:
     async def launchers(self) -> machine.LaunchersModel:
         """Return all launchers, with whether each can be used here."""
         return {"launchers": await self._manager.launchers.shown()}
+
+    async def presets(self) -> machine.PresetsModel:
+        """Return all presets."""
+        return {"presets": await asyncio.to_thread(self._manager.presets.listed)}
 
     async def prepared(self) -> machine.Prepared:
         """Return forkservers and waiting agents."""

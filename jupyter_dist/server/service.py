@@ -6,9 +6,9 @@ import asyncio
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -19,6 +19,7 @@ from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.notices import Notices
 from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.groups.resolve import GroupDefaults
+from jupyter_dist.server.launchers.common.presets import Presets
 from jupyter_dist.server.operations import ServerOperations
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
@@ -80,6 +81,7 @@ class Settings:
     """The settings with their defaults; DistApp documents each."""
 
     default_world_size: int = 2
+    max_ranks: int = 0
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
     node_lease_seconds: float = 60.0
@@ -100,6 +102,8 @@ class Settings:
     max_downloads_per_user: int = 8
     notice_command: tuple[str, ...] = ()
     notice_seconds: float = 60.0
+    presets: Mapping[str, Any] = field(default_factory=dict)
+    presets_file: str = ""
     saves_folder: str = ""
     saves_bytes: int = 0
     saves_days: float = 0.0
@@ -134,6 +138,7 @@ class Service:
             GroupDefaults(
                 root_dir=root_dir,
                 world_size=settings.default_world_size,
+                max_ranks=settings.max_ranks,
                 start_timeout_seconds=settings.start_timeout_seconds,
                 lease_seconds=settings.lease_seconds,
                 node_lease_seconds=settings.node_lease_seconds,
@@ -150,6 +155,7 @@ class Service:
             Saves(root_dir, settings.saves_folder, settings.saves_bytes, settings.saves_days),
             keep_warm=settings.warm_environment,
             launchers=lambda: _launchers(config),
+            presets=Presets(settings.presets, settings.presets_file),
         )
         self.operations = ServerOperations(self.manager, self.version)
         self._notices = Notices(self.manager, settings.notice_command, settings.notice_seconds)

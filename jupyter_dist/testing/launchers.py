@@ -226,6 +226,23 @@ class LauncherContract:
             await followed.until(Ended)
 
     @_coroutine
+    async def test_what_comes_before_the_command_and_its_variables_reach_each_node(self, place: Place) -> None:
+        """The options that launchers have in common: a prologue, a prefix, and the variables that are passed on."""
+        async with place.server() as launchers:
+            options: dict[str, Any] = {
+                "prologue": "export FROM_THE_GROUP='a prologue'",
+                "environment_passed": "none",
+                "command_prefix": ["env", "FROM_PREFIX=a prefix"],
+            }
+            wanted = place.wanted("0=env:FROM_PREFIX", "1=env:OF_GROUP", **options)
+            allocation = await self._launcher(launchers).submit(wanted)
+            followed = Followed(allocation)
+            await followed.until(Ended)
+            printed = [await allocation.logs(node, 1000) for node in (0, 1)]
+            assert "the secret 600 a prologue\nFROM_PREFIX is 'a prefix'" in printed[0]
+            assert "OF_GROUP is None" in printed[1]
+
+    @_coroutine
     async def test_wrong_options_are_refused_with_a_sentence_each_and_leave_nothing(self, place: Place) -> None:
         """Nothing is submitted, and nothing is written."""
         async with place.server() as launchers:

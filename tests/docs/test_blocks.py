@@ -14,6 +14,7 @@ from traitlets.config import Config
 from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
 from jupyter_dist.server.extension import DistApp
+from jupyter_dist.server.launchers.slurm.launcher import SlurmLauncher
 
 # The tutorial's long cell prints for a minute, to walk away from.
 HURRY = {"time.sleep(1)": "time.sleep(0.01)"}
@@ -95,10 +96,13 @@ class Reader:
     def _config(self, code):
         config = Config()
         exec(code, {"c": config})
-        assert set(config) == {"DistApp"}
-        assert set(config.DistApp) <= set(DistApp.class_trait_names(config=True))
-        app = DistApp(config=config)
-        assert {name: getattr(app, name) for name in config.DistApp} == config.DistApp
+        classes = {"DistApp": DistApp, "SlurmLauncher": SlurmLauncher}
+        for name, settings in config.items():
+            assert set(settings) <= set(classes[name].class_trait_names(config=True))
+            configured = classes[name](config=config)
+            assert {setting: getattr(configured, setting) for setting in settings} == settings
+            if name == "SlurmLauncher":
+                configured.check_limits(configured.check({}, 1), 1, 1)
         return ""
 
 

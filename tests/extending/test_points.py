@@ -80,7 +80,7 @@ def test_a_launcher_of_another_package_is_there_and_keeps_the_contract(server, t
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(tmp_path)])}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert "5 passed" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
+    assert "6 passed" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
 
 
 def test_a_device_reader_of_another_package_is_read(server):

@@ -28,6 +28,7 @@ class Place:
         self.home, self.cluster = home, cluster
         (home / "config").mkdir()
         config = f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}\nc.SlurmLauncher.poll_seconds = 0.2\n"
+        config += 'c.SlurmLauncher.limits = {"ranks_per_node": 16}\n'
         (home / "config" / "jupyter_server_config.py").write_text(config)
         self.server = None
         self.begin()
@@ -88,15 +89,28 @@ def test_a_group_runs_on_the_nodes_of_slurm_and_a_restart_keeps_the_job(place, w
     assert place.group()["allocation"]["job_id"] == allocation["job_id"]
 
 
+def test_nodes_are_reached_through_srun_and_run_what_an_administrator_sets(place):
+    options = {"tunnel": "srun", "job_name": "own", "srun_arguments": "--cpu-bind=none", "omp_threads": "3"}
+    options |= {"prologue": "export MARK=seen", "environment_passed": "none", "exclusive": True}
+    group = place.start("own", num_nodes=1, ranks_per_node=1, launcher_options=options)
+    place.ready("own")
+    (line,) = place.cluster.ask("squeue", "-h", "--name", f"own-{group['id']}", "-o", "%h").stdout.split()
+    assert line == "NO"  # it shares its nodes with no other job
+    assert json.loads((place.home / "shared" / group["id"] / "join.json").read_text())["is_tunnelled"]
+    code = "import os; print(*map(os.environ.get, ('MARK', 'OMP_NUM_THREADS', 'SLURM_CONF')), torch.get_num_threads())"
+    assert place.said(code, "own") == ([("0", "seen 3 None 3\n")], "ok")
+    place.server.ask("DELETE", "groups/own")
+
+
 def test_a_killed_server_is_followed_by_one_that_knows_the_job(place, wide):
-    code = "import time\nfor i in range(20): print('line', i); time.sleep(0.1)"
+    code = "import time\nfor i in range(25): print('line', i); time.sleep(0.1)"
     execution = place.server.submit("wide", code)
     until(lambda: place.server.view("wide", execution, wait=0)["items"])
     place.server.end(signal.SIGKILL)
     place.begin()
     view = place.server.view("wide", execution)
     text = "".join(item["output"]["text"] for item in view["items"] if item["ranks"] == "0-3")
-    assert text == "".join(f"line {i}\n" for i in range(20)), json.dumps(view)[:2000]
+    assert text == "".join(f"line {i}\n" for i in range(25)), json.dumps(view)[:2000]
     until(lambda: place.group()["allocation"]["state"] == "allocated", place.group)
     assert place.group()["allocation"]["job_id"] == wide["allocation"]["job_id"]
 
@@ -236,6 +250,7 @@ def test_nodes_that_cannot_start_fail_the_group_with_the_reason(place):
     ("fields", "sentence"),
     [
         ({"launcher_options": {"partition": "a b"}}, "'partition' is 'a b'; a partition looks like gpu or gpu,long."),
+        ({"ranks_per_node": 17}, "17 ranks on a node were requested; this server allows at most 16."),
         ({"launcher_options": {"partition": "none"}}, "Slurm refuses the job: invalid partition specified: none."),
         ({"launcher": "local", "launcher_options": {"partition": "x"}}, "The launcher 'local' has no options."),
         ({"launcher": "slurmm"}, "There is no launcher 'slurmm'."),

@@ -9,12 +9,13 @@ import threading
 
 
 class Relay:
-    """Listens on loopback, and passes on what arrives to a port, unless it is cut."""
+    """Listens on an address of this machine, and passes on what arrives to a port, unless it is cut."""
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], host: str = "127.0.0.1") -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.endpoint = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._listener = socket.create_server((host, 0))
+        self.host, self.port = host, self._listener.getsockname()[1]
+        self.endpoint = f"{self.host}:{self.port}"
         self._is_cut = threading.Event()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

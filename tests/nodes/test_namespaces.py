@@ -1,6 +1,10 @@
 """Two machines as far as network and shared memory are concerned: each node in namespaces, its cable can be pulled."""
 
+import contextlib
+import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,10 +15,12 @@ import pytest
 import torch
 from waits import PATIENCE, until
 
+from jupyter_dist.agent.nodes.link.places import socket_path
 from jupyter_dist.client.asynchronous.exchange import exchange_folders
 from jupyter_dist.objects import files
-from jupyter_dist.system.processes import read_process
+from jupyter_dist.system.processes import command_line, processes, read_process
 
+from .relay import Relay
 from .twonodes import NODE_VARIABLES, TwoNodes
 
 ALL = (0, 1, 2, 3)
@@ -315,3 +321,118 @@ def test_nodes_that_have_only_ipv6_addresses(tmp_path, six):
         assert {client.text(rank, execution["id"]) for rank in ALL} == {"10.0\n10.0\n"}
     finally:
         nodes.end()
+
+
+# -- what an administrator can set ----------------------------------------------------------------------------
+
+FABRIC = "fab0"
+
+
+@pytest.fixture
+def fabric(network):
+    """A second network between the nodes: the first address of its interfaces is dead, the second has a label."""
+    ends = [f"{network.tag}f{node}" for node in range(2)]
+    ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+    for node, end in enumerate(ends):
+        name = f"{network.tag}n{node}"
+        ip("link", "set", end, "netns", name, "name", FABRIC)
+        ip("-n", name, "addr", "add", f"10.9{node}.0.1/24", "dev", FABRIC)
+        ip("-n", name, "addr", "add", f"10.99.0.{node + 1}/24", "dev", FABRIC, "label", f"{FABRIC}:2")
+        ip("-n", name, "link", "set", FABRIC, "up")
+    yield f"{FABRIC}:2"
+    ip("-n", f"{network.tag}n0", "link", "del", FABRIC)
+
+
+@contextlib.contextmanager
+def two_nodes(folder, network, **fields):
+    """A group whose nodes are in the namespaces."""
+    nodes = TwoNodes(folder)
+    try:
+        nodes.begin(**fields)
+        for node in range(2):
+            nodes.join(prefix=network.inside(node), JUPYTER_DIST_NODE_RANK=str(node))
+        yield nodes
+    finally:
+        nodes.end()
+
+
+def test_the_head_has_the_port_the_name_and_the_interface_that_it_is_given(tmp_path, network, fabric):
+    """Behind NAT, and between nodes whose way to the head does not lead to each other."""
+    first = 20_000 + os.getpid() % 6000 * 2  # the kernel gives others to programs that ask for any
+    with socket.create_server(("0.0.0.0", first)):  # the range begins with a port that is in use
+        relay = Relay(("127.0.0.1", first + 1), network.address(0))
+        fields = {"head_ports": [first, first + 1], "interface": fabric, "cpu_binding": "rank"}
+        fields |= {"head_addresses": [["192.0.2.7", None], [relay.host, relay.port]]}  # the first leads nowhere
+        for pair in ((0, 1), (1, 0)):
+            network.cut_path(*pair)
+        try:
+            with two_nodes(tmp_path / "g", network, **fields) as nodes:
+                nodes.ready()
+                join = json.loads(nodes.join_file.read_text())
+                assert join["endpoints"] == [f"192.0.2.7:{first + 1}", relay.endpoint]
+                client = nodes.client
+                found = [(node["address"], node["interface"]) for node in client.group["nodes"]]
+                assert found == [("10.99.0.1", FABRIC), ("10.99.0.2", FABRIC)]
+                show = "import os; print(os.environ['GLOO_SOCKET_IFNAME'], len(os.sched_getaffinity(0)))"
+                done = client.run(f"{SUM}; {show}", ALL)
+                share = (os.cpu_count() or 1) // 2 or 1
+                texts = {client.text(rank, done["id"]) for rank in ALL}
+                assert texts == {f"10.0\n{fabric} {share}\n"}, client.text(0, name="stderr")
+        finally:
+            relay.close()
+            for pair in ((0, 1), (1, 0)):
+                network.heal_path(*pair)
+
+
+def test_nodes_that_cannot_connect_to_the_head_are_reached_from_its_side(tmp_path, network):
+    """No packet of a node arrives at the head; the tunnel is a pipe into its namespace. It is lost twice, and comes back."""
+    names = [f"{network.tag}n{node}" for node in range(2)]
+    for name in names:
+        ip("-n", name, "route", "add", "blackhole", f"{network.address(0)}/32")
+    try:
+        with two_nodes(tmp_path / "g", network, tunnel=["ip", "netns", "exec", "{host}"]) as nodes:
+            client, group_id = nodes.client, json.loads(nodes.join_file.read_text())["group_id"]
+            client.request("tunnels", hosts=["no-such-host", names[1]], job="")
+            client.wait(lambda: "The tunnel to no-such-host ended" in (client.group["nodes"][0]["message"] or ""))
+            client.request("tunnels", hosts=names, job="")
+            nodes.ready()
+            assert [node["address"] for node in client.group["nodes"]] == [network.address(1), network.address(2)]
+            for _ in range(2):
+                code = "import time\nfor i in range(40):\n    dist.all_reduce(t := torch.ones(1)); print(i); time.sleep(0.05)"
+                execution = client.submit(code, ALL)
+                client.wait(lambda: client.text(3, execution))
+                for pid in bridges(group_id):
+                    os.kill(pid, signal.SIGKILL)
+                assert client.ended(execution)["state"] == "ok"
+                assert {client.text(rank, execution) for rank in ALL} == {"".join(f"{i}\n" for i in range(40))}
+        assert not bridges(group_id)
+    finally:
+        for name in names:
+            ip("-n", name, "route", "del", "blackhole", f"{network.address(0)}/32")
+
+
+def bridges(group_id):
+    """The programs on nodes that the tunnels of a group have started."""
+    own = str(socket_path(group_id, 0).parent)
+    lines = ((pid, [os.fsdecode(word) for word in command_line(pid)]) for pid in processes())
+    return [pid for pid, words in lines if words and words[-1].startswith(own)]
+
+
+def test_a_trial_is_on_the_address_that_gloo_takes(network, fabric):
+    """gloo knows an interface by its name, so it takes the first address, or the one with the label."""
+    code = """
+import asyncio, sys
+from jupyter_dist.agent.nodes.link.trial import TrialPort
+for interface, address in ((None, "10.99.0.1"), ("fab0", "10.99.0.1"), (None, "10.90.0.1")):
+    print(asyncio.run(TrialPort().open(interface, address))["address"])
+"""
+    command = [*network.inside(0), sys.executable, "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **NODE_VARIABLES})
+    assert shown.stdout.split() == ["10.99.0.1", "10.90.0.1", "10.90.0.1"]
+
+
+def test_a_node_without_the_interface_ends_and_names_its_own(tmp_path, network):
+    with two_nodes(tmp_path / "g", network, interface="ib7") as nodes:
+        assert nodes.nodes[0].code() == 1
+        text = nodes.nodes[0].text()
+        assert f"no network interface ib7 with an address; it has lo, {network.tag}n0i" in text

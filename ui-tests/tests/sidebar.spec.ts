@@ -78,6 +78,34 @@ test('starts a group on several nodes, shows what its launcher says, and a machi
   await expect(wide.getByRole('list', { name: '1 machine without ranks' }).getByRole('listitem')).toBeVisible();
 });
 
+test('a preset fills in the form, and what few users need is under Advanced', async ({ page, request }) => {
+  await command(page, 'jupyter-dist:start-group');
+  const form = page.getByRole('form', { name: 'Start a group of ranks' });
+  const preset = form.getByLabel('Preset', { exact: true });
+  await expect(preset.locator('option')).toHaveText(['None', 'Two small nodes', 'broken (not usable)']);
+  await preset.selectOption({ label: 'Two small nodes' });
+  await expect(form.getByText('To try code for several nodes.')).toBeVisible();
+  await expect(form.getByLabel('Nodes', { exact: true })).toHaveValue('2');
+  await form.getByLabel('Name', { exact: true }).fill('preset');
+  // A preset's option is shown where it is, and the administrator's settings beside it.
+  await expect(form.getByLabel('Threads of each rank')).toHaveValue('3');
+  await expect(form.getByLabel('What is passed on')).toHaveAttribute('placeholder', 'all');
+  await expect(form.getByLabel('Folder for logs')).toBeDisabled();
+  await form.getByLabel('Before the ranks').fill('export FROM_THE_FORM=one\nexport MORE=two');
+  await form.getByLabel('Nodes', { exact: true }).fill('5');
+  await form.getByRole('button', { name: 'Start', exact: true }).click();
+  await expect(form.getByRole('alert')).toContainText('5 nodes were requested; this server allows at most 4.');
+  await form.getByLabel('Nodes', { exact: true }).fill('1');
+  await form.getByRole('button', { name: 'Start', exact: true }).click();
+  await expect(card(page, 'preset').locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(1);
+  const code = "import os; print(*map(os.environ.get, ('FROM_THE_FORM', 'MORE', 'OMP_NUM_THREADS')))";
+  const data = { code, ranks: 'all' };
+  const answer = await request.post('/jupyter-dist/api/groups/preset/executions', { data });
+  const { id } = await answer.json();
+  const view = await request.get(`/jupyter-dist/api/groups/preset/executions/${id}?wait=60`);
+  expect(JSON.stringify(await view.json())).toContain('one two 3');
+});
+
 test('warns before the engine of a group ends its nodes', async ({ page, request }) => {
   const data = { name: 'wide', launcher: 'scripted', num_nodes: 1, ranks_per_node: 1 };
   const started = await request.post('/jupyter-dist/api/groups', { data });

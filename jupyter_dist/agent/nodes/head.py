@@ -26,6 +26,7 @@ from .link.given import shortage
 from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
 from .remote import FLAPS, NodeDoors, RemoteNode, lost_link
 from .stores import LinkStores
+from .tunnel.tunnels import Tunnels
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
@@ -62,8 +63,8 @@ class Nodes:
         """Open the port and write the join file.
 
         Raises:
-            JupyterDistError: `bad_environment`, if this Python has no pyzmq.
-            OSError: the port cannot be opened, or the file not be written.
+            JupyterDistError: `bad_environment`, if this Python has no pyzmq; `bad_request`, if no port is free.
+            OSError: the file cannot be written.
         """
         sockets.check_usable()
         self.stores = LinkStores()
@@ -83,19 +84,24 @@ class Nodes:
         self._path = directory / NAME
         public, secret = sockets.new_keys()
         client_public, client_secret = sockets.new_keys()
-        self._socket = sockets.HeadSocket(secret, client_public, self._receive, spec.num_nodes)
-        endpoints = [endpoint_of(address, self._socket.port) for address in own_addresses()]
+        first, last = spec.head_ports or (0, 0)
+        ports = sockets.Ports(first, last, spec.ip_version)
+        self._socket = sockets.HeadSocket(secret, client_public, self._receive, spec.num_nodes, ports)
         JoinFile(
             spec.group_id,
             spec.name,
-            endpoints,
+            _endpoints(spec, self._socket.port),
             public,
             client_secret,
             spec.num_nodes,
             spec.node_lease_seconds,
             spec.preload,
             spec.end_grace_seconds,
+            spec.interface,
+            spec.ip_version,
+            bool(spec.tunnel),
         ).write(self._path)
+        self._tunnels = Tunnels(spec.group_id, spec.tunnel, self._socket.port, self._note_tunnel)
         self._beating = start_task(self._beat(), "node links", self._beat_again)
 
     # -- RankStarter -------------------------------------------------------------------------------------------
@@ -145,8 +151,8 @@ class Nodes:
         return paths.describe(broken, {node.node: node.label for node in joined})
 
     def children(self) -> set[int]:
-        """Return no processes: the ranks are processes of the node agents."""
-        return set()
+        """Return the programs of tunnels; the ranks are processes of the node agents."""
+        return self._tunnels.children
 
     async def settle(self) -> None:
         """Wait until no process is left that ended ranks had started."""
@@ -159,6 +165,7 @@ class Nodes:
         self._is_stopped = True
         self._beating.cancel()
         await asyncio.gather(*(node.leave(LEAVE_SECONDS) for node in self.all))
+        await self._tunnels.close()
         self._path.unlink(missing_ok=True)
         self._socket.close()
 
@@ -263,6 +270,18 @@ class Nodes:
         )
         command = f"jupyter dist start-again {self._spec.name}"
         return f"The launcher '{self._spec.launcher}' started it. {again} options when its ranks are dead: {command}"
+
+    def open_tunnels(self, hosts: Sequence[str], job: str) -> None:
+        """Have a tunnel to the node agent on each host, if the group wants that."""
+        if self._spec.tunnel:
+            self._tunnels.open(hosts, job)
+
+    def _note_tunnel(self, node: int, problem: str | None) -> None:
+        """Show why a node that has not joined cannot."""
+        found = next((each for each in self.all if each.node == node), None)
+        if found is not None and found.state == "waiting" and found.message != problem:
+            found.message = problem
+            self._listener.nodes_changed()
 
     # -- the link -------------------------------------------------------------------------------------------
 
@@ -392,6 +411,13 @@ class Nodes:
 
     def _beat_again(self, _: BaseException) -> None:
         self._beating = start_task(self._beat(), "node links", self._beat_again)
+
+
+def _endpoints(spec: GroupSpec, port: int) -> list[str]:
+    """Return where nodes reach the head, the preferred way first."""
+    if spec.head_addresses:
+        return [endpoint_of(host, other or port) for host, other in spec.head_addresses]
+    return [endpoint_of(address, port) for address in own_addresses(spec.ip_version)]
 
 
 _SHORT = {"waiting": "missing", "gone": "gone"}

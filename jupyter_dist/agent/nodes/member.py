@@ -30,8 +30,9 @@ from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
 from jupyter_dist.transport.tasks import start_task
 
-from .link.given import given_bytes, given_cpus
-from .link.joinfile import JoinFile, interface_of
+from .link.given import given_bytes, given_cpus, numa_nodes, share_of_cpus
+from .link.joinfile import JoinFile, address_of_ranks, interface_of, interfaces, label_of
+from .link.places import endpoints_of
 from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .link.trial import TrialPort, try_places
 from .localrank import LocalRank
@@ -83,6 +84,7 @@ class NodeAgent:
         self._start_method: PreloadingStarter
         self._out_of_memory = OutOfMemory()
         self._sock: NodeSocket | None = None
+        self._endpoints = endpoints_of(join, node)
         self._num_refused = 0  # how often the head's machine has refused a connection: its port is closed
         self._is_welcome = False  # on this connection
         self._ending: str | None = None  # why it is about to end
@@ -161,7 +163,7 @@ class NodeAgent:
 
     def _check_lease(self, silent: float) -> None:
         if not self._was_welcome and silent > DIAL_SECONDS:
-            where = ", ".join(self._join.endpoints)
+            where = ", ".join(self._endpoints)
             self.stop(f"the head does not answer at {where}: the group has ended, or no route leads there")
         elif self._was_welcome and silent > self._join.lease_seconds:
             self.stop(f"the head could not be reached for {self._join.lease_seconds:g} s")
@@ -170,22 +172,36 @@ class NodeAgent:
 
     async def _dial(self) -> None:
         try:
-            found = await reachable(self._join.endpoints)
+            found = await reachable(self._endpoints)
         except ConnectionRefusedError:
             self._num_refused += 1
             if self._num_refused >= MAX_REFUSED and not self._was_welcome:
-                where = ", ".join(self._join.endpoints)
+                where = ", ".join(self._endpoints)
                 self.stop(f"nothing listens at {where}: the group of this join file has ended")
             return
         if found is None:
             return
-        endpoint, self._address = found
+        endpoint, link = found
+        if not self._take_address(link):
+            return
         if self._sock is not None:
             self._sock.close()
         self._is_welcome = False
         self._conversation.disconnected()
         self._sock = NodeSocket(endpoint, self._join.server_key, self._join.client_secret, self._receive)
         self._sock.send(encode_frame({"t": "hello", "received": self._conversation.received, **self._about()}))
+
+    def _take_address(self, link: str) -> bool:
+        """Have the address where ranks meet; end, if this machine does not have the interface for it."""
+        interface, ip_version = self._join.interface, self._join.ip_version
+        address = address_of_ranks(link, interface, ip_version)
+        if address is None:
+            known = ", ".join(dict.fromkeys(label for label, _ in interfaces(ip_version)))
+            version = f" of IPv{ip_version}" if ip_version else ""
+            self.stop(f"its machine has no network interface {interface} with an address{version}; it has {known}")
+            return False
+        self._address = address
+        return True
 
     def _about(self) -> Header:
         return {
@@ -307,11 +323,17 @@ class NodeAgent:
         if not os.path.isdir(spec.cwd):
             message = f"there is no folder {spec.cwd}."
             raise JupyterDistError("bad_directory", message, "Choose 'cwd' so that every node has it.")
-        interface = interface_of(self._address)
+        interface = label_of(self._address)
         network = accelerators.on_interface(interface) if interface else {}
         own = node_devices(spec, os.environ, len(self._devices))
-        env, is_sheltered = {**network, **spec.env, **own}, self._join.end_grace_seconds > 0
-        return dataclasses.replace(spec, env=env, store_socket=str(self._stores.path), outlives_term=is_sheltered)
+        given = sorted(os.sched_getaffinity(0))
+        return dataclasses.replace(
+            spec,
+            env={**network, **spec.env, **own},
+            store_socket=str(self._stores.path),
+            outlives_term=self._join.end_grace_seconds > 0,
+            cpus=share_of_cpus(spec.cpu_binding, spec.local_rank, spec.local_world_size, given, numa_nodes()),
+        )
 
     async def _usage(self, header: Header, _: bytes) -> Answer:
         rank = self._ranks.get(int(header["p"]))

@@ -18,8 +18,8 @@ from .remote import RemoteNode
 FULL_MESH = 32  # up to this many nodes, each tries all others; of more, each tries some in all distances
 MAX_NAMED = 3
 WAY = (
-    "Ranks connect to each other on any port: allow that between the nodes, or choose another interface with"
-    f" env={json.dumps(accelerators.on_interface('eth1'))}."
+    "Ranks connect to each other on any port: allow that between the nodes, or choose another interface with the"
+    f" launcher's option 'interface' or with env={json.dumps(accelerators.on_interface('eth1'))}."
 )
 
 

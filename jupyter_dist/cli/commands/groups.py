@@ -15,7 +15,7 @@ from jupyter_dist.client.blocking.report import ending_text, replaced_text, resi
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
     """Return the fields of StartRequest; by default ranks use this interpreter and folder."""
     shape = ("num_ranks", "launcher", "num_nodes", "ranks_per_node", "devices", "accelerator", "backend")
-    names = (*shape, "environment", "python", "cwd")
+    names = (*shape, "preset", "environment", "python", "cwd")
     fields = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))
     if "environment" not in fields:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.answers.infos import LastSaveInfo, RankStackInfo, SaveInfo, UndoableCellInfo
-from jupyter_dist.client.blocking.report import stacks_text, undoable_text
+from jupyter_dist.client.blocking.report import presets_text, stacks_text, undoable_text
 from jupyter_dist.client.results.comparing import VariableTable
 from jupyter_dist.client.results.saves import last_saves_text, saves_text
 from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
@@ -23,6 +23,7 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "all_saves": lambda answer: saves_text([SaveInfo(save) for save in answer["saves"]]),
     "last_saves": lambda answer: last_saves_text([LastSaveInfo(save) for save in answer["saves"]]),
     "undoable": lambda answer: undoable_text(map(UndoableCellInfo, answer["cells"])),
+    "presets": lambda answer: presets_text(answer["presets"]),
     "variables": lambda answer: repr(VariableTable(answer)),
 }
 SHORT = {"ranks": "-r"}

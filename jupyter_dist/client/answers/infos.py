@@ -637,14 +637,20 @@ class LauncherOptionInfo(ApiObject):
     Attributes:
         choices: Values that are known to work; empty: anything.
         common: Whether most users need it: forms show it first.
+        advanced: Whether few users need it: forms show it under *Advanced*.
+        default: The administrator's value for groups that do not set it; may be empty.
+        fixed: Whether only the administrator sets it.
     """
 
     name: str
     label: str
     help: str
-    kind: Literal["text", "integer", "flag", "words", "object"]
+    kind: Literal["text", "integer", "flag", "words", "object", "script"]
     choices: list[str]
     common: bool
+    advanced: bool
+    default: str
+    fixed: bool
 
 
 class LauncherStatusInfo(ApiObject):
@@ -896,6 +902,28 @@ class PreparedProcessInfo(ApiObject):
     what: str
     pid: int
     memory_bytes: int
+
+
+class PresetInfo(ApiObject):
+    """Named options of a start.
+
+    Attributes:
+        name: The name in start requests: `preset`.
+        options: Fields of a start request.
+        problem: Why it cannot be used.
+    """
+
+    name: str
+    label: str
+    description: str
+    options: dict[str, Any]
+    problem: str | None
+
+
+class PresetsInfo(ApiObject):
+    """All presets."""
+
+    presets: list[PresetInfo]
 
 
 class ProfileInfo(ApiObject):

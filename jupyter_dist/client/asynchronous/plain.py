@@ -37,6 +37,10 @@ class PlainAsyncClient(Caller):
         """Return the launchers that can start the nodes of a group, with what is free."""
         return listed(infos.LauncherStatusInfo, (await self._call("launchers"))["launchers"])
 
+    async def presets(self) -> ApiList[infos.PresetInfo]:
+        """Return the presets: named options of a start, which an administrator or the user has written."""
+        return listed(infos.PresetInfo, (await self._call("presets"))["presets"])
+
     async def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
         """Return the processes that are kept to make the next start faster, with their memory."""
         return listed(infos.PreparedProcessInfo, (await self._call("prepared"))["processes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -95,6 +96,16 @@ def _stack_lines(stack: RankStackInfo) -> Iterator[str]:
         yield f"  {frame.file if frame.is_library else frame.name}:{frame.line} in {frame.function}"
         if frame.code:
             yield f"    {frame.code}"
+
+
+def presets_text(presets: Iterable[machine.Preset]) -> str:
+    """Return the presets, each with its options."""
+    lines = []
+    for preset in presets:
+        about = ": ".join(filter(None, (preset["label"], preset["description"])))
+        lines.append(f"{preset['name']}: {preset['problem'] or about}")
+        lines += [f"  {name}: {json.dumps(value)}" for name, value in preset["options"].items()]
+    return "\n".join(lines) or "There are no presets."
 
 
 def undoable_text(cells: Iterable[UndoableCellInfo]) -> str:

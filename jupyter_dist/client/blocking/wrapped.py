@@ -66,6 +66,10 @@ class BlockingClient:
         """Return the launchers that can start the nodes of a group, with what is free."""
         return self._loop.run(self._client.launchers())
 
+    def presets(self) -> ApiList[infos.PresetInfo]:
+        """Return the presets: named options of a start, which an administrator or the user has written."""
+        return self._loop.run(self._client.presets())
+
     def prepared(self) -> ApiList[infos.PreparedProcessInfo]:
         """Return the processes that are kept to make the next start faster, with their memory."""
         return self._loop.run(self._client.prepared())

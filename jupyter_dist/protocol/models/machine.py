@@ -5,7 +5,7 @@ See models.py for what is generated from these types.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
 
@@ -183,9 +183,12 @@ class LauncherOption(TypedDict):
     name: str
     label: str
     help: str
-    kind: Literal["text", "integer", "flag", "words", "object"]
+    kind: Literal["text", "integer", "flag", "words", "object", "script"]
     choices: Annotated[list[str], Field("Values that are known to work; empty: anything.")]
     common: Annotated[bool, Field("Whether most users need it: forms show it first.")]
+    advanced: Annotated[bool, Field("Whether few users need it: forms show it under *Advanced*.")]
+    default: Annotated[str, Field("The administrator's value for groups that do not set it; may be empty.")]
+    fixed: Annotated[bool, Field("Whether only the administrator sets it.")]
 
 
 class LauncherStatus(TypedDict):
@@ -196,6 +199,22 @@ class LauncherStatus(TypedDict):
     usable: bool
     text: Annotated[str, Field("What is free, or why it cannot be used here.")]
     options: list[LauncherOption]
+
+
+class Preset(TypedDict):
+    """Named options of a start."""
+
+    name: Annotated[str, Field("The name in start requests: `preset`.")]
+    label: str
+    description: str
+    options: Annotated[dict[str, Any], Field("Fields of a start request.")]
+    problem: Annotated[str | None, Field("Why it cannot be used.")]
+
+
+class PresetsModel(TypedDict):
+    """All presets."""
+
+    presets: list[Preset]
 
 
 class LaunchersModel(TypedDict):

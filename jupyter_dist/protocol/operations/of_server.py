@@ -65,6 +65,15 @@ SERVER_OPERATIONS = (
         answer=Answer("Launchers", machine.LaunchersModel, field="launchers"),
     ),
     Operation(
+        name="presets",
+        verb="get",
+        path="presets",
+        right="read",
+        sentence="Return the presets: named options of a start, which an administrator or the user has written.",
+        answer=Answer("Presets", machine.PresetsModel, field="presets"),
+        command="presets",
+    ),
+    Operation(
         name="prepared",
         verb="get",
         path="prepared",

@@ -178,6 +178,13 @@ class StartOptions(TypedDict, total=False):
             maximum=MAX_GROUP_RANKS,
         ),
     ]
+    preset: Annotated[
+        str,
+        Field(
+            "A preset, by name: its options are used where the request leaves them out (`jupyter dist presets`).",
+            maxLength=60,
+        ),
+    ]
     launcher: Annotated[
         str,
         Field(

@@ -81,6 +81,12 @@ class GroupSpec(Spec):
     save_seconds: float = 3600.0  # the limit of one save
     note: str | None = None  # the first note to users
     request: dict[str, Any] | None = None  # the fields of its start, with which it can be started again
+    head_ports: list[int] = field(default_factory=list)  # the first and the last on which nodes connect; empty: any
+    head_addresses: list[list[Any]] = field(default_factory=list)  # [host, port or None] as nodes reach it; empty: all
+    ip_version: str = ""  # 4 or 6: only such addresses
+    interface: str = ""  # of each node, for its ranks; empty: as the way to the head
+    tunnel: list[str] = field(default_factory=list)  # what starts a program on {host}; empty: nodes reach the head
+    cpu_binding: str = "none"  # which CPUs of its node a rank may use: all, a share, or a NUMA node's
     node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
 
     @property
@@ -122,6 +128,8 @@ class RankSpec(Spec):
     store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
     outlives_term: bool = False  # SIGTERM is for its node agent, which saves the group before the end
     replaces: bool = False  # the other ranks are there already, in other process groups
+    cpu_binding: str = "none"  # as in the GroupSpec; its node agent knows the CPUs
+    cpus: list[int] = field(default_factory=list)  # that it may use; empty: all that its node agent may
     shape: int = 0  # counts the resizes of the group: within one shape, a number of a rank means one process
 
 

@@ -38,6 +38,7 @@ class ManagedGroup:
         self._nodes: GroupNodes | None = None
         self._following_nodes: asyncio.Task[None] | None = None
         self._sending_end: asyncio.Task[None] | None = None
+        self._sending_hosts: asyncio.Task[None] | None = None
 
     @property
     def id(self) -> str:
@@ -158,6 +159,7 @@ class ManagedGroup:
         if (warning := self.mirror.status.allocation["warning"]) and warning != (before and before["warning"]):
             log.warning("jupyter_dist: group '%s': %s", self.name, warning)
         self._pass_on_end(before, self.mirror.status.allocation)
+        self._pass_on_hosts(before, self.mirror.status.allocation)
         self.mirror.changed()
 
     def _pass_on_end(self, before: models.AllocationModel | None, now: models.AllocationModel) -> None:
@@ -169,15 +171,28 @@ class ManagedGroup:
             self._sending_end.cancel()
         self._sending_end = start_task(self._send_end(now["ends_at"]), f"end of {self.id}")
 
+    def _pass_on_hosts(self, before: models.AllocationModel | None, now: models.AllocationModel) -> None:
+        """Send the agent the hosts of the allocation, if they are new: it may have to open tunnels to them."""
+        was_known = before is not None and before["state"] == "allocated"
+        if now["state"] != "allocated" or (was_known and before and before["hosts"] == now["hosts"]):
+            return
+        if self._sending_hosts is not None:
+            self._sending_hosts.cancel()
+        sending = self._send("tunnel", "tunnels", hosts=now["hosts"], job=now["job_id"] or "")
+        self._sending_hosts = start_task(sending, f"hosts of {self.id}")
+
     async def _send_end(self, at: float | None) -> None:
-        """Try until the agent has it: the agent may not be connected now."""
+        await self._send("save_before_end_seconds", "ends", at=at)
+
+    async def _send(self, field: str, request: str, **fields: Any) -> None:
+        """Send a request to the agent of a group with this field, and try again until it has been answered."""
         while not self.mirror.status.is_gone:
             spec = self.mirror.status.fields.get("spec")
-            if spec is not None and not spec.get("save_before_end_seconds"):
+            if spec is not None and not spec.get(field):
                 return
             with contextlib.suppress(JupyterDistError):
                 if spec is not None and self.mirror.link.is_open:
-                    await self.mirror.link.request("ends", at=at)
+                    await self.mirror.link.request(request, **fields)
                     return
             await asyncio.sleep(END_RETRY_SECONDS)
 
@@ -197,7 +212,8 @@ class ManagedGroup:
         self._show_nodes()
 
     async def _release_nodes(self) -> list[str]:
-        tasks = [task for task in (self._following_nodes, self._sending_end) if task is not None]
+        every = (self._following_nodes, self._sending_end, self._sending_hosts)
+        tasks = [task for task in every if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

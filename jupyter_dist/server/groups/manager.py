@@ -9,7 +9,7 @@ import difflib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -20,6 +20,9 @@ from jupyter_dist.server.analysis.saves import Saves
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
 from jupyter_dist.server.launchers.allocation import STATE_FILE
+from jupyter_dist.server.launchers.common.command import tunnel_words
+from jupyter_dist.server.launchers.common.network import group_fields, variables
+from jupyter_dist.server.launchers.common.presets import Presets
 from jupyter_dist.server.mirror.mirror import GroupMirror, Topic
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.local import agent_environment, client_environment
@@ -42,6 +45,7 @@ from .resolve import (
 from .warm import WarmAgents, begun
 
 if TYPE_CHECKING:
+    from jupyter_dist.server.launchers.common.optionset import LauncherOptions
     from jupyter_dist.server.launchers.registry import Launchers
 
 log = logging.getLogger(__name__)
@@ -73,10 +77,12 @@ class GroupManager:
         saves: Saves,
         keep_warm: bool,
         launchers: Callable[[], Launchers],
+        presets: Presets | None = None,
     ) -> None:
         self.environments = environments
         self.devices = devices
         self.saves = saves
+        self.presets = presets or Presets({})
         self.server_id = f"s-{secrets.token_hex(6)}"
         self._spawner = spawner
         self._make_launchers = launchers
@@ -222,15 +228,18 @@ class GroupManager:
             raise
 
     async def _start(self, request: WantedGroup, key: str | None = None) -> ManagedGroup:
+        if request.preset is not None:
+            request = await asyncio.to_thread(self.presets.applied, request)
         environment = await self.environments.get(request.environment, request.python)
         devices = await self.devices.usable(request.accelerator)
         while request.name in self._starting:  # a client that gets `name_taken` can attach to that group
             await self._starting[request.name].wait()
         launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
-        if launcher is not None:
-            request = dataclasses.replace(request, gpus_per_node=launcher.gpus_per_node(request.launcher_options))
+        allowed = None if request.launcher == LOCAL else self.launchers.options_of(request.launcher)
+        if allowed is not None:
+            request = dataclasses.replace(request, gpus_per_node=allowed.gpus_per_node(request.launcher_options))
         fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
-        options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
+        options = _checked(allowed, request.launcher_options, fields) if allowed else {}
         await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
         fields |= self.saves.of_group()
         if launcher is not None and fields["save_before_end_seconds"] > 0:
@@ -448,6 +457,18 @@ async def _held(directory: GroupDirectory) -> bool:
             return False
         await asyncio.sleep(HANDOVER_POLL_SECONDS)
     return True
+
+
+def _checked(allowed: LauncherOptions, given: Mapping[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with defaults; set the fields and the variables of the GroupSpec that they stand for.
+
+    Raises:
+        JupyterDistError: `bad_request`, with a sentence for each mistake, or for each limit that is exceeded.
+    """
+    options = allowed.check(given, fields["num_nodes"])
+    allowed.check_limits(options, fields["num_nodes"], fields["world_size"])
+    fields.update(group_fields(options), tunnel=tunnel_words(options), env={**variables(options), **fields["env"]})
+    return options
 
 
 def _of_client(environment: Environment, environ: str | None) -> Environment:

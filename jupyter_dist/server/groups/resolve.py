@@ -48,6 +48,7 @@ class GroupDefaults:
 
     root_dir: str = "."
     world_size: int = 2
+    max_ranks: int = 0  # of a group; 0: no limit
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
     preload: list[str] = field(default_factory=list)
@@ -72,6 +73,7 @@ class WantedGroup:
     accelerator: str = "auto"
     devices: list[int] | int | str | None = None
     num_ranks: int | None = None
+    preset: str | None = None
     launcher: str = LOCAL
     launcher_options: dict[str, Any] = field(default_factory=dict)
     gpus_per_node: int = 0  # that these options reserve; the launcher knows
@@ -117,6 +119,9 @@ def resolve_spec(
         num_nodes, accelerator = 1, _accelerator(request, environment, usable)
         devices = _devices(request, usable[accelerator.name], accelerator) if accelerator.has_devices else []
         per_node = len(devices) or _num_ranks(request, defaults)
+    if defaults.max_ranks and num_nodes * per_node > defaults.max_ranks:
+        message = f"{num_nodes * per_node} ranks were requested; this server allows at most {defaults.max_ranks}."
+        raise bad_request(message, "Ask for less. An administrator has set DistApp.max_ranks.")
     return {
         "name": _name(request.name, taken_names),
         "world_size": num_nodes * per_node,
@@ -266,7 +271,7 @@ def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Acce
 
 def _is_on_nodes(request: WantedGroup) -> bool:
     """Whether the group has node agents. Raises JupyterDistError `bad_request` if the fields do not fit together."""
-    if request.launcher_options and request.launcher in (LOCAL, EXTERNAL):
+    if request.launcher_options and request.launcher == LOCAL:
         message = f"The launcher '{request.launcher}' has no options."
         raise bad_request(message, "Leave out 'launcher_options', or choose another launcher.")
     if request.launcher != LOCAL:

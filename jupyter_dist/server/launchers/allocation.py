@@ -81,6 +81,7 @@ class Wanted:
     options: Mapping[str, Any] = field(default_factory=dict)
     ranks_per_node: int = 1
     files: tuple[Path, ...] = ()  # arguments of the command that are files: copied where nodes can read them
+    python: str = ""  # the interpreter of the group; the command may begin with a prologue or a container
 
 
 class NamedLauncher(Protocol):
@@ -97,6 +98,7 @@ class Allocation(ABC):
         self.directory = directory
         self.num_nodes = num_nodes
         self.files = files
+        self.output_folder: str | None = None  # for the logs, when the job is over
         self.status: Queued | Allocated | NotKnown | Ended = Queued("It is being submitted.")
         self._events: list[Event] = []
         self._news = asyncio.Event()
@@ -140,7 +142,12 @@ class Allocation(ABC):
 
     def save(self) -> None:
         """Write the state into the group's directory, for the next server. Raises OSError."""
-        content = {"launcher": self.launcher.name, "num_nodes": self.num_nodes, "folder": str(self.files.folder)}
+        content: dict[str, Any] = {
+            "launcher": self.launcher.name,
+            "num_nodes": self.num_nodes,
+            "folder": str(self.files.folder),
+        }
+        content["output_folder"] = self.output_folder
         write_private(self.directory / STATE_FILE, json.dumps({**content, "state": self.state()}))
 
     @abstractmethod
@@ -160,7 +167,9 @@ class Allocation(ABC):
         return await asyncio.to_thread(self.files.log, node, max_bytes)
 
     def forget(self) -> None:
-        """Remove the files of the job, after it has ended."""
+        """Remove the files of the job, after it has ended; its logs are copied to the output folder before."""
+        if self.output_folder is not None:
+            self.files.copy_logs(Path(self.output_folder))
         self.files.remove()
 
     def undo(self) -> None:

@@ -10,21 +10,22 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import re
 from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from traitlets import Dict, MetaHasTraits
-from traitlets.config import Configurable
+from traitlets import MetaHasTraits
 
 from jupyter_dist.server.traits import Seconds
 
 from .allocation import Allocation, Wanted, launcher_failed
+from .common.command import COMMAND_OPTIONS, node_command, passed
+from .common.network import NODE_OPTIONS
+from .common.optionset import LauncherOptions
 from .nodefiles import NodeFiles
-from .options import Option, checked
+from .options import Option
 
 log = logging.getLogger(__name__)
 
@@ -42,19 +43,17 @@ class _AbstractTraits(ABCMeta, MetaHasTraits):
     """Lets a Configurable have abstract methods."""
 
 
-class Launcher(Configurable, metaclass=_AbstractTraits):
+class Launcher(LauncherOptions, metaclass=_AbstractTraits):
     """An engine that starts node agents. One object per server, created when it is first needed.
 
     A subclass has a `name`, a `label`, its `options`, and four methods: `probe`, `start`, `restore` and `look`.
     """
 
-    name: ClassVar[str]
-    label: ClassVar[str]
-    options: ClassVar[tuple[Option, ...]] = ()
+    common_options: ClassVar[tuple[Option, ...]] = (*NODE_OPTIONS, *COMMAND_OPTIONS)
+    engine_variables: ClassVar[tuple[str, ...]] = ()  # beginnings of variables that the engine's own tools need
 
     poll_seconds = Seconds(1.0, min=0.05, help="How often the engine is asked for the state of jobs.").tag(config=True)
     command_seconds = Seconds(30.0, min=1.0, help="How long a command of the engine may take.").tag(config=True)
-    defaults = Dict(help="Values of options for groups that do not set them.").tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -89,22 +88,9 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
 
     # -- called by the server ---------------------------------------------------------------------------------
 
-    def check(self, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
-        """Return the options with defaults.
-
-        Raises:
-            JupyterDistError: `bad_request`, with a sentence for each mistake. Nothing was submitted then.
-        """
-        return checked(self.name, self.options, {**self.defaults, **options})
-
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
         """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank."""
         return options
-
-    def gpus_per_node(self, options: Mapping[str, Any]) -> int:
-        """Return how many GPUs the options, with the defaults, reserve on each node; 0 if they name none."""
-        found = re.fullmatch(r"(?:.*:)?(\d{1,4})", str({**self.defaults, **options}.get("gpus_per_node", "")))
-        return int(found[1]) if found else 0
 
     async def grace_seconds(self, options: Mapping[str, Any]) -> float:
         """Return how long nodes may keep running after the engine has asked them to end; 0: they end at once."""
@@ -117,7 +103,8 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
             JupyterDistError: `bad_request` (see `check`), `launcher_failed` with the engine's message, `timed_out`.
         """
         options = self.fitted(self.check(wanted.options, wanted.num_nodes), wanted.ranks_per_node)
-        allocation = await self.start(dataclasses.replace(wanted, options=options))
+        allocation = await self.start(self._prepared(wanted, options))
+        allocation.output_folder = _output_folder(wanted, options)
         try:
             allocation.save()  # without an await: a start that is cancelled now would leave a job without a server
         except OSError as err:  # the next server would not find the job
@@ -126,6 +113,16 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
             raise launcher_failed(f"The state of the job cannot be saved: {err}.") from err
         self.follow(allocation)
         return allocation
+
+    def _prepared(self, wanted: Wanted, options: Mapping[str, Any]) -> Wanted:
+        """Return the nodes with the command and the variables that the options make of them."""
+        return dataclasses.replace(
+            wanted,
+            options=options,
+            python=wanted.command[0],
+            command=node_command(options, wanted.command, wanted.cwd),
+            env=passed(options, wanted.env, self.engine_variables),
+        )
 
     def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
         """Return the allocation that an earlier server saved, and follow it until it ends."""
@@ -163,3 +160,9 @@ class Launcher(Configurable, metaclass=_AbstractTraits):
             await asyncio.to_thread(allocation.files.read)
             allocation.publish_node_events()
         self._followed = {allocation for allocation in self._followed if not allocation.has_ended}
+
+
+def _output_folder(wanted: Wanted, options: Mapping[str, Any]) -> str | None:
+    """Return the folder that gets the logs of a job when it is over."""
+    folder = options.get("output_folder")
+    return folder and str(Path(folder).expanduser() / f"{wanted.name}-{wanted.group_id}")

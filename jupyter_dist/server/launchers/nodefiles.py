@@ -7,6 +7,7 @@ a missing interpreter of the group, too. Engines report these facts late, or not
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -33,6 +34,9 @@ node=${JUPYTER_DIST_NODE_RANK:-${SLURM_PROCID:-0}}
 JUPYTER_DIST_NODE_RANK=$node
 export JUPYTER_DIST_NODE_RANK
 base=$1/node-$node-${JUPYTER_DIST_NODE_RUN:-${SLURM_RESTART_COUNT:-0}}
+APPTAINER_BIND=${APPTAINER_BIND:+$APPTAINER_BIND,}$1
+SINGULARITY_BIND=$APPTAINER_BIND
+export APPTAINER_BIND SINGULARITY_BIND
 shift
 host=${JUPYTER_DIST_NODE_HOST:-${SLURMD_NODENAME:-$(uname -n)}}
 echo "$host" > "$base.new" && mv "$base.new" "$base.started"
@@ -41,6 +45,8 @@ code=$?
 echo "$code $host" > "$base.new" && mv "$base.new" "$base.ended"
 exit $code
 """
+
+log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"node-(\d{1,6})-(\d{1,6})\.(started|ended)\Z")
 
@@ -159,6 +165,15 @@ class NodeFiles:
         """Return a descriptor of the file for the engine's output."""
         path = self.folder / ENGINE_LOG
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def copy_logs(self, folder: Path) -> None:
+        """Copy the logs of the engine and of the nodes to a folder."""
+        try:
+            make_folder(folder)
+            for path in sorted(self.folder.glob("*.log")):
+                shutil.copyfile(path, folder / path.name, follow_symlinks=False)
+        except OSError as err:  # a shutdown does not fail because of logs
+            log.warning("jupyter_dist: logs cannot be copied to %s: %s", folder, err)
 
     def remove(self) -> None:
         """Remove the folder, and its parent if that had only jobs. Idempotent."""

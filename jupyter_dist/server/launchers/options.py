@@ -16,8 +16,9 @@ from jupyter_dist.protocol.models import machine
 MAX_CHARS = 500
 MAX_WORDS = 50
 MAX_VARIABLES = 200
+MAX_SCRIPT_CHARS = 4000
 
-Kind = Literal["text", "integer", "flag", "words", "object"]
+Kind = Literal["text", "integer", "flag", "words", "object", "script"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Option:
     kind: Kind = "text"
     minimum: int = 0
     is_common: bool = False  # shown first
+    is_advanced: bool = False  # shown under Advanced
+    choices: tuple[str, ...] = ()  # values that are known to work everywhere
+    measure: Callable[[Any], float | None] | None = None  # how much a value asks for; by default the number in it
     check: Callable[[Any], str | None] | None = None
 
     def problem(self, value: Any) -> str | None:
@@ -37,15 +41,24 @@ class Option:
         wrong = _wrong_kind(self, value) or (self.check and self.check(value))
         return f"'{self.name}' {wrong}" if wrong else None
 
-    def model(self, choices: Sequence[str]) -> machine.LauncherOption:
-        """Return the model of the option for forms, with values that are known to work."""
+    def model(self, choices: Sequence[str], default: Any = None, *, is_fixed: bool = False) -> machine.LauncherOption:
+        """Return the model of the option for forms.
+
+        Args:
+            choices: values that are known to work here.
+            default: the administrator's.
+            is_fixed: whether only the administrator sets it.
+        """
         return {
             "name": self.name,
             "label": self.label,
             "help": self.help,
             "kind": self.kind,
-            "choices": list(choices),
+            "choices": list(choices or self.choices),
             "common": self.is_common,
+            "advanced": self.is_advanced,
+            "default": "" if default is None else as_text(default),
+            "fixed": is_fixed,
         }
 
 
@@ -78,12 +91,19 @@ def _read(option: Option, value: Any) -> Any:
     if option.kind == "integer" and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}", value):
         return int(value)
     if option.kind == "words" and isinstance(value, str):
-        with contextlib.suppress(ValueError):  # a quotation that does not end
-            return shlex.split(value)
+        with contextlib.suppress(ValueError, RecursionError):  # a quotation that does not end
+            return json.loads(value) if value.startswith("[") else shlex.split(value)
     if option.kind == "object" and isinstance(value, str):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(value)
     return value
+
+
+def as_text(value: Any) -> str:
+    """Return a value as a user may type it."""
+    if isinstance(value, list):
+        return shlex.join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
@@ -98,6 +118,7 @@ def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
 
 def _wrong_kind(option: Option, value: Any) -> str | None:
     checks = {"text": _wrong_text, "integer": _wrong_integer, "flag": _wrong_flag, "words": _wrong_words}
+    checks["script"] = _wrong_script
     wrong = checks[option.kind](value) if option.kind in checks else _wrong_object(value)
     if wrong is None and option.kind == "integer" and value < option.minimum:
         return f"is {value}; it must be at least {option.minimum}."
@@ -109,6 +130,14 @@ def _wrong_text(value: Any) -> str | None:
         return "must be a text."
     if len(value) > MAX_CHARS or not value.isprintable():
         return f"must be one line of at most {MAX_CHARS} printable characters."
+    return None
+
+
+def _wrong_script(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return "must be a text."
+    if len(value) > MAX_SCRIPT_CHARS or not all(line.isprintable() for line in value.expandtabs().split("\n")):
+        return f"must be lines of printable characters, at most {MAX_SCRIPT_CHARS} characters."
     return None
 
 

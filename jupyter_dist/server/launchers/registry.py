@@ -14,6 +14,7 @@ from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 
 from .allocation import Allocation, launcher_failed, saved
+from .common.optionset import ExternalLauncher, LauncherOptions
 from .launcher import Availability, Launcher
 from .nodefiles import NodeFiles
 
@@ -23,22 +24,14 @@ ENTRY_POINTS = "jupyter_dist.launchers"
 # This launcher needs no engine.
 OWN = {"processes": "jupyter_dist.server.launchers.processes:ProcessLauncher"}
 PROBE_SECONDS = 10.0
-_WITHOUT_ENGINE: tuple[machine.LauncherStatus, ...] = (
-    {
-        "name": "local",
-        "label": "This machine",
-        "usable": True,
-        "text": "Ranks run where the server does.",
-        "options": [],
-    },
-    {
-        "name": "external",
-        "label": "Hosts of your own",
-        "usable": True,
-        "text": "You start a node agent on each host with a command that is shown: by ssh, mpirun or kubectl.",
-        "options": [],
-    },
-)
+_LOCAL: machine.LauncherStatus = {
+    "name": "local",
+    "label": "This machine",
+    "usable": True,
+    "text": "Ranks run where the server does.",
+    "options": [],
+}
+_BY_USERS = "You start a node agent on each host with a command that is shown: by ssh, mpirun or kubectl."
 
 
 class Launchers:
@@ -50,6 +43,7 @@ class Launchers:
         self._by_name: dict[str, Launcher] = {
             name: kind(config=config or Config()) for name, kind in points.load(ENTRY_POINTS, Launcher, OWN).items()
         }
+        self._external = ExternalLauncher(config=config or Config())
 
     def get(self, name: str) -> Launcher:
         """Return a launcher.
@@ -62,6 +56,10 @@ class Launchers:
             raise bad_request(f"There is no launcher '{name[:60]}'.", hint.rstrip())
         return self._by_name[name]
 
+    def options_of(self, name: str) -> LauncherOptions:
+        """Return the options of a launcher, also of `external`, which starts nothing. Raises as `get`."""
+        return self._external if name == self._external.name else self.get(name)
+
     async def probe(self) -> dict[str, Availability]:
         """Return the availability of each launcher."""
         found = await asyncio.gather(*map(_probed, self._by_name.values()))
@@ -69,18 +67,9 @@ class Launchers:
 
     async def shown(self) -> list[machine.LauncherStatus]:
         """Return each launcher with its options and its availability; first the launchers that need no engine."""
-        return [*_WITHOUT_ENGINE, *(self._model(name, found) for name, found in (await self.probe()).items())]
-
-    def _model(self, name: str, found: Availability) -> machine.LauncherStatus:
-        launcher = self._by_name[name]
-        options = [option.model(found.choices.get(option.name, ())) for option in launcher.options]
-        return {
-            "name": name,
-            "label": launcher.label,
-            "usable": found.is_usable,
-            "text": found.text,
-            "options": options,
-        }
+        external = _model(self._external, Availability(is_usable=True, text=_BY_USERS))
+        others = (_model(self._by_name[name], found) for name, found in (await self.probe()).items())
+        return [_LOCAL, external, *others]
 
     def adopt(self, directory: Path) -> Allocation | None:
         """Return the allocation of a group that an earlier server started; None if it has none.
@@ -97,14 +86,35 @@ class Launchers:
             hint = "Install it again, or end the job with the tools of its engine."
             raise launcher_failed(message, f"{hint} {_missing()}".rstrip())
         try:
-            return launcher.adopt(directory, NodeFiles(Path(content["folder"])), content["num_nodes"], content["state"])
+            files = NodeFiles(Path(content["folder"]))
+            allocation = launcher.adopt(directory, files, content["num_nodes"], content["state"])
         except (KeyError, TypeError, ValueError) as err:
             raise launcher_failed(f"What the launcher '{launcher.name}' saved is damaged: {err!r}.") from err
+        allocation.output_folder = content.get("output_folder")
+        return allocation
 
     async def detach(self) -> None:
         """Leave all jobs to the next server."""
         for launcher in self._by_name.values():
             await launcher.detach()
+
+
+def _model(launcher: LauncherOptions, found: Availability) -> machine.LauncherStatus:
+    options = [
+        option.model(
+            found.choices.get(option.name, ()),
+            launcher.defaults.get(option.name),
+            is_fixed=option.name in launcher.fixed,
+        )
+        for option in launcher.all_options()
+    ]
+    return {
+        "name": launcher.name,
+        "label": launcher.label,
+        "usable": found.is_usable,
+        "text": found.text,
+        "options": options,
+    }
 
 
 def _missing() -> str:

@@ -841,11 +841,17 @@ export interface ILauncherOption {
   name: string;
   label: string;
   help: string;
-  kind: 'text' | 'integer' | 'flag' | 'words' | 'object';
+  kind: 'text' | 'integer' | 'flag' | 'words' | 'object' | 'script';
   /** Values that are known to work; empty: anything. */
   choices: string[];
   /** Whether most users need it: forms show it first. */
   common: boolean;
+  /** Whether few users need it: forms show it under *Advanced*. */
+  advanced: boolean;
+  /** The administrator's value for groups that do not set it; may be empty. */
+  default: string;
+  /** Whether only the administrator sets it. */
+  fixed: boolean;
 }
 
 /** A launcher and its status. */
@@ -857,6 +863,23 @@ export interface ILauncherStatus {
   /** What is free, or why it cannot be used here. */
   text: string;
   options: ILauncherOption[];
+}
+
+/** Named options of a start. */
+export interface IPreset {
+  /** The name in start requests: `preset`. */
+  name: string;
+  label: string;
+  description: string;
+  /** Fields of a start request. */
+  options: Record<string, unknown>;
+  /** Why it cannot be used. */
+  problem: string | null;
+}
+
+/** All presets. */
+export interface IPresets {
+  presets: IPreset[];
 }
 
 /** All launchers. */
@@ -1396,6 +1419,8 @@ export interface IStartOptions {
   devices?: number[] | number | 'all';
   /** CPU ranks, 1 to 64; on devices their number. On several nodes all nodes' ranks. */
   num_ranks?: number;
+  /** A preset, by name: its options are used where the request leaves them out (`jupyter dist presets`). */
+  preset?: string;
   /** What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the server's machine. `external`: you do, with the command in `join` of the group. Others: see `jupyter dist launchers`. */
   launcher?: string;
   /** Options of the launcher by name, as `jupyter dist launchers` lists them. */
@@ -1436,6 +1461,8 @@ export interface IStartRequest {
   devices?: number[] | number | 'all';
   /** CPU ranks, 1 to 64; on devices their number. On several nodes all nodes' ranks. */
   num_ranks?: number;
+  /** A preset, by name: its options are used where the request leaves them out (`jupyter dist presets`). */
+  preset?: string;
   /** What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the server's machine. `external`: you do, with the command in `join` of the group. Others: see `jupyter dist launchers`. */
   launcher?: string;
   /** Options of the launcher by name, as `jupyter dist launchers` lists them. */

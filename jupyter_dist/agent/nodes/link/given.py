@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 RANK_BYTES = 300 << 20  # of a rank with torch that has run nothing
 MIB = 1 << 20
+NUMA_NODES = Path("/sys/devices/system/node")
 
 
 def given_cpus(environment: Mapping[str, str]) -> int:
@@ -14,6 +16,39 @@ def given_cpus(environment: Mapping[str, str]) -> int:
     own = len(os.sched_getaffinity(0))
     given = environment.get("SLURM_CPUS_PER_TASK") or environment.get("SLURM_CPUS_ON_NODE", "")
     return min(own, int(given)) if given.isdigit() and int(given) else own
+
+
+def share_of_cpus(
+    binding: str, local_rank: int, num_ranks: int, given: Sequence[int], numa_nodes: Sequence[Sequence[int]]
+) -> list[int]:
+    """Return the CPUs that a rank may use; none: all that are given.
+
+    Args:
+        binding: `none`, `rank` (each rank has an equal share) or `numa` (the CPUs of one NUMA node, which ranks share).
+        local_rank: the number of the rank on its node.
+        num_ranks: how many ranks the node has.
+        given: the CPUs that the node's ranks may use together.
+        numa_nodes: the CPUs of each NUMA node of the machine.
+    """
+    if binding == "numa":
+        usable = [near for cpus in numa_nodes if (near := sorted(set(cpus).intersection(given)))]
+        return list(usable[local_rank * len(usable) // num_ranks]) if len(usable) > 1 else []
+    if binding != "rank" or len(given) < num_ranks:  # several ranks on one CPU would wait for each other
+        return []
+    ordered = [cpu for cpus in numa_nodes for cpu in sorted(set(cpus).intersection(given))] or sorted(given)
+    return ordered[local_rank * len(ordered) // num_ranks : (local_rank + 1) * len(ordered) // num_ranks]
+
+
+def numa_nodes() -> list[list[int]]:
+    """Return the CPUs of each NUMA node of this machine; none if the kernel does not list them."""
+    found = []
+    for path in sorted(NUMA_NODES.glob("node[0-9]*/cpulist")):
+        try:
+            ranges = [part.split("-") for part in path.read_text().strip().split(",") if part]
+            found.append([cpu for each in ranges for cpu in range(int(each[0]), int(each[-1]) + 1)])
+        except (OSError, ValueError):
+            return []
+    return found
 
 
 def given_bytes(environment: Mapping[str, str]) -> int | None:

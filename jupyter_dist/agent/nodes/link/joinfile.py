@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
+from jupyter_dist.agent import boot
+from jupyter_dist.agent.boot import ROLES
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, Spec, is_compatible
 from jupyter_dist.version import __version__
@@ -40,6 +42,9 @@ class JoinFile(Spec):
     lease_seconds: float
     preload: list[str] = field(default_factory=list)  # modules that node agents import besides torch and IPython
     end_grace_seconds: float = 0.0  # how long a node agent keeps running after it was asked to end
+    interface: str = ""  # of the node, for its ranks; empty: as the way to the head
+    ip_version: str = ""  # 4 or 6: only such addresses
+    is_tunnelled: bool = False  # the head starts a program on each node, to which its agent connects
     protocol: int = PROTOCOL_VERSION
     version: str = __version__
 
@@ -75,28 +80,57 @@ class JoinFile(Spec):
 
 def join_command(path: Path) -> str:
     """Return the command that starts a node agent, for a shell."""
+    return shlex.join([*python_words("node"), str(path)])
+
+
+def python_words(role: str) -> list[str]:
+    """Return the words that start a process of jupyter_dist in this Python on a node, by its role in boot.py."""
     try:
         is_installed = metadata.version("jupyter_dist") == __version__
     except metadata.PackageNotFoundError:
         is_installed = False
-    start = ["-m", "jupyter_dist.agent.node"] if is_installed else [str(Path(__file__).parents[1] / "boot.py"), "node"]
-    return shlex.join([sys.executable, *start, str(path)])
+    start = ["-m", ROLES[role]] if is_installed else [str(Path(boot.__file__)), role]
+    return [sys.executable, *start]
 
 
-def own_addresses() -> list[str]:
-    """Return this machine's addresses: IPv4 before IPv6, loopback last."""
-    found = dict.fromkeys(address for _, address in _addresses())
+def own_addresses(ip_version: str = "") -> list[str]:
+    """Return this machine's addresses, of one version of IP or of both: IPv4 before IPv6, loopback last."""
+    found = dict.fromkeys(address for _, address in interfaces(ip_version))
     return sorted(found, key=lambda address: (address.startswith("127.") or address == "::1", ":" in address))
+
+
+def address_of_ranks(link: str, interface: str, ip_version: str) -> str | None:
+    """Return this machine's address for its ranks; None if it does not have that interface, or no address there.
+
+    Args:
+        link: its address on the way to the head; empty, or loopback, if that goes through a tunnel.
+        interface: the interface for ranks; empty: the one of the way to the head, or the first.
+        ip_version: 4 or 6; empty: both.
+    """
+    if interface:
+        return address_on(interface, ip_version)
+    if not link or link.startswith("127.") or link == "::1":
+        return next(iter(own_addresses(ip_version)), link or None)
+    return link
 
 
 def interface_of(address: str) -> str | None:
     """Return the network interface that has this address."""
-    return next((name for name, other in _addresses() if other == address), None)
+    label = label_of(address)
+    return None if label is None else label.partition(":")[0]
 
 
-def address_on(interface: str) -> str | None:
+def label_of(address: str) -> str | None:
+    """Return the name by which gloo and NCCL find this address: of its interface, or a label such as eth0:1.
+
+    Of an interface with several addresses of one name, they use the first.
+    """
+    return next((label for label, other in interfaces() if other == address), None)
+
+
+def address_on(interface: str, ip_version: str = "") -> str | None:
     """Return the first address of a network interface, as gloo and NCCL use it."""
-    return next((address for name, address in _addresses() if name == interface), None)
+    return next((address for name, address in interfaces(ip_version) if name == interface), None)
 
 
 def endpoint_of(address: str, port: int) -> str:
@@ -104,9 +138,10 @@ def endpoint_of(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _addresses() -> list[tuple[str, str]]:
-    """Return the network interfaces and their addresses, of which one may have several."""
-    return _ipv4() + _ipv6()
+def interfaces(ip_version: str = "") -> list[tuple[str, str]]:
+    """Return the network interfaces and their addresses; second addresses may have a label as name, such as eth0:1."""
+    found = {"4": _ipv4, "6": _ipv6}
+    return [each for version, read in found.items() if ip_version in ("", version) for each in read()]
 
 
 def _ipv4() -> list[tuple[str, str]]:
@@ -121,8 +156,7 @@ def _ipv4() -> list[tuple[str, str]]:
     found = []
     for start in range(0, size, _ENTRY_BYTES):
         label = bytes(entries[start : start + 16]).partition(b"\0")[0].decode(errors="replace")
-        # A second address may have a label: eth0:1.
-        found.append((label.partition(":")[0], socket.inet_ntoa(bytes(entries[start + 20 : start + 24]))))
+        found.append((label, socket.inet_ntoa(bytes(entries[start + 20 : start + 24]))))
     return found
 
 

@@ -13,12 +13,15 @@ import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame
 from jupyter_dist.transport.resuming import MAX_NUMBER, Conversation, LostError
+
+from .joinfile import endpoint_of
+from .places import UNIX
 
 try:
     import zmq
@@ -195,11 +198,44 @@ class _Door:
                 connection.detach()
 
 
+class Ports(NamedTuple):
+    """The ports that a head may open, from `first` to `last`; 0: any."""
+
+    first: int = 0
+    last: int = 0
+    ip_version: str = ""
+
+    def bind(self, sock: Any) -> int:
+        """Open the first port that is free, on all interfaces; return its number.
+
+        Raises:
+            JupyterDistError: `bad_request`, if none is free, or this user may not open them.
+        """
+        sock.setsockopt(zmq.IPV6, int(self.ip_version != "4"))  # IPv4 as well, and alone where there is no IPv6
+        why = ""
+        for port in range(self.first, self.last + 1) if self.first else ("*",):
+            try:
+                sock.bind(f"tcp://*:{port}")
+            except zmq.ZMQError as err:
+                why = str(err.strerror).lower()
+                continue
+            endpoint = bytes(sock.getsockopt(zmq.LAST_ENDPOINT))
+            return int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
+        which = f"port {self.first}" if self.first == self.last else f"any port from {self.first} to {self.last}"
+        hint = "Set the option 'head_port' to others; each group on nodes needs one."
+        raise bad_request(f"The head of the group cannot open {which}: {why}.", hint)
+
+
+ANY_PORT = Ports()
+
+
 class HeadSocket:
     """The only port of a head. A client without the group's key gets no further than the handshake."""
 
-    def __init__(self, secret: str, client_public: str, receive: Receive, num_nodes: int = 1) -> None:
-        """Listen on all interfaces. Raises OSError."""
+    def __init__(
+        self, secret: str, client_public: str, receive: Receive, num_nodes: int = 1, ports: Ports = ANY_PORT
+    ) -> None:
+        """Listen on all interfaces. Raises JupyterDistError `bad_request` if no port is free."""
         self._context: Any = zmq.Context()
         self._allowed = z85.decode(client_public.encode())
         self._receive = receive
@@ -221,10 +257,13 @@ class HeadSocket:
         }
         for option, value in options.items():
             self._sock.setsockopt(option, value)
-        self._sock.setsockopt(zmq.IPV6, 1)  # IPv4 as well, and alone where the kernel has no IPv6
-        self._sock.bind("tcp://*:*")
-        endpoint = bytes(self._sock.getsockopt(zmq.LAST_ENDPOINT))
-        self.port = int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
+        try:
+            self.port = ports.bind(self._sock)
+        except JupyterDistError:
+            self._sock.close()
+            self._doorman.close()
+            self._context.term()
+            raise
         self._reader = _Reader(self._sock, self._take)
         self._door = _Door(self._context, self._sock, self.port, max_connections(num_nodes))
         self._bundles = _Bundles(self._send)
@@ -290,7 +329,8 @@ class NodeSocket:
         monitor = self._sock.get_monitor_socket(failures | zmq.EVENT_DISCONNECTED)
         self._monitor = _Reader(monitor, self._on_failure)
         self._sock.setsockopt(zmq.IPV6, int(endpoint.startswith("[")))
-        self._sock.connect(f"tcp://{endpoint}")
+        path = endpoint.removeprefix(UNIX)
+        self._sock.connect(f"tcp://{endpoint}" if path == endpoint else f"ipc://{path}")
         self._reader = _Reader(self._sock, self._take)
         self._bundles = _Bundles(self._send)
 
@@ -350,18 +390,22 @@ def handle_each(parts: list[bytes], receive: Callable[[Header, bytes], None]) ->
 
 
 async def reachable(endpoints: list[str]) -> tuple[str, str] | None:
-    """Return the first endpoint that accepts a connection, and this machine's address on the way there.
+    """Return the first endpoint that accepts a connection, by its address, and this machine's address on the way there.
 
     Raises:
         ConnectionRefusedError: each was refused by its machine, so that nothing listens there any more.
     """
 
     async def probe(endpoint: str) -> tuple[str, str]:
+        if endpoint.startswith(UNIX):
+            _, writer = await within(REDIAL_SECONDS, asyncio.open_unix_connection(endpoint.removeprefix(UNIX)))
+            writer.close()
+            return endpoint, ""
         host, _, port = endpoint.rpartition(":")
         _, writer = await within(REDIAL_SECONDS, asyncio.open_connection(host.strip("[]"), int(port)))
-        address = str(writer.get_extra_info("sockname")[0])
+        address, there = (str(writer.get_extra_info(which)[0]) for which in ("sockname", "peername"))
         writer.close()
-        return endpoint, address
+        return endpoint_of(there, int(port)), address
 
     probes, num_refused = [asyncio.ensure_future(probe(endpoint)) for endpoint in endpoints], 0
     try:

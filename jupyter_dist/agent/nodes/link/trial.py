@@ -10,7 +10,7 @@ import socket
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
-from .joinfile import address_on, interface_of
+from .joinfile import address_on, interface_of, label_of
 
 TRIAL_SECONDS = 3.0  # TCP sends the first packet again after one second
 TRIALS_AT_ONCE = 64
@@ -35,7 +35,8 @@ class TrialPort:
             OSError: this machine has no such interface, or it has no address.
         """
         self.close()
-        own = address if interface in (None, interface_of(address)) else address_on(str(interface))
+        name = interface or label_of(address)
+        own = address_on(name) if name else address  # the first of its addresses, as gloo and NCCL
         if own is None:
             raise OSError(f"it has no network interface {interface} with an address")
         self._server = await asyncio.start_server(self._answer, own, 0)

@@ -126,6 +126,7 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, mast
         join_timeout_seconds=spec.start_timeout_seconds,
         node=node if spec.is_on_nodes else None,
         device_index=device_index,
+        cpu_binding=spec.cpu_binding,
     )
 
 

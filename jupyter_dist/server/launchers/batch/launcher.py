@@ -22,6 +22,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
 from jupyter_dist.server.launchers.launcher import Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
+from jupyter_dist.server.launchers.options import Option, matches
 from jupyter_dist.server.launchers.tools import ToolError, ToolResult, run
 from jupyter_dist.server.traits import Seconds
 
@@ -32,6 +33,15 @@ CONFIRM_SECONDS = 60.0  # engines wait between SIGTERM and SIGKILL: Slurm 30 s, 
 CONFIRM_POLL_SECONDS = 0.2
 
 
+JOB_NAME = Option(
+    "job_name",
+    "Name of the job",
+    "What the job is called, before the id of the group. Empty: jupyter-dist and the group's name.",
+    is_advanced=True,
+    check=matches(r"[A-Za-z][A-Za-z0-9_.-]{0,59}", "a name looks like train-llm."),
+)
+
+
 class BatchLauncher(Launcher):
     """Groups in the jobs of a batch queue.
 
@@ -39,6 +49,7 @@ class BatchLauncher(Launcher):
     """
 
     tools: ClassVar[tuple[str, ...]]  # the engine's programs
+    common_options: ClassVar[tuple[Option, ...]] = (*Launcher.common_options, JOB_NAME)
 
     poll_seconds = Seconds(2.0, min=0.05, help="How often the queue is asked, once for all jobs.").tag(config=True)
     shared_dir = Unicode(

@@ -18,6 +18,7 @@ from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wante
 from jupyter_dist.server.launchers.environmentfile import environment_script
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
+from jupyter_dist.server.launchers.options import Option
 from jupyter_dist.server.launchers.tools import ToolError
 
 from .cluster import Cluster
@@ -40,6 +41,11 @@ class KubernetesLauncher(Launcher):
     name: ClassVar[str] = "kubernetes"
     label: ClassVar[str] = "Kubernetes"
     options = OPTIONS
+    common_options: ClassVar[tuple[Option, ...]] = tuple(
+        option
+        for option in Launcher.common_options
+        if not option.name.startswith("container")  # pods are containers
+    )
 
     kubeconfig = Unicode(help="The file with the access to the cluster. Empty: that of the server's pod, else"
                               " KUBECONFIG or ~/.kube/config.").tag(config=True)  # fmt: skip
@@ -94,9 +100,9 @@ class KubernetesLauncher(Launcher):
 
     def _create(self, job: KubernetesJob, wanted: Wanted) -> None:
         """Create the Job, then the Secret that its pods wait for; on a failure delete both. Raises ToolError."""
-        python = wanted.options.get("python") or wanted.command[0]
         inside = {str(file): f"{FOLDER}/{file.name}" for file in wanted.files}
-        command = [python, *(inside.get(word, word) for word in wanted.command[1:])]
+        inside[wanted.python] = wanted.options.get("python") or wanted.python
+        command = [inside.get(word, word) for word in wanted.command]
         manifest = job_manifest(job.name, dataclasses.replace(wanted, command=tuple(command)), self.gpu_resource)
         created = self.cluster.create_job(job.namespace, manifest)
         try:

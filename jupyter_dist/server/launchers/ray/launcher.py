@@ -58,6 +58,7 @@ class RayLauncher(Launcher):
     name: ClassVar[str] = "ray"
     label: ClassVar[str] = "Ray"
     options = OPTIONS
+    engine_variables = ("RAY_",)
 
     python = Unicode(
         help="The Python that has ray, for the process that asks Ray for nodes. Empty: that of the group."
@@ -108,7 +109,7 @@ class RayLauncher(Launcher):
         job = RayJob(self, wanted.directory, files, wanted.num_nodes)
         try:
             job.save()  # before Ray is asked, so that no server ever loses it
-            await asyncio.to_thread(job.start, self.python or wanted.command[0], wanted.env)
+            await asyncio.to_thread(job.start, self.python or wanted.python, wanted.env)
             await self._accepted(job)
         except BaseException:
             with contextlib.suppress(JupyterDistError):

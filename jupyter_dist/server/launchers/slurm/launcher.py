@@ -21,7 +21,7 @@ from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, ToolError, start_detached
 
 from .job import SlurmJob, as_listed
-from .options import OPTIONS, gpus_of_gres, job_arguments, refused_in_a_step, step_arguments
+from .options import OPTIONS, gpus_of_gres, job_arguments, refused_in_a_step, srun_arguments, step_arguments
 from .queue import INFO_FORMAT, QUEUE_FORMAT, TIME_ENV, Job, describe, parse_info, parse_queue
 
 TOOLS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
@@ -35,7 +35,7 @@ JOB_SCRIPT = """\
 exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
   ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} \\
   --no-kill --kill-on-bad-exit=0 --wait=0 --export=ALL "$@"
-"""
+"""  # its arguments begin with more of srun's
 STEP = ("--overlap", "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--ntasks-per-node=1")
 
 
@@ -181,6 +181,7 @@ class SlurmLauncher(BatchLauncher):
             "--parsable", "--export=ALL", "--no-kill", "--ntasks-per-node=1", f"--nodes={wanted.num_nodes}",
             f"--job-name={job.name}", f"--chdir={wanted.cwd}", f"--output={log}", "--open-mode=append",
             *job_arguments(options), str(job.files.folder / SCRIPT_NAME),
+            *srun_arguments(options, wanted.cwd, str(job.files.folder)),
             *job.files.command(wanted.command, wanted.files),
         ]  # fmt: skip
         try:
@@ -199,7 +200,8 @@ class SlurmLauncher(BatchLauncher):
         command = [
             shutil.which("srun") or "srun", f"--jobid={job.job_id}", f"--job-name={job.name}", *STEP,
             f"--nodes={wanted.num_nodes}", f"--ntasks={wanted.num_nodes}", f"--chdir={wanted.cwd}",
-            *step_arguments(options), *job.files.command(wanted.command, wanted.files),
+            *step_arguments(options), *srun_arguments(options, wanted.cwd, str(job.files.folder)),
+            *job.files.command(wanted.command, wanted.files),
         ]  # fmt: skip
         try:
             job.srun = await asyncio.to_thread(_start, command, _environment(wanted.env), job.files)

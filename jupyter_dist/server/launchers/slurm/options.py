@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jupyter_dist.server.launchers.common.command import wrong_tunnel
+from jupyter_dist.server.launchers.common.limits import duration, size
 from jupyter_dist.server.launchers.options import Option, matches
 
 # We set these options, or they would change the command; getopt also accepts unambiguous beginnings of each.
@@ -15,10 +17,11 @@ OURS = frozenset(
     kill-on-bad-exit label multi-prog nodes no-kill no-requeue ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node
     ntasks-per-socket open-mode output overlap parsable pty quiet requeue test-only tres-per-task uid gid usage
     verbose version wait wrap account constraint cpus-per-task gpus gpus-per-node gpus-per-task mem partition qos
-    reservation time nodelist
+    reservation time nodelist container-image container-mounts container-workdir
     """.split()  # noqa: SIM905 - a list would take a screen
 )
 
+PYXIS = "pyxis"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@+:-]*"
 _NAMES = rf"{_NAME}(,{_NAME})*"
 _GRES = re.compile(r"(?:gres/)?gpu(?::[A-Za-z][^:]*)?(?::(\d{1,4}))?")
@@ -43,14 +46,14 @@ OPTIONS = (
            check=matches(_NAME, "an account looks like physics.")),
     Option("qos", "QOS", "The quality of service.", check=matches(_NAME, "a QOS looks like normal.")),
     Option("time_limit", "Time limit", "As Slurm takes it: minutes, H:MM:SS or D-HH. Empty: the partition's default.",
-           is_common=True,
+           is_common=True, measure=duration,
            check=matches(_TIME, "a time limit looks like 90 (minutes), 2:30:00 or 1-12 (days-hours).")),
     Option("gpus_per_node", "GPUs per node", "GPUs of each node; a type can be named: a100:4.",
            is_common=True,
            check=matches(rf"({_NAME}:)?\d+", "GPUs look like 4 or a100:4.")),
     Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: one for each rank.",
            kind="integer", minimum=1),
-    Option("memory", "Memory per node", "As Slurm takes it: 64G; 0 is all memory of the node.",
+    Option("memory", "Memory per node", "As Slurm takes it: 64G; 0 is all memory of the node.", measure=size,
            check=matches(r"\d+[KMGTkmgt]?", "memory looks like 64G or 512000M.")),
     Option("constraint", "Constraint", "Features that the nodes must have.",
            check=matches(r"[A-Za-z0-9_.,&|*()\[\]:@+-]+", "a constraint looks like a100 or a100&nvlink.")),
@@ -58,11 +61,20 @@ OPTIONS = (
            check=matches(r"[A-Za-z0-9_.,\[\]-]+", "nodes look like n[1-2] or n1,n3.")),
     Option("reservation", "Reservation", "Use the nodes of a reservation.",
            check=matches(_NAMES, "a reservation looks like course-42.")),
+    Option("exclusive", "Whole nodes", "Let no other job run on the nodes.", kind="flag"),
     Option("requeue", "Requeue", "Let Slurm queue the job again after a preemption or a node failure.",
            kind="flag"),
     Option("new_job", "New job", "Submit a job also where the server itself runs in a job.", kind="flag"),
-    Option("extra_arguments", "More arguments", "More arguments for sbatch, such as --exclusive.",
+    Option("extra_arguments", "More arguments", "More arguments for sbatch, such as --switches=1.",
            kind="words", check=_wrong_arguments),
+    Option("srun_arguments", "Arguments for srun", "More arguments for the srun that starts a node agent on each node,"
+           " such as --cpu-bind=none or --gpu-bind=closest.", kind="words", is_advanced=True, check=_wrong_arguments),
+    Option("tunnel", "Tunnel", "Where nodes cannot connect to the server's machine: srun, ssh, or what"
+           " starts a program on a node, such as ssh -p 2222 {host}.", kind="words", is_advanced=True,
+           choices=("srun", "ssh"), check=wrong_tunnel),
+    Option("container_runtime", "Started by", "What starts the container; pyxis does with srun's --container-image."
+           " Empty: apptainer.", is_advanced=True, choices=("apptainer", "singularity", PYXIS),
+           check=matches(f"apptainer|singularity|{PYXIS}", f"it is apptainer, singularity or {PYXIS}.")),
 )  # fmt: skip
 
 _ARGUMENTS = {
@@ -90,7 +102,29 @@ def gpus_of_gres(options: Mapping[str, Any]) -> int:
 def job_arguments(options: Mapping[str, Any]) -> list[str]:
     """Return the arguments of sbatch for these options."""
     named = [f"{argument}={options[name]}" for name, argument in _ARGUMENTS.items() if name in options]
-    return [*named, "--requeue" if options.get("requeue") else "--no-requeue", *options.get("extra_arguments", ())]
+    flags = [
+        *["--exclusive"] * bool(options.get("exclusive")),
+        "--requeue" if options.get("requeue") else "--no-requeue",
+    ]
+    return [*named, *flags, *options.get("extra_arguments", ())]
+
+
+def srun_arguments(options: Mapping[str, Any], cwd: str, folder: str) -> list[str]:
+    """Return the arguments of the srun that starts the node agents, in a separate job or in the server's.
+
+    Args:
+        options: the options of the group.
+        cwd: its working folder.
+        folder: the folder of the job, which a container has to see.
+    """
+    more = list(options.get("srun_arguments", ()))
+    if options.get("container_runtime") != PYXIS or "container" not in options:
+        return more
+    mounts = [
+        mount if ":" in mount else f"{mount}:{mount}" for mount in (cwd, folder, *options.get("container_mounts", ()))
+    ]
+    image = [f"--container-image={options['container']}", f"--container-mounts={','.join(mounts)}"]
+    return [*image, f"--container-workdir={cwd}", *options.get("container_arguments", ()), *more]
 
 
 def step_arguments(options: Mapping[str, Any]) -> list[str]:
@@ -100,4 +134,5 @@ def step_arguments(options: Mapping[str, Any]) -> list[str]:
 
 def refused_in_a_step(options: Mapping[str, Any]) -> list[str]:
     """Return the options that have no effect inside an allocation."""
-    return sorted(set(options) - {*_OF_A_STEP, "new_job"})
+    of_jobs = {*_ARGUMENTS, "exclusive", "requeue", "job_name", "extra_arguments"}
+    return sorted(of_jobs.intersection(options) - {*_OF_A_STEP})

@@ -7,7 +7,9 @@ import {
   filledForm,
   IStartWorld,
   knownAccelerators,
+  presetForm,
   problems,
+  shownOption,
   startRequest
 } from './startvalues';
 
@@ -20,7 +22,14 @@ const gpu = (index: number, accelerator = 'cuda') => ({ index, accelerator }) as
 const train = { name: 'train', state: 'ready' } as IGroup;
 
 function world(changes: Partial<IStartWorld> = {}): IStartWorld {
-  return { environments: [python, cuda, rocm, bare], devices: [], groups: [train], launchers: [], ...changes };
+  return {
+    environments: [python, cuda, rocm, bare],
+    devices: [],
+    groups: [train],
+    launchers: [],
+    presets: [],
+    ...changes
+  };
 }
 
 it('begins with what works', () => {
@@ -128,4 +137,40 @@ it('starts a group on nodes again as its notebook wants it', () => {
     ...nodes,
     launcher_options: { partition: 'gpu', cpus_per_node: '2' }
   });
+});
+
+const label = 'Debug queue';
+const debug = {
+  name: 'debug',
+  label,
+  description: '',
+  problem: null,
+  options: {
+    launcher: 'slurm',
+    num_nodes: 3,
+    ranks_per_node: 1,
+    env: { A: '1' },
+    launcher_options: { partition: 'debug', extra_arguments: ['--switches=1', 'a b'] },
+    park_after_seconds: 60
+  }
+};
+
+it('is filled in by a preset, whose other options are sent as they are', () => {
+  const here = world({ launchers: [slurm as ILauncherStatus], presets: [debug] });
+  const initial = defaultForm(here, 'python3', 2);
+  const form = presetForm({ ...initial, name: 'mine', ranks: '7' }, here, initial, 'debug');
+  expect(form).toMatchObject({ name: 'mine', preset: 'debug', launcher: 'slurm', nodes: '3', ranks: '1', env: 'A=1' });
+  expect(form.options).toEqual({ partition: 'debug', extra_arguments: '["--switches=1","a b"]' });
+  expect(startRequest({ ...form, nodes: '2' }, here, null)).toMatchObject({ num_nodes: 2, park_after_seconds: 60 });
+  expect(presetForm(form, here, initial, '')).toEqual({ ...initial, name: 'mine' });
+});
+
+it("shows a switch as the administrator has set it, and sends the user's choice", () => {
+  const option = { name: 'requeue', kind: 'flag', default: 'true' } as ILauncherStatus['options'][number];
+  const here = world({ launchers: [{ ...slurm, options: [option] } as ILauncherStatus] });
+  const form = { ...defaultForm(here, 'python3', 2), launcher: 'slurm' };
+  expect(shownOption(form, option)).toBe('true');
+  expect(startRequest(form, here, null).launcher_options).toBeUndefined();
+  const off = { ...form, options: { requeue: 'false' } };
+  expect(startRequest(off, here, null).launcher_options).toEqual({ requeue: 'false' });
 });

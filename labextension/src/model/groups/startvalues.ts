@@ -5,7 +5,9 @@ import type {
   IDevice,
   IEnvironment,
   IGroup,
+  ILauncherOption,
   ILauncherStatus,
+  IPreset,
   IStartRequest
 } from '../../services/protocol';
 import { freeName, isGone } from './groups';
@@ -16,6 +18,10 @@ const CPU_BACKENDS: readonly string[] = ['gloo'];
 
 export interface IStartForm {
   readonly name: string;
+  /** The name of the preset that was chosen last; empty: none. */
+  readonly preset: string;
+  /** Fields of that preset for which the form has no field. */
+  readonly more: IStartRequest;
   readonly environment: string;
   /** `auto`, `cpu`, or the name of an accelerator. */
   readonly accelerator: string;
@@ -62,6 +68,8 @@ export interface IStartWorld {
   readonly groups: readonly IGroup[];
   /** Empty until they are known. */
   readonly launchers: readonly ILauncherStatus[];
+  /** Empty until they are known, and on servers without any. */
+  readonly presets: readonly IPreset[];
 }
 
 export const MAX_RANKS = 256;
@@ -142,6 +150,7 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
 /** The body of the request, for a form without problems. */
 export function startRequest(form: IStartForm, world: IStartWorld, notebook: string | null): IStartRequest {
   const request: IStartRequest = {
+    ...form.more,
     environment: form.environment,
     accelerator: form.accelerator,
     backend: form.backend
@@ -180,6 +189,8 @@ export function defaultForm(world: IStartWorld, environment: string | null, rank
   const preferred = usable.find(e => e.name === environment) ?? usable[0];
   return {
     name: freeName(world.groups),
+    preset: '',
+    more: {},
     environment: preferred?.name ?? environment ?? '',
     accelerator: 'auto',
     devices: [...new Set(world.devices.map(device => device.index))],
@@ -215,6 +226,39 @@ export function filledForm(form: IStartForm, wanted: FilledForm | null): IStartF
   };
 }
 
+/** The form with the options of a preset, and the defaults for others; the name and an earlier choice of devices stay. */
+export function presetForm(form: IStartForm, world: IStartWorld, initial: IStartForm, name: string): IStartForm {
+  const options = world.presets.find(preset => preset.name === name)?.options ?? {};
+  const wanted = options as IWantedGroup & { cwd?: string };
+  const more = Object.entries(options).filter(([field]) => !SHOWN.includes(field));
+  return {
+    ...filledForm({ ...initial, devices: form.devices }, { ...wanted, name: form.name }),
+    preset: name,
+    more: Object.fromEntries(more),
+    cwd: wanted.cwd ?? initial.cwd
+  };
+}
+
+/** What an option's field shows: what was typed, else for a switch the administrator's default. */
+export function shownOption(form: IStartForm, option: ILauncherOption): string {
+  return form.options[option.name] ?? (option.kind === 'flag' ? option.default : '');
+}
+
+/** The fields of a preset that the form shows. */
+const SHOWN: readonly string[] = [
+  'environment',
+  'accelerator',
+  'devices',
+  'num_ranks',
+  'launcher',
+  'launcher_options',
+  'num_nodes',
+  'ranks_per_node',
+  'backend',
+  'cwd',
+  'env'
+];
+
 /** The fields of a group on nodes; none if it is on the server's machine. */
 function nodesOf({ launcher, launcher_options, num_nodes, ranks_per_node }: IWantedGroup): Partial<IStartForm> {
   if (launcher === undefined) {
@@ -222,10 +266,15 @@ function nodesOf({ launcher, launcher_options, num_nodes, ranks_per_node }: IWan
   }
   return {
     launcher,
-    options: Object.fromEntries(Object.entries(launcher_options ?? {}).map(([name, value]) => [name, String(value)])),
+    options: Object.fromEntries(Object.entries(launcher_options ?? {}).map(([name, value]) => [name, asText(value)])),
     ...(num_nodes === undefined ? {} : { nodes: String(num_nodes) }),
     ...(ranks_per_node === undefined ? {} : { ranks: String(ranks_per_node) })
   };
+}
+
+/** An option as it is typed; lists and objects are JSON, which the server reads. */
+function asText(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 /** The variables in a text, NAME=value in each line; null if it has something else. */

@@ -82,6 +82,7 @@ it.each([
   [{ ranks_per_node: 1e9 }, 'ranks_per_node'],
   [{ launcher_options: ['a'] }, 'launcher_options'],
   [{ launcher_options: { extra_arguments: ' --task-prolog=/tmp/x' } }, 'launcher_options'],
+  [{ launcher_options: { prologue: 'curl example.org' } }, 'launcher_options'],
   [{ launcher_options: { extra_arguments: ['--task-prolog=/tmp/x'] } }, 'launcher_options'],
   [{ launcher_options: { partition: 'gpu\u202e' } }, 'launcher_options'],
   [{ env: Object.fromEntries([...Array(MAX_VARIABLES + 1).keys()].map(i => [`A${i}`, ''])) }, 'env']

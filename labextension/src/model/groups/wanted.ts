@@ -148,6 +148,19 @@ function isVariables(value: unknown): boolean {
   return entries.length <= MAX_VARIABLES && entries.every(([name, text]) => VARIABLE.test(name) && isShort(text));
 }
 
+/** Options whose values are programs, or arguments of programs: a notebook does not bring them. */
+const RUNS: readonly string[] = [
+  'prologue',
+  'command_prefix',
+  'tunnel',
+  'container',
+  'container_python',
+  'container_arguments',
+  'container_mounts',
+  'srun_arguments',
+  'extra_arguments'
+];
+
 /** Words, numbers and switches; nothing that begins like an argument, which an engine could take for a command to run. */
 function isOptions(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -157,7 +170,10 @@ function isOptions(value: unknown): boolean {
   const isWord = (text: unknown): boolean => isShort(text) && !/^\s*-/.test(text as string);
   const isPlain = (option: unknown): boolean =>
     typeof option === 'boolean' || Number.isSafeInteger(option) || isWord(option);
-  return entries.length <= MAX_VARIABLES && entries.every(([name, option]) => VARIABLE.test(name) && isPlain(option));
+  return (
+    entries.length <= MAX_VARIABLES &&
+    entries.every(([name, option]) => VARIABLE.test(name) && !RUNS.includes(name) && isPlain(option))
+  );
 }
 
 function isShort(value: unknown): boolean {

@@ -38,6 +38,7 @@ import type {
   IParkRequest,
   IPastSamples,
   IPrepared,
+  IPresets,
   IRanksQuery,
   IRanksRequest,
   IReplaceRequest,
@@ -119,6 +120,11 @@ export abstract class Api {
   /** Return the launchers that can start the nodes of a group, with what is free. */
   launchers(): Promise<ILaunchers> {
     return this.ask({ verb: 'GET', path: ['launchers'] });
+  }
+
+  /** Return the presets: named options of a start, which an administrator or the user has written. */
+  presets(): Promise<IPresets> {
+    return this.ask({ verb: 'GET', path: ['presets'] });
   }
 
   /** Return the processes that are kept to make the next start faster, with their memory. */

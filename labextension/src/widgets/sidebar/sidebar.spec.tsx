@@ -38,6 +38,7 @@ beforeEach(() => {
       return { environments: [ENVIRONMENT], default: 'python3' };
     },
     launchers: async () => ({ launchers: [] }),
+    presets: async () => ({ presets: [] }),
     lastSaves: async () => ({ saves: [] }),
     devices: () => new Promise(() => undefined),
     subscribe: () => ({ dispose: () => undefined }),

@@ -1,7 +1,7 @@
 /** The fields of the form for a group on several nodes: what starts them, how many, and the options of that. */
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
-import { chosenLauncher, MAX_NODES } from '../../../model/groups/startvalues';
+import { chosenLauncher, MAX_NODES, shownOption } from '../../../model/groups/startvalues';
 import type { ILauncherOption } from '../../../services/protocol';
 import { useSidebar } from '../context';
 import { NumberRow, Row } from './formrow';
@@ -45,7 +45,7 @@ export function NodesField({ form, found, set }: IFieldProps): React.ReactElemen
   );
 }
 
-/** The options of the launcher: the common ones, and the others folded. */
+/** The options of the launcher: the common ones, and the others folded, of which few users need the last. */
 export function OptionFields(props: IFieldProps): React.ReactElement | null {
   const { trans } = useSidebar();
   const chosen = chosenLauncher(props.form, props.world);
@@ -53,20 +53,31 @@ export function OptionFields(props: IFieldProps): React.ReactElement | null {
     return null;
   }
   const field = (option: ILauncherOption) => <OptionField key={option.name} {...props} option={option} />;
+  const folded = (title: string, options: readonly ILauncherOption[]) =>
+    options.length > 0 && (
+      <details className="jpd-StartForm-more" open={options.some(({ name }) => props.form.options[name]) || undefined}>
+        <summary>{title}</summary>
+        {options.map(field)}
+      </details>
+    );
   return (
     <>
       {chosen.options.filter(option => option.common).map(field)}
-      <details className="jpd-StartForm-more">
-        <summary>{trans.__('More options of %1', chosen.label)}</summary>
-        {chosen.options.filter(option => !option.common).map(field)}
-      </details>
+      {folded(
+        trans.__('More options of %1', chosen.label),
+        chosen.options.filter(option => !option.common && !option.advanced)
+      )}
+      {folded(
+        trans.__('Advanced'),
+        chosen.options.filter(option => option.advanced)
+      )}
     </>
   );
 }
 
 function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOption }): React.ReactElement {
   const list = useId();
-  const value = form.options[option.name] ?? '';
+  const value = shownOption(form, option);
   const change = (text: string) => set({ options: { ...form.options, [option.name]: text } });
   if (option.kind === 'flag') {
     return (
@@ -74,7 +85,8 @@ function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOpt
         <input
           type="checkbox"
           checked={value === 'true'}
-          onChange={event => change(event.target.checked ? 'true' : '')}
+          disabled={option.fixed}
+          onChange={event => change(event.target.checked ? 'true' : 'false')}
         />
         {option.label}
       </label>
@@ -84,16 +96,31 @@ function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOpt
     <Row label={option.label} problem={undefined}>
       {id => (
         <>
-          <input
-            {...id}
-            className="jp-mod-styled"
-            value={value}
-            title={option.help}
-            placeholder={option.choices.join(', ')}
-            list={option.choices.length > 0 ? list : undefined}
-            spellCheck={false}
-            onChange={event => change(event.target.value)}
-          />
+          {option.kind === 'script' ? (
+            <textarea
+              {...id}
+              className="jp-mod-styled"
+              rows={3}
+              value={value}
+              title={option.help}
+              placeholder={option.default}
+              disabled={option.fixed}
+              spellCheck={false}
+              onChange={event => change(event.target.value)}
+            />
+          ) : (
+            <input
+              {...id}
+              className="jp-mod-styled"
+              value={value}
+              title={option.help}
+              placeholder={option.default || option.choices.join(', ')}
+              disabled={option.fixed}
+              list={option.choices.length > 0 ? list : undefined}
+              spellCheck={false}
+              onChange={event => change(event.target.value)}
+            />
+          )}
           {option.choices.length > 0 && (
             <datalist id={list}>
               {option.choices.map(choice => (

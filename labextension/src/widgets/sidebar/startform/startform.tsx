@@ -11,7 +11,14 @@ import {
   problems,
   startRequest
 } from '../../../model/groups/startvalues';
-import type { IEnvironment, IErrorBody, ILastSave, ILauncherStatus, IStartRequest } from '../../../services/protocol';
+import type {
+  IEnvironment,
+  IErrorBody,
+  ILastSave,
+  ILauncherStatus,
+  IPreset,
+  IStartRequest
+} from '../../../services/protocol';
 import { ErrorNote, errorBody } from '../../base/errornote';
 import { useSignal } from '../../base/hooks';
 import { ISidebarContext, useSidebar } from '../context';
@@ -28,6 +35,7 @@ import {
   VariablesField
 } from './startfields';
 import { LauncherField, NodesField, OptionFields } from './nodefields';
+import { PresetField } from './presetfield';
 
 export interface IStartFormProps {
   readonly open: OpenForm;
@@ -61,9 +69,8 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
   const [form, set] = useFields(open, () => defaultForm(world, preferred, ranks));
   const node = useShown(open);
   useSignal(open.changed);
-  const found = problems(form, world);
-  const field = { form, world, found, set };
-  const isBad = Object.keys(found).length > 0;
+  const field = { form, world, set, found: problems(form, world) };
+  const isBad = Object.keys(field.found).length > 0;
   return (
     <form
       ref={node}
@@ -83,6 +90,7 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
         }
       }}
     >
+      <PresetField {...field} initial={defaultForm(world, preferred, ranks)} />
       <NameField {...field} />
       <BeginWith {...useSave(open, form, set)} />
       <EnvironmentField {...field} />
@@ -191,14 +199,33 @@ function useLaunchers(): readonly ILauncherStatus[] {
   return launchers;
 }
 
+/** The presets of the server; none until it has answered. */
+function usePresets(): readonly IPreset[] {
+  const { service } = useSidebar();
+  const [presets, setPresets] = useState<readonly IPreset[]>([]);
+  useEffect(() => {
+    let isMounted = true;
+    service.presets().then(
+      found => isMounted && setPresets(found.presets),
+      reason => console.warn('jupyter_dist: could not list the presets', reason)
+    );
+    return () => {
+      isMounted = false;
+    };
+  }, [service]);
+  return presets;
+}
+
 function useWorld(sidebar: ISidebarContext, environments: IEnvironment[]): IStartWorld {
   const launchers = useLaunchers();
+  const presets = usePresets();
   useSignal(sidebar.devices.changed);
   useSignal(sidebar.groups.changed);
   return {
     environments,
     devices: sidebar.devices.devices?.devices ?? [],
     groups: sidebar.groups.groups,
-    launchers
+    launchers,
+    presets
   };
 }

@@ -1,0 +1,1 @@
+"""What all launchers have in common: options, and what an administrator sets about them."""

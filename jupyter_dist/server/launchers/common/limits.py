@@ -1,0 +1,83 @@
+"""The most that users may ask a launcher for, as an administrator has set it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.server.launchers.options import Option
+
+SHAPE = {"num_nodes": "nodes", "ranks_per_node": "ranks on a node", "num_ranks": "ranks"}
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def number(value: Any) -> float | None:
+    """Return the number in a value: of 4, or of the last word in a100:4."""
+    found = re.fullmatch(r"(?:.*:)?(\d+)", str(value), re.ASCII)
+    return float(found[1]) if found else None
+
+
+def size(value: Any) -> float | None:
+    """Return the bytes in 64G or 64Gi; without a unit it is in MiB, as for Slurm."""
+    found = re.fullmatch(r"(\d+)([KMGTkmgt]?)i?", str(value), re.ASCII)
+    return float(found[1]) * _UNITS[(found[2] or "m").lower()] if found else None
+
+
+def duration(value: Any) -> float | None:
+    """Return the seconds in 90 (minutes), 2:30:00 or 1-12 (days-hours), as Slurm reads them."""
+    text = str(value)
+    if not re.fullmatch(r"[\d:-]+", text, re.ASCII):
+        return None
+    days, dash, rest = text.partition("-") if "-" in text else ("0", "", text)
+    parts = [float(part) for part in rest.split(":") if part]
+    if dash:
+        hours, minutes, seconds = [*parts, 0.0, 0.0, 0.0][:3]
+    elif len(parts) == 1:
+        hours, minutes, seconds = 0.0, parts[0], 0.0
+    elif len(parts) == 2:
+        hours, minutes, seconds = 0.0, *parts
+    else:
+        hours, minutes, seconds = parts
+    return float(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
+
+
+def check_limits(setting: str, limits: Mapping[str, Any], options: Sequence[Option], given: Mapping[str, Any]) -> None:
+    """Raise JupyterDistError `bad_request`, with a sentence for each value above its limit.
+
+    Args:
+        setting: the name of the setting that has the limits.
+        limits: the greatest value, by the name of an option or of a field in SHAPE.
+        options: all options of the launcher.
+        given: the options of a group, and its shape.
+    """
+    measures = {**dict.fromkeys(SHAPE, number), **{option.name: option.measure or number for option in options}}
+    unknown = sorted(set(limits) - set(measures))
+    if unknown:
+        names = f"Names are {', '.join(SHAPE)}, and the options of the launcher."
+        raise bad_request(f"{setting} has a limit for '{unknown[0][:60]}', which is no option.", names)
+    sentences = []
+    for name, limit in limits.items():
+        if name not in given:
+            continue
+        most, wanted = measures[name](limit), measures[name](given[name])
+        if most is None:
+            raise bad_request(f"{setting} has {str(limit)[:60]!r} as limit of '{name}'.", "Correct the setting.")
+        if wanted is not None and wanted > most:
+            what = f"{given[name]} {SHAPE[name]}" if name in SHAPE else f"'{name}' {given[name]}"
+            sentences.append(
+                f"{what} {'were' if name in SHAPE else 'was'} requested; this server allows at most {limit}."
+            )
+    if sentences:
+        raise bad_request(" ".join(sentences), f"Ask for less. An administrator has set {setting}.")
+
+
+def check_fixed(setting: str, fixed: Sequence[str], defaults: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise JupyterDistError `bad_request` if an option was given that only an administrator sets."""
+    wrong = [name for name in fixed if name in given and given[name] not in ("", None, defaults.get(name))]
+    if wrong:
+        named = ", ".join(f"'{name}'" for name in wrong)
+        raise bad_request(
+            f"{named} cannot be set on this server.", f"Leave it out. An administrator has set {setting}."
+        )

@@ -1,0 +1,73 @@
+"""The options of groups with one launcher, with an administrator's defaults and limits for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from traitlets import Dict, List, Unicode
+from traitlets.config import Configurable
+
+from jupyter_dist.server.launchers.options import Option, checked
+
+from .limits import check_fixed, check_limits
+from .network import NODE_OPTIONS
+
+
+class LauncherOptions(Configurable):
+    """The options that groups with one launcher can have. A subclass has a `name`, a `label` and its `options`."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+    common_options: ClassVar[tuple[Option, ...]] = NODE_OPTIONS
+
+    defaults = Dict(help="Values of options for groups that do not set them.").tag(config=True)
+    limits = Dict(
+        help="The most that a group may ask for: num_nodes, ranks_per_node, num_ranks, and options by name, such as"
+        " time_limit, memory or gpus_per_node. More is refused. A group that gives no time_limit has this one."
+    ).tag(config=True)
+    fixed = List(Unicode(), help="Options that users cannot set: they have the value in `defaults`, or none.").tag(
+        config=True
+    )
+
+    @classmethod
+    def all_options(cls) -> tuple[Option, ...]:
+        """Return the options of the launcher, then those in common that it does not declare otherwise."""
+        own = {option.name for option in cls.options}
+        return (*cls.options, *(option for option in cls.common_options if option.name not in own))
+
+    def check(self, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
+        """Return the options with defaults.
+
+        Raises:
+            JupyterDistError: `bad_request`, with a sentence for each mistake. Nothing was submitted then.
+        """
+        check_fixed(f"{type(self).__name__}.fixed", self.fixed, self.defaults, options)
+        limited = {"time_limit": self.limits["time_limit"]} if "time_limit" in self.limits else {}
+        return checked(self.name, self.all_options(), {**limited, **self.defaults, **options})
+
+    def check_limits(self, options: Mapping[str, Any], num_nodes: int, num_ranks: int) -> None:
+        """Raise JupyterDistError `bad_request` if a group asks for more than the limits.
+
+        Args:
+            options: as `check` returned them.
+            num_nodes: the nodes of the group.
+            num_ranks: its ranks on all nodes.
+        """
+        shape = {"num_nodes": num_nodes, "num_ranks": num_ranks, "ranks_per_node": -(-num_ranks // num_nodes)}
+        gpus = {"gpus_per_node": found} if (found := self.gpus_per_node(options)) else {}
+        check_limits(f"{type(self).__name__}.limits", self.limits, self.all_options(), {**options, **gpus, **shape})
+
+    def gpus_per_node(self, options: Mapping[str, Any]) -> int:
+        """Return how many GPUs the options, with the defaults, reserve on each node; 0 if they name none."""
+        found = re.fullmatch(r"(?:.*:)?(\d{1,4})", str({**self.defaults, **options}.get("gpus_per_node", "")))
+        return int(found[1]) if found else 0
+
+
+class ExternalLauncher(LauncherOptions):
+    """Node agents that users start themselves."""
+
+    name: ClassVar[str] = "external"
+    label: ClassVar[str] = "Hosts of your own"

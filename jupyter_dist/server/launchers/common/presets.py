@@ -1,0 +1,153 @@
+"""Presets: named options of starts, which an administrator or a user has written into a file or the configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.schemas import object_schema
+from jupyter_dist.protocol.wire.requests import StartOptions
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import machine
+
+FILE_NAME = "jupyter_dist_presets.yaml"
+MAX_FILE_BYTES = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}", re.ASCII)
+_TEXTS = ("label", "description")
+# A start that has one of these has no other of the preset.
+_SHAPE = ("num_ranks", "ranks_per_node", "devices")
+
+W = TypeVar("W")
+
+
+class Presets:
+    """The presets of this server. The file is read again for each request: changes need no restart."""
+
+    def __init__(self, configured: Mapping[str, Any], file: str = "") -> None:
+        """`configured` has presets by name; `file` is the path of more, by default FILE_NAME where Jupyter's is."""
+        self._configured = dict(configured)
+        self._file = file
+
+    def listed(self) -> list[machine.Preset]:
+        """Return all presets in the order of their files; a preset with a mistake has a `problem`."""
+        found: dict[str, machine.Preset] = {}
+        for where, content in self._sources():
+            if isinstance(content, str):
+                found.setdefault(where, _preset(where, {}, content))
+                continue
+            for name, fields in content.items():
+                found.setdefault(str(name), _preset(str(name), fields, _problem(name, fields)))
+        return list(found.values())
+
+    def applied(self, wanted: W) -> W:
+        """Return the start with the options of its preset, where it leaves the defaults.
+
+        Args:
+            wanted: the WantedGroup of a request.
+
+        Raises:
+            JupyterDistError: `bad_request`, if there is no such preset, or it cannot be used.
+        """
+        name = getattr(wanted, "preset", None)
+        if name is None:
+            return wanted
+        presets = {preset["name"]: preset for preset in self.listed()}
+        preset = presets.get(name)
+        if preset is None:
+            known = ", ".join(presets)
+            hint = f"Presets: {known}." if known else f"This server has none; they are in {FILE_NAME}."
+            raise bad_request(f"There is no preset '{name[:60]}'.", hint)
+        if preset["problem"]:
+            raise bad_request(f"The preset '{name}' cannot be used: {preset['problem']}", "Correct it, or use another.")
+        return dataclasses.replace(wanted, preset=None, **_changes(wanted, preset["options"]))  # type: ignore[type-var]
+
+    def _sources(self) -> list[tuple[str, dict[Any, Any] | str]]:
+        """Return the presets of each source, or why it cannot be read."""
+        files = [Path(self._file).expanduser()] if self._file else _usual_files()
+        read = ((path.name, _read(path)) for path in files)
+        return [("DistApp.presets", self._configured), *read]
+
+
+def _usual_files() -> list[Path]:
+    from jupyter_core.paths import jupyter_config_path  # noqa: PLC0415 - private servers need it for this alone
+
+    return [path for folder in jupyter_config_path() if (path := Path(folder, FILE_NAME)).is_file()]
+
+
+def _read(path: Path) -> dict[Any, Any] | str:
+    """Return the content of a file of presets, or why it cannot be used."""
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - few servers have such a file
+
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB."
+        content = yaml.safe_load(path.read_text())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as err:
+        return f"{path} cannot be read: {' '.join(str(err).split())[:300]}."
+    if content is None:
+        return {}
+    return (
+        content
+        if isinstance(content, dict)
+        else f"{path} must have the name of a preset on each line, then its options."
+    )
+
+
+def _preset(name: str, fields: Any, problem: str | None) -> machine.Preset:
+    fields = fields if isinstance(fields, dict) else {}
+    label, description = (str(fields.get(text) or "")[:300] for text in _TEXTS)
+    options = {} if problem else {key: value for key, value in fields.items() if key not in _TEXTS}
+    return {
+        "name": name[:60],
+        "label": label or name[:60],
+        "description": description,
+        "options": options,
+        "problem": problem,
+    }
+
+
+def _problem(name: Any, fields: Any) -> str | None:
+    """Return the first mistake in a preset, as a sentence."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return "its name must have letters, digits, '_', '.' and '-' alone."
+    if not isinstance(fields, dict):
+        return "it must be an object of options."
+    if wrong := next((text for text in _TEXTS if not isinstance(fields.get(text, ""), str)), None):
+        return f"'{wrong}' must be a text."
+    return _mistake({key: value for key, value in fields.items() if key not in _TEXTS})
+
+
+def _mistake(options: dict[Any, Any]) -> str | None:
+    import jsonschema  # type: ignore[import-untyped]  # noqa: PLC0415 - few servers have presets
+
+    schema = object_schema(StartOptions, closed=True)
+    schema["properties"].pop("preset", None)
+    error = next(iter(jsonschema.Draft202012Validator(schema).iter_errors(options)), None)
+    if error is None:
+        return None
+    where = ".".join(map(str, error.absolute_path))
+    return f"{f'{where!r}: ' if where else ''}{error.message[:300]}."
+
+
+def _changes(wanted: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a preset changes in a start."""
+    defaults = {field.name: field.default for field in dataclasses.fields(wanted)}
+
+    def is_left(name: str) -> bool:
+        return bool(getattr(wanted, name) == defaults[name])
+
+    found: dict[str, Any] = {}
+    has_shape = not all(map(is_left, _SHAPE))
+    for name, value in options.items():
+        if isinstance(value, dict):
+            found[name] = {**value, **getattr(wanted, name)}
+        elif is_left(name) and not (has_shape and name in _SHAPE):
+            found[name] = value
+    if wanted.environment is None and {"environment", "python"} & set(options):  # clients send their own Python
+        found["python"] = options.get("python")
+    return found
