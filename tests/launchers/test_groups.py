@@ -97,7 +97,7 @@ def test_nodes_are_reached_through_srun_and_run_what_an_administrator_sets(place
     (line,) = place.cluster.ask("squeue", "-h", "--name", f"own-{group['id']}", "-o", "%h").stdout.split()
     assert line == "NO"  # it shares its nodes with no other job
     assert json.loads((place.home / "shared" / group["id"] / "join.json").read_text())["is_tunnelled"]
-    code = "import os; print(*map(os.environ.get, ('MARK', 'OMP_NUM_THREADS', 'SLURM_CONF')), torch.get_num_threads())"
+    code = "import os; print(*map(os.environ.get, ('MARK', 'OMP_NUM_THREADS', 'JUPYTER_RUNTIME_DIR')), torch.get_num_threads())"
     assert place.said(code, "own") == ([("0", "seen 3 None 3\n")], "ok")
     place.server.ask("DELETE", "groups/own")
 
