@@ -15,7 +15,7 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels screenshots clean setup browser slurm
+.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -148,8 +148,9 @@ gpu-wheels:  ## What `make gpu` installs, where there is a network
 bench: .venv/ready  ## The figures of docs/benchmarks, against rivals in the same run
 	$(BIN)/python -m benchmarks
 
-screenshots: .venv/frontend browser ui-tests/node_modules  ## The pictures of docs/images
+pictures: .venv/frontend browser ui-tests/node_modules  ## The pictures of README and docs/images, and the moving one
 	cd ui-tests && npx playwright test --config screenshots.config.js
+	$(BIN)/python .ci/moving.py ui-tests/test-results/frames docs/images/moving.gif
 
 setup: .venv/frontend ui-tests/node_modules
 

@@ -1,4 +1,4 @@
-// `make screenshots`: the pictures of docs/images, from a real JupyterLab with real ranks.
+// `make pictures`: the pictures of docs/images, from a real JupyterLab with real ranks.
 process.env.JUPYTER_DIST_TEST_PORT ??= '18979';
 process.env.JUPYTER_DIST_IMAGES ??= require('path').resolve('../docs/images');
 const base = require('./playwright.config.ts').default;

@@ -1,12 +1,14 @@
 /** Takes pictures of a real JupyterLab in both themes, for the docs and to be looked at. */
 import { expect, Locator, Page } from '@playwright/test';
+import * as fs from 'fs';
 import * as path from 'path';
 import * as lab from './lab';
 
 const THEMES = { light: 'JupyterLab Light', dark: 'JupyterLab Dark' };
+const DOCS = path.join(__dirname, '..', '..', 'docs', 'images');
 const RESULTS = path.join(__dirname, '..', 'test-results');
 
-/** `make screenshots` names docs/images; the tests leave what docs/images has as it is. */
+/** `make pictures` names docs/images; the tests leave what docs/images has as it is. */
 export const IMAGES = process.env.JUPYTER_DIST_IMAGES ?? path.join(RESULTS, 'images');
 /** To be looked at; no page shows these. */
 const LOOKS = path.join(RESULTS, 'looks');
@@ -48,6 +50,54 @@ export async function runCell(page: Page, index: number, end: string): Promise<l
   const cell = await lab.runCell(page, index);
   await expect(cell.summary).toContainText(end);
   return cell;
+}
+
+/** Two runs differ by 0.003, in times and memory; pictures with another toolbar, header and card by 0.02 to 0.12. */
+const MAX_DIFFERENCE = 0.018;
+const MAX_STRETCH = 1.15;
+
+/**
+ * Compare a picture that `shoot` has just taken with what the documentation shows. Both are made small: what differs
+ * between two runs and two machines is letters, and what matters is what stands where.
+ */
+export async function expectAsInDocs(page: Page, name: string): Promise<void> {
+  const read = (folder: string): string => fs.readFileSync(path.join(folder, `${name}.png`)).toString('base64');
+  const { difference, stretch } = await page.evaluate(compare, [read(IMAGES), read(DOCS)] as const);
+  const hint = `docs/images/${name}.png shows another product than this one: take the pictures again by 'make pictures'.`;
+  expect(stretch, hint).toBeLessThan(MAX_STRETCH);
+  expect(difference, hint).toBeLessThan(MAX_DIFFERENCE);
+}
+
+/** In the page: the mean difference of two pictures, from 0 to 1, and how much longer one is than the other. */
+async function compare(pictures: readonly [string, string]): Promise<{ difference: number; stretch: number }> {
+  const [columns, rows] = [96, 60];
+  const images = await Promise.all(
+    pictures.map(async base64 => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${base64}`;
+      await image.decode();
+      return image;
+    })
+  );
+  const small = images.map(image => {
+    // In steps of a half, so that each pixel counts.
+    let source: CanvasImageSource = image;
+    for (let scale = 8; scale >= 1; scale /= 2) {
+      const canvas = document.createElement('canvas');
+      [canvas.width, canvas.height] = [columns * scale, rows * scale];
+      const context = canvas.getContext('2d')!;
+      context.imageSmoothingQuality = 'high';
+      context.drawImage(source, 0, 0, canvas.width, canvas.height);
+      source = canvas;
+    }
+    return (source as HTMLCanvasElement).getContext('2d')!.getImageData(0, 0, columns, rows).data;
+  });
+  const total = small[0].reduce((sum, value, i) => sum + Math.abs(value - small[1][i]), 0);
+  const shapes = images.map(({ width, height }) => height / width);
+  return {
+    difference: total / (columns * rows * 3 * 255),
+    stretch: Math.max(...shapes) / Math.min(...shapes)
+  };
 }
 
 async function setTheme(page: Page, theme: string): Promise<void> {
