@@ -121,12 +121,12 @@ def launchers() -> Lines:
     for cls in LAUNCHERS:
         common = {option.name for option in cls.common_options}
         own = [option for option in cls.all_options() if option.name not in common]
-        yield from (f"### {cls.name}", "", f"{cls.__doc__} Settings: `{cls.__name__}`.", "")
+        yield from (f"## {cls.name}", "", f"{cls.__doc__} Settings: `{cls.__name__}`.", "")
         yield from table(("setting", "default", "meaning"), _settings_of(cls, set(LauncherOptions.class_own_traits())))
         yield from table(("option", "kind", "meaning"), map(_option_row, own))
-    yield from ("### Settings of all launchers", "")
+    yield from ("## Settings of all launchers", "")
     yield from table(("setting", "default", "meaning"), _settings_of(LauncherOptions, set()))
-    yield from ("### Options of all launchers", "", "`external` has the first of these, up to `cpu_binding`.", "")
+    yield from ("## Options of all launchers", "", "`external` has the first of these, up to `cpu_binding`.", "")
     yield from table(("option", "kind", "meaning"), map(_option_row, Launcher.common_options))
 
 

@@ -255,7 +255,7 @@ def test_what_a_node_was_given_is_compared_with_what_its_ranks_need():
 def test_a_missing_node_is_named_with_what_its_launcher_needs(tmp_path, launcher, words):
     async def check():
         spec = GroupSpec("g", "g", 2, "cpu", "gloo", "/", launcher=launcher, num_nodes=1)
-        nodes = Nodes(spec, tmp_path, lambda *_: None, SimpleNamespace(running_calls=list))
+        nodes = Nodes(spec, tmp_path, lambda *_: None, SimpleNamespace(running_calls=list, nodes_end=list))
         with pytest.raises(JupyterDistError) as refused:
             nodes.check_complete()
         assert refused.value.message == "Node 0 is missing."
