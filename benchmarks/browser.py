@@ -104,9 +104,9 @@ class Page:
             raise RuntimeError(f"in the page: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def press(self, key: str, code: int, *, shift: bool = False) -> None:
+    def press(self, key: str, code: int, *, shift: bool = False, ctrl: bool = False) -> None:
         """Press and release a key, as a keyboard does: the browser handles it like any other input."""
-        common = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 * shift}
+        common = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 * shift + 2 * ctrl}
         text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
         self.ask("Input.dispatchKeyEvent", type="keyDown", **common, **text)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **common)

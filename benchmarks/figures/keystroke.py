@@ -1,4 +1,7 @@
-"""Shift+Enter to the text drawn, in a real browser: a rank cell beside JupyterLab's own kernel cell in one notebook."""
+"""A key pressed to the text drawn, in a real browser: rank cells, and JupyterLab's own kernel cell.
+
+Once in one notebook, and once each in a notebook and a page of its own, as people have them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ KERNEL, RANKS = "JupyterLab's kernel cell", "our rank cell"
 COUNTER = "import itertools; numbers = itertools.count()"
 CELLS = {"print": 'print(f"tick {next(numbers)}")', "an expression": 'f"tick {next(numbers)}"'}
 SIZES = (2, 8)
+APART_SIZES = (1, 2, 8)
+APART_SHARE = 1.2
 WARM_UP_ROUNDS = 5
 ROUNDS_FACTOR = 6
 
@@ -68,7 +73,7 @@ IDLE = """
   const { content, sessionContext } = jupyterapp.shell.currentWidget;
   const working = () => [
     ...content.widgets.filter(cell => cell.model.executionState === 'running').map(cell => cell.model.id),
-    ...[sessionContext.session?.kernel?.status].filter(status => status !== 'idle')
+    ...[sessionContext.session?.kernel?.status].filter(status => status !== undefined && status !== 'idle')
   ];
   for (const start = performance.now(); working().length > 0; ) {
     if (performance.now() - start > 30000) {
@@ -93,10 +98,52 @@ jupyterapp.commands.execute('docmanager:open', {{ path: '{name}' }}).then(async 
 
 
 def measure(options: Options) -> list[Table]:
-    """One table per number of ranks and kind of cell; kernel cell and rank cell alternate."""
+    """One table per number of ranks and kind of cell, and one of notebooks in pages of their own; systems alternate."""
     executable = chromium()
     if not options.ours or executable is None:
         return []
+    return [*_in_one_notebook(options, executable), _apart(options, executable)]
+
+
+def _apart(options: Options, executable: str) -> Table:
+    """Measure notebooks in browsers of their own: a kernel's, and one for each number of ranks."""
+    with ExitStack() as stack:
+        server = Server("jupyterlab")
+        offer_extension(server)
+        stack.enter_context(server)
+        client = Client(server)
+        source = CELLS["print"]
+        write_notebook(server, "kernel.ipynb", [code_cell(text, {}) for text in (f"{COUNTER}; print('0')", source)])
+        pages = {KERNEL: _open(stack, server, executable, "kernel.ipynb")}
+        for size in APART_SIZES:
+            client.wait_ready(client.start_group(size, f"ranks{size}")["id"])
+            target = {"jupyter_dist": {"group": f"ranks{size}", "ranks": "all"}}
+            name = f"ranks{size}.ipynb"
+            write_notebook(server, name, [code_cell(text, {}) for text in (f"{COUNTER}; print('0')", source)], target)
+            pages[f"{size} ranks" if size > 1 else "1 rank"] = _open(stack, server, executable, name)
+        table = Table("Ctrl+Enter to print drawn, each notebook in a page of its own", "ms", KERNEL)
+        for page in pages.values():
+            run(page, 0, "0")
+        for turn in range(WARM_UP_ROUNDS + options.rounds * ROUNDS_FACTOR):
+            for system, page in pages.items():
+                drawn = run(page, 1, f"tick {turn}", shift=False)
+                if turn >= WARM_UP_ROUNDS:
+                    table.row(system).values.append(drawn)
+    for system in list(pages)[1:]:
+        ratio = table.row(system).median / table.row(KERNEL).median
+        table.aim(
+            f"{system} within {APART_SHARE:g}x of the kernel cell: {ratio:.2f}x of its median", ratio <= APART_SHARE
+        )
+    return table
+
+
+def _open(stack: ExitStack, server: Server, executable: str, name: str) -> Page:
+    page = stack.enter_context(Page(server, executable, sidebar=False))
+    page.evaluate(OPEN.format(name=name, kernel="true" if name.startswith("kernel") else "false"))
+    return page
+
+
+def _in_one_notebook(options: Options, executable: str) -> list[Table]:
     with ExitStack() as stack:
         server = Server("jupyterlab")
         offer_extension(server)
@@ -131,10 +178,10 @@ def _of_size(page: Page, size: int, first: int, options: Options) -> list[Table]
     return tables
 
 
-def run(page: Page, index: int, text: str) -> float:
-    """Press Shift+Enter in a cell; return the milliseconds until the text was drawn, and wait until all is idle."""
+def run(page: Page, index: int, text: str, *, shift: bool = True) -> float:
+    """Press Shift+Enter in a cell, or Ctrl+Enter; return the milliseconds to the drawn text, and wait for idle."""
     page.evaluate(f"{WATCH}({index}, {json.dumps(text)})")
-    page.press("Enter", 13, shift=True)
+    page.press("Enter", 13, shift=shift, ctrl=not shift)
     drawn = float(page.evaluate("window.jpdDrawn"))
     page.evaluate(IDLE)
     return drawn
@@ -153,9 +200,10 @@ def code_cell(source: str, metadata: Json, outputs: list[Json] | None = None) ->
     return {**shared, "metadata": metadata, "outputs": outputs or []}
 
 
-def write_notebook(server: Server, name: str, cells: list[Json]) -> None:
-    """Put a notebook with these cells, and Python's kernel, into the server's folder."""
+def write_notebook(server: Server, name: str, cells: list[Json], metadata: Json | None = None) -> None:
+    """Put a notebook with these cells into the server's folder: for Python's kernel, or with this metadata."""
     kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     cells = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(cells)]
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernelspec}, "cells": cells}
+    metadata = {"kernelspec": kernelspec} if metadata is None else metadata
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
     (server.home / name).write_text(json.dumps(notebook))
