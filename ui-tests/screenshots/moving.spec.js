@@ -77,6 +77,10 @@ test('numbers of four ranks, a hang that is freed, and a rank that is replaced',
   await expect(replace).toBeVisible({ timeout: 60000 });
   await look(3000);
   await replace.click();
+  const replacing = page.getByRole('dialog');
+  await expect(replacing).toBeVisible();
+  await look(2000);
+  await replacing.getByRole('button', { name: 'Replace', exact: true }).click();
   await expect(trained.node.getByRole('button', { name: /^Missed by rank 2/ })).toBeVisible({ timeout: 60000 });
   const last = await run(3);
   await expect(last.items.first()).toContainText('4');
