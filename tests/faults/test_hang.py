@@ -208,6 +208,7 @@ def test_the_wall_clock_decides_nothing():
         "notices.py",
         "removal.py",
         "beforeend.py",
+        "lsf.py",
     }
     for path in SOURCES:
         for line in path.read_text().splitlines():

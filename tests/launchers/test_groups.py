@@ -72,6 +72,26 @@ def wide(place):
     return place.ready()
 
 
+def test_nodes_are_reached_through_srun_and_run_what_an_administrator_sets(place):
+    """Before there is a group `wide`: its job has a node for itself."""
+    options = {"tunnel": "srun", "job_name": "own", "srun_arguments": "--cpu-bind=none", "omp_threads": "3"}
+    options |= {"prologue": "export MARK=seen", "environment_passed": "none", "exclusive": True}
+    group = place.start("own", num_nodes=1, ranks_per_node=1, launcher_options=options)
+    try:
+        what_was_set_is_there(place, group)
+    finally:
+        place.server.ask("DELETE", "groups/own")
+
+
+def what_was_set_is_there(place, group):
+    place.ready("own")
+    (line,) = place.cluster.ask("squeue", "-h", "--name", f"own-{group['id']}", "-o", "%h").stdout.split()
+    assert line == "NO"  # it shares its nodes with no other job
+    assert json.loads((place.home / "shared" / group["id"] / "join.json").read_text())["is_tunnelled"]
+    code = "import os; print(*map(os.environ.get, ('MARK', 'OMP_NUM_THREADS', 'JUPYTER_RUNTIME_DIR')), torch.get_num_threads())"
+    assert place.said(code, "own") == ([("0", "seen 3 None 3\n")], "ok")
+
+
 ALL_REDUCE = "x = torch.ones(1) * (rank + 1)\ndist.all_reduce(x)\nprint(x.item())\nprint(os.environ['GROUP_RANK'])"
 
 
@@ -87,19 +107,6 @@ def test_a_group_runs_on_the_nodes_of_slurm_and_a_restart_keeps_the_job(place, w
     place.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=restarting")
     assert place.said(f"import os\n{ALL_REDUCE}") == (said, "ok")
     assert place.group()["allocation"]["job_id"] == allocation["job_id"]
-
-
-def test_nodes_are_reached_through_srun_and_run_what_an_administrator_sets(place):
-    options = {"tunnel": "srun", "job_name": "own", "srun_arguments": "--cpu-bind=none", "omp_threads": "3"}
-    options |= {"prologue": "export MARK=seen", "environment_passed": "none", "exclusive": True}
-    group = place.start("own", num_nodes=1, ranks_per_node=1, launcher_options=options)
-    place.ready("own")
-    (line,) = place.cluster.ask("squeue", "-h", "--name", f"own-{group['id']}", "-o", "%h").stdout.split()
-    assert line == "NO"  # it shares its nodes with no other job
-    assert json.loads((place.home / "shared" / group["id"] / "join.json").read_text())["is_tunnelled"]
-    code = "import os; print(*map(os.environ.get, ('MARK', 'OMP_NUM_THREADS', 'JUPYTER_RUNTIME_DIR')), torch.get_num_threads())"
-    assert place.said(code, "own") == ([("0", "seen 3 None 3\n")], "ok")
-    place.server.ask("DELETE", "groups/own")
 
 
 def test_a_killed_server_is_followed_by_one_that_knows_the_job(place, wide):

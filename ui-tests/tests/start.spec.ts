@@ -20,7 +20,7 @@ interface ICounting {
 }
 
 interface IShellWindow {
-  jupyterapp: { shell: { collapseRight(): void } };
+  jupyterapp: { shell: { collapseRight(): void; expandRight(): void } };
 }
 
 interface IRenamingWindow {
@@ -217,7 +217,7 @@ test('the form leaves the focus to the cell in which the user types by the time 
   await cell.editor.click();
   await page.evaluate(() => (window as unknown as IShellWindow).jupyterapp.shell.collapseRight());
   await expect(name).toHaveCount(0);
-  await lab.execute(page, 'jupyter-dist:show-sidebar');
+  await page.evaluate(() => (window as unknown as IShellWindow).jupyterapp.shell.expandRight());
   await expect(name).toHaveValue('typed');
   await page.keyboard.type('0');
   await expect(cell.editor).toContainText('x = 1000');
