@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import shutil
@@ -34,6 +35,23 @@ class Draft:
     def content(self) -> Path:
         """Return the folder for the files of ranks."""
         return self.folder.content(self.name, self.save_id)
+
+
+def free_name(folder: SavesFolder, wanted: str) -> str:
+    """Return the name of a new save, with a number if there is such a save, and create its folder: no other gets it.
+
+    If that fails, the wanted name is returned: `begin` raises the reason.
+    """
+    with contextlib.suppress(OSError, JupyterDistError):
+        make_folder(folder.path)
+        check_folder(folder.path)
+        make_folder(folder.saves)
+        for number in itertools.count(1):
+            name = wanted if number == 1 else f"{wanted}-{number}"
+            with contextlib.suppress(FileExistsError):
+                (folder.saves / name).mkdir(mode=0o700)
+                return name
+    return wanted
 
 
 def begin(folder: SavesFolder, name: str, save_id: str, group: str, *, overwrite: bool) -> Draft:

@@ -180,8 +180,8 @@ def test_a_group_is_saved_before_a_drained_node_ends_and_when_ray_ends_its_nodes
         (status,) = place.home.rglob(f"{started['id']}/nodes/status.json")
         os.kill(json.loads(status.read_text())["pid"], signal.SIGKILL)
         until(lambda: place.group("kept")["state"] == "dead", lambda: place.group("kept"))
+        until(lambda: place.group("kept")["last_save"]["name"] != first, lambda: place.group("kept"))
         last = place.group("kept")["last_save"]
-        assert last["name"] != first, place.group("kept")
         until(lambda: node_agents(place) == set())
         place.server.ask("POST", "groups", {"name": "again", "num_ranks": 2, "accelerator": "cpu"})
         place.server.ask("GET", f"groups/again?wait={PATIENCE}&not_state=starting")

@@ -56,6 +56,20 @@ def chunks_in(folder):
     return {path.name for path in folder.chunks.glob("*/*")}
 
 
+def test_saves_of_one_second_get_a_name_each_before_any_of_them_is_written(folder):
+    names = [drafts.free_name(folder, "g-auto-20260101-120000") for _ in range(3)]
+    assert names == [f"g-auto-20260101-120000{end}" for end in ("", "-2", "-3")]
+    for number, name in enumerate(names[:2]):
+        save(folder, name, f"e-{number}")
+    assert removal.sweep(folder) == 0  # the third was never begun
+    assert record.names(folder) == names[:2]
+    assert drafts.free_name(folder, names[0]) == names[2]
+    folder.path.chmod(0o777)
+    assert drafts.free_name(folder, names[0]) == names[0]
+    with pytest.raises(JupyterDistError):
+        drafts.begin(folder, names[0], "e-9", "g", overwrite=False)
+
+
 def test_other_folders_are_remembered_once_each_the_newest_last(folder, tmp_path):
     others = [SavesFolder(tmp_path / f"other-{number}") for number in range(savefolders.MAX_PLACES + 1)]
     for other in (*others, others[5]):

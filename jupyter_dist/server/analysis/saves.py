@@ -16,6 +16,7 @@ from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.saves import DeletedSave, SavePreview, SavesModel
 from jupyter_dist.protocol.wire.requests import DEFAULT_TRANSFER_SECONDS
 from jupyter_dist.protocol.wire.specs import TransferSpec
+from jupyter_dist.saves.drafts import free_name
 from jupyter_dist.saves.fitness import cannot_restore
 from jupyter_dist.saves.layout import SavesFolder, check_name
 from jupyter_dist.saves.leftout import merged_names, merged_notes, merged_skipped
@@ -69,9 +70,10 @@ class Saves:
             await asyncio.to_thread(remember_folder, own, place)
         elif self.max_days:
             await asyncio.to_thread(_delete_older, place, self.max_days)
-        name = check_name(_default_name(group) if name is None else name)
+        if name is None:
+            name = await asyncio.to_thread(free_name, place, check_name(_default_name(group)))
         options.setdefault("timeout_seconds", DEFAULT_TRANSFER_SECONDS)
-        return TransferSpec("save", str(place.path), name, max_bytes=self.max_bytes, **options)
+        return TransferSpec("save", str(place.path), check_name(name), max_bytes=self.max_bytes, **options)
 
     def to_restore(self, name: str, folder: str | None, **options: Any) -> TransferSpec:
         """Return the TransferSpec of a restore."""

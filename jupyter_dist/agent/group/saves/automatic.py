@@ -16,6 +16,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GroupState
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
+from jupyter_dist.saves.drafts import free_name
 from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.removal import delete_automatic
 from jupyter_dist.transport.tasks import start_task
@@ -82,7 +83,8 @@ class AutomaticSave:
         group = self._group
         if make_way is not None:
             make_way()
-        save, self.name = automatic_save(group.spec, execution_id, group.spec.save_seconds)
+        seconds = group.spec.save_seconds
+        save, self.name = await asyncio.to_thread(automatic_save, group.spec, execution_id, seconds)
         try:
             await group.transfers.submit(save, f"# save of {self.name}".encode())
         except JupyterDistError as err:
@@ -102,12 +104,12 @@ class AutomaticSave:
 
 
 def automatic_save(group: GroupSpec, execution_id: str, seconds: float) -> tuple[ExecutionSpec, str]:
-    """Return a save of all ranks which may take that long from its beginning, and its name."""
+    """Return a save of all ranks which may take that long from its beginning, and its name. Blocking."""
     name = re.sub("[^A-Za-z0-9_.-]", "-", group.name).lstrip("_.-")[:60] or "group"
     wanted = TransferSpec(
         "save",
         group.saves_folder,
-        f"{name}-auto-{time.strftime('%Y%m%d-%H%M%S')}",
+        free_name(SavesFolder(Path(group.saves_folder)), f"{name}-auto-{time.strftime('%Y%m%d-%H%M%S')}"),
         timeout_seconds=seconds,
         max_bytes=group.saves_bytes,
         is_automatic=True,

@@ -159,6 +159,7 @@ class Driver:
         self.is_asked_to_end = False
         self.hosts: list[str] = []
         self.node_ids: list[str] = []
+        self.ends_at: float | None = None  # when Ray ends the first node that it drains
         self.unreachable: set[int] = set()
         self.actors: list[Any] = []
         self._status: dict[str, Any] = {}
@@ -217,8 +218,10 @@ class Driver:
         self.actors = [self._actor(ray, group, node) for node in range(self.num_nodes)]
         nodes = range(self.num_nodes)
         followers = [threading.Thread(target=self._follow, args=(ray, node), daemon=True) for node in nodes]
-        for follower in followers:
-            follower.start()
+        # In a thread: without the head, the call blocks for a minute, and leases would not be renewed.
+        drains = threading.Thread(target=self._watch_drains, args=(ray,), daemon=True)
+        for thread in (*followers, drains):
+            thread.start()
         head = ray.get_runtime_context().gcs_address
         was_told, heard = False, time.monotonic()
         while any(follower.is_alive() for follower in followers):
@@ -255,16 +258,16 @@ class Driver:
             text = f"Ray cannot reach {', '.join(missing)}. Nodes that it has started may keep running."
             self.say("not_known", text, hosts=self.hosts, job_id=job_id)
         else:
-            self.say("allocated", hosts=self.hosts, job_id=job_id, ends_at=self._ends_at(ray))
+            self.say("allocated", hosts=self.hosts, job_id=job_id, ends_at=self.ends_at)
 
-    def _ends_at(self, ray: Any) -> float | None:
-        """Return when Ray ends the first node that it drains; None if it drains none, or without a deadline."""
-        try:
-            draining = ray._private.state.state.get_draining_nodes()
-        except Exception:  # Ray has no public function for it, and versions differ
-            return None
-        deadlines = [draining[node_id] for node_id in self.node_ids if draining.get(node_id)]
-        return min(deadlines) / 1000 if deadlines else None
+    def _watch_drains(self, ray: Any) -> None:
+        """Ask Ray which nodes it drains, until this process ends; a drain without a deadline does not count."""
+        while True:
+            with contextlib.suppress(Exception):  # Ray has no public function for it, and versions differ
+                draining = ray._private.state.state.get_draining_nodes()
+                deadlines = [draining[node_id] for node_id in self.node_ids if draining.get(node_id)]
+                self.ends_at = min(deadlines) / 1000 if deadlines else None
+            time.sleep(POLL_SECONDS)
 
     def _follow(self, ray: Any, node: int) -> None:
         """Start the command on a node, and write its output and its end to files."""
