@@ -6,7 +6,9 @@ from ownserver import client, groups_of_the_test, own_runtime, runtime_folder  #
 
 @pytest.fixture(scope="module")
 def shared_group(client):  # noqa: F811
-    return client.start("kept", num_ranks=2, accelerator="cpu")
+    shared = client.start("kept", num_ranks=2, accelerator="cpu")
+    yield shared
+    shared.shutdown()
 
 
 @pytest.fixture
