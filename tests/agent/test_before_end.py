@@ -51,6 +51,9 @@ def test_a_group_is_saved_once_before_each_end_and_not_when_it_is_too_late():
     short = EndClock(10.0)
     short.ends_at = 100.0
     assert short.deadline == 99.0
+    clock.began()
+    clock.ends_in(30.0, 1470.0)
+    assert clock.is_due(1470.0), "cells may have run since the save before the same end"
     never = EndClock(0.0)
     never.ends_at = 10.0
     assert not never.is_due(9.0)

@@ -51,7 +51,8 @@ class EndClock:
         return self.ends_at - self._reserve_seconds
 
     def ends_in(self, seconds: float, now: float) -> None:
-        """Take an end that comes so soon that a save is due at once."""
+        """Take an end that comes so soon that a save is due at once, also if one was made before: cells ran since."""
+        self._handled = None
         self.ends_at, self._before_seconds = now + seconds, max(self._before_seconds, seconds)
         self._reserve_seconds = min(RESERVE_SECONDS, RESERVE_SHARE * seconds)
 
