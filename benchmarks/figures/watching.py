@@ -22,7 +22,7 @@ from .slow import SlowPage
 WATCHED_RANKS = 8
 MOST_PERCENT, MOST_LOST_PERCENT = 0.5, 1.0
 PAIRS = 4  # of a watched and a silent cell in one group, in turns: first the one, then the other
-FIRST_STEPS, STEPS = 1500, 4500  # a cell is looked at more often in its first seconds
+FIRST_STEPS, STEPS = 1000, 3000  # a cell is looked at more often in its first seconds
 STEP = """import json, os, threading, time
 side = next(thread for thread in threading.enumerate() if "side thread" in thread.name)
 def used():
