@@ -204,7 +204,9 @@ def test_the_job_of_a_lost_group_is_cancelled_when_another_takes_its_name(place,
     assert place.start("again", num_nodes=3)["id"] != lost["id"]
     until(lambda: job not in place.cluster.jobs(), place.cluster.jobs)
     until(lambda: not left_of(place, lost), lambda: left_of(place, lost))
+    until(place.cluster.jobs)  # the new group's
     place.server.ask("DELETE", "groups/again")
+    until(lambda: not place.cluster.jobs(), place.cluster.jobs)
 
 
 def test_a_server_that_stops_before_slurm_has_cancelled_a_lost_groups_job_leaves_it_to_the_next(place):
@@ -224,9 +226,11 @@ def test_a_server_that_stops_before_slurm_has_cancelled_a_lost_groups_job_leaves
         place.server.ask("DELETE", f"groups/{group}")
     until(lambda: job not in place.cluster.jobs(), place.cluster.jobs)
     assert left_of(place, lost) == []
+    until(lambda: not place.cluster.jobs(), place.cluster.jobs)  # after its controller has started, Slurm takes a minute
 
 
 def test_while_a_job_waits_the_group_says_why_and_can_be_shut_down(place):
+    until(lambda: not place.cluster.jobs(), place.cluster.jobs)
     place.start("waits", num_nodes=3)
     until(lambda: "(PartitionNodeLimit)" in place.group("waits")["allocation"]["text"], lambda: place.group("waits"))
     assert place.group("waits")["state"] == "starting"
