@@ -226,7 +226,8 @@ def test_a_server_that_stops_before_slurm_has_cancelled_a_lost_groups_job_leaves
         place.server.ask("DELETE", f"groups/{group}")
     until(lambda: job not in place.cluster.jobs(), place.cluster.jobs)
     assert left_of(place, lost) == []
-    until(lambda: not place.cluster.jobs(), place.cluster.jobs)  # after its controller has started, Slurm takes a minute
+    # After its controller has started, Slurm takes a minute.
+    until(lambda: not place.cluster.jobs(), place.cluster.jobs)
 
 
 def test_while_a_job_waits_the_group_says_why_and_can_be_shut_down(place):
