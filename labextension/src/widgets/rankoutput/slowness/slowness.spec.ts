@@ -89,7 +89,7 @@ test('a line of a file is a link where JupyterLab can open the file', () => {
   });
   const { find, update, options } = create();
   const show = (file: string): void => update({ ...running, slowness: [inFile(file)] });
-  show('/home/me/work/src/data.py');
+  show('/home/me/code/src/data.py');
   expect(find('.jpd-Slow-link').hidden).toBe(true); // it is not known which folder JupyterLab shows
   PageConfig.setOption('rootUri', 'file:///home/me/my%20work');
   show('/home/me/my work/src/data.py');
