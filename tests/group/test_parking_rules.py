@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.agent.group.parking.driver import DriverCheckpoint
+from jupyter_dist.agent.group.parking.driver import DriverCheckpoint, why_not_for
 from jupyter_dist.agent.group.parking.idle import IdleClock
 from jupyter_dist.agent.group.parking.room import GIB, Need, check_folder, check_hosts
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.memory import available_bytes
 
 
@@ -77,6 +78,24 @@ async def test_each_way_in_which_the_driver_fails_is_named(code, tmp_path, monke
     with pytest.raises(JupyterDistError, match=PROGRAMS[code]):
         await driver.park([7], 0)
     assert driver.children == set()
+
+
+GROUP = {"group_id": "g", "name": "g", "world_size": 2, "accelerator": "cuda", "backend": "nccl", "cwd": "/"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"devices": [0, 1]}, None),
+        ({"devices": [0, 0]}, "ranks that share a device"),
+        ({"devices": [0, 1], "num_nodes": 2}, "on several machines"),
+        ({"accelerator": "cpu", "devices": []}, "no checkpoint of processes"),
+    ],
+)
+def test_groups_that_the_driver_does_not_bring_back_whole_are_parked_without_it(fields, why):
+    spec = GroupSpec(**{**GROUP, **fields})
+    found = why_not_for(spec)
+    assert found is None if why is None else why in found
 
 
 async def test_a_machine_without_a_driver_says_so():

@@ -29,7 +29,8 @@ class RankParking:
         self._moved: MovedStorages | None = None
 
     def look(self) -> dict[str, Any]:
-        """Return how much memory parking would move, and the reasons against parking."""
+        """Empty the device's cache; return how much memory parking would move, and the reasons against parking."""
+        self._memory.release()  # the driver would move the cache, too
         found, in_use = find_storages(self._memory.device_type), self._memory.in_use()
         return {
             "storage_bytes": found.num_bytes,
@@ -53,7 +54,9 @@ class RankParking:
         self._membership.disconnect()
         self.is_parked = True
         if not moves:
-            return {"held_bytes": 0, "left_bytes": 0, "left": [], "seconds": time.monotonic() - began}
+            self._memory.release()  # the communicators' memory, and objects that referred to them
+            held = (self._memory.in_use() or (0, 0))[1]
+            return {"held_bytes": held, "left_bytes": 0, "left": [], "seconds": time.monotonic() - began}
         models.release_buckets()
         gc.collect()
         found = find_storages(self._memory.device_type)

@@ -77,6 +77,114 @@ def checkpoint(lab: Lab) -> None:
         clean(lab)
 
 
+# What is told apart for two ranks on one device: who computes what, variables of NCCL, whether there was a communicator
+# before, when it was aborted, and who is parked in which order.
+_TWO: dict[str, dict[str, Any]] = {
+    "long kernels without NCCL": {"works": "sleep"},
+    "aborted before, rank 0 alone parked": {"parked": (0,)},
+    "no cuMem": {"env": {"NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"}},
+    "one after the other, at last a second without work": {"order": "each", "rests": 1.0},
+    "aborted after": {"aborts": "after"},
+    "aborted before": {},
+    "no communicator before": {"joins": False},
+}
+_MEETING_SECONDS = 12.0
+
+
+@experiment(150, "CUDA checkpoint of two ranks on one device: which new communicator works after it?",
+            "all_reduce is 2.0 in each case, twice")  # fmt: skip
+def checkpoint_two(lab: Lab) -> None:
+    for kind, case in _TWO.items():
+        _checkpoint_two(lab, kind, **case)
+
+
+def _checkpoint_two(
+    lab: Lab,
+    kind: str,
+    *,
+    works: str = "all_reduce",
+    joins: bool = True,
+    aborts: str = "before",
+    order: str = "phases",
+    parked: tuple[int, ...] = (0, 1),
+    rests: float = 0.0,
+    env: dict[str, str] | None = None,
+) -> None:
+    def run(r: Rank) -> None:
+        import torch
+
+        if not r.lab.dry:
+            torch.cuda.set_device(r.device)
+        x = torch.arange(1 << 20, dtype=torch.int64, device=r.device)
+        before = int(x.sum().item())
+        for number in range(2):
+            if works == "all_reduce" and joins:
+                r.join()
+                r.all_reduce()
+                r.sync()
+                if aborts == "before":
+                    r.leave()
+            if not (r.meet(f"loaded{number}", _MEETING_SECONDS) and r.await_flag(f"woken{number}", 30)):
+                return
+            time.sleep(rests)
+            if aborts == "after":
+                r.leave()
+            with r.step("checksum", case=kind, number=number) as found:
+                found["same"] = int(x.sum().item()) == before
+            with r.step(f"{works} after it", case=kind, number=number) as found:
+                if works == "sleep":  # both at a time, for long enough that the device takes turns
+                    for _ in range(20):
+                        if not r.lab.dry:
+                            torch.cuda._sleep(200_000_000)
+                    r.sync()
+                    found["value"] = 2.0
+                else:
+                    r.join()
+                    found["value"] = r.all_reduce()
+                    r.leave()
+            if "error" in found:
+                return
+
+    ranks = start_ranks(lab, 2, run, **(env or {}))
+    for number in range(2):
+        flags = [lab.folder / f"flag-loaded{number}.{rank}" for rank in range(2)]
+        deadline = time.monotonic() + _MEETING_SECONDS
+        while not all(flag.exists() for flag in flags) and time.monotonic() < deadline and ranks.all_live():
+            time.sleep(0.02)
+        if not lab.dry and ranks.all_live():
+            parker = os.fork()
+            if parker == 0:
+                _park_all(lab, [ranks.pids[rank] for rank in parked], order, kind)
+                os._exit(0)
+            reap(lab, parker, 25, kind)
+        (lab.folder / f"flag-woken{number}").touch()
+    lab.say(case=kind, codes=ranks.wait(10))
+    clean(lab)
+
+
+def _park_all(lab: Lab, pids: list[int], order: str, kind: str) -> None:
+    _cuda("cuInit", 0)
+    down, up = ("Lock", "Checkpoint"), ("Restore", "Unlock")
+    if order == "each":
+        for half in (down, up):
+            for pid in pids:
+                lab.say(case=kind, pid=pid, got=[_step_all([pid], name) for name in half])
+        return
+    lab.say(case=kind, got=[_step_all(pids, name) for name in (*down, *up)])
+
+
+def _step_all(pids: list[int], name: str) -> list[str]:
+    """Take one step with all processes, in threads: with one lock for all, some steps wait for each other."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(pid: int) -> str:
+        arguments = (ctypes.c_uint * 16)(10_000 if name == "Lock" else 0)
+        return f"{name} {_cuda(f'cuCheckpointProcess{name}', pid, arguments)}"
+
+    with ThreadPoolExecutor(len(pids)) as pool:
+        return list(pool.map(one, pids))
+
+
 def _park(lab: Lab, pid: int, kind: str) -> None:
     lab.say(case=kind, step="cuInit", got=_cuda("cuInit", 0))
     lock = (ctypes.c_uint * 16)(10_000)  # CUcheckpointLockArgs: timeoutMs and what is reserved, 64 bytes

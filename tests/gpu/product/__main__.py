@@ -10,8 +10,8 @@ import sys
 
 from kit import lab
 
-from . import devices, hangs, models, parking
+from . import devices, hangs, models, parking, slow
 
-__all__ = ["devices", "hangs", "models", "parking"]
+__all__ = ["devices", "hangs", "models", "parking", "slow"]
 
 sys.exit(lab.main("product"))

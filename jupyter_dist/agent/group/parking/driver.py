@@ -9,7 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.limits import within
 
 from . import checkpoint
@@ -17,6 +19,17 @@ from . import checkpoint
 LEAST_SECONDS = 60.0
 BYTES_PER_SECOND = 256 << 20  # an eighth of what was seen on an H200: 2 GB/s
 KILL_SECONDS = 5.0
+
+
+def why_not_for(spec: GroupSpec) -> str | None:
+    """Return why the driver's checkpoint is not used for such a group, as the end of a sentence; None if it may be."""
+    if not ACCELERATORS[spec.accelerator].has_checkpoint:
+        return "the driver of these devices has no checkpoint of processes"
+    if spec.is_on_nodes:
+        return "the group is on several machines"
+    if spec.shares_devices:  # seen on an H100: facts:checkpoint_two of tests/gpu
+        return "after its checkpoint of ranks that share a device, a collective fails"
+    return None
 
 
 class DriverCheckpoint:

@@ -1,8 +1,9 @@
 """Parks a group and resumes it: the only place where its states parking, parked and resuming are decided.
 
-Parking: the ranks leave their process groups, their tensors leave the devices (rank/parking), and where the driver can,
-its checkpoint takes the rest (driver.py). Resuming: the same backwards, and the ranks join again, under the same
-objects. After an error the ranks are resumed; if that fails, too, the group stays parked, and loses nothing.
+Parking: the ranks leave their process groups, and where the driver can, its checkpoint takes the devices' memory
+(driver.py). Where it cannot, or tensors go into files, the tensors are moved first (rank/parking). Resuming: the same
+backwards, and the ranks join again, under the same objects. After an error the ranks are resumed; if that fails, too,
+the group stays parked, and loses nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from jupyter_dist.protocol.states import AWAY_GROUP_STATES
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
-from .driver import DriverCheckpoint
+from .driver import DriverCheckpoint, why_not_for
 from .idle import IdleClock
 from .room import Need, check_folder, check_hosts
 
@@ -162,15 +163,12 @@ class Parking:
             raise JupyterDistError("group_not_ready", message, hint)
         where = str(self._directory) if folder is None else folder
         num_bytes = self._check_room(to, Path(where), looks)
-        moves = addresses is None
+        # The driver alone is faster than both (docs/gpu.md), and takes more: contexts, and tensors that only C++ knows.
+        moves = to == "file" or no_driver is not None
         return ParkingPlan(to, where if to == "file" else None, moves, no_driver is None, num_bytes)
 
     async def _why_no_driver(self) -> str | None:
-        if not ACCELERATORS[self._group.spec.accelerator].has_checkpoint:
-            return "the driver of these devices has no checkpoint of processes"
-        if self._group.nodes is not None:
-            return "the group is on several machines"
-        return await self.driver.why_not(self._pids())
+        return why_not_for(self._group.spec) or await self.driver.why_not(self._pids())
 
     def _check_room(self, to: str, folder: Path, looks: Sequence[Header]) -> int:
         """Return the bytes to move."""
@@ -312,7 +310,7 @@ def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> mod
     left = sum(int(answer["left_bytes"]) for answer in answers)
     sentences = list(dict.fromkeys(sentence for answer in answers for sentence in answer["left"]))
     if plan.by_driver:  # which moves the rest, too
-        held, left, sentences = max(held, plan.num_bytes), 0, []
+        held, left, sentences = held + left or plan.num_bytes, 0, []
     by: list[Any] = [*(["storages"] if plan.moves else []), *(["driver"] if plan.by_driver else [])]
     return {
         "since": time.time(),
