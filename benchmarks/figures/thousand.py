@@ -58,7 +58,7 @@ _OPEN_PICKER = """
   jupyterapp.shell.currentWidget.content.activeCellIndex = 0;
   await new Promise(resolve => setTimeout(resolve, 500));
   window.jpdTasks.splice(0);
-  document.querySelector('.jpd-RankChoice-grid').click();
+  document.querySelector('.jpd-RankPicker-button').click();
 })()
 """
 _OPEN_LOG = "jupyterapp.commands.execute('jupyter-dist:open-log', {{ group: '{group}', rank: 700 }}).then(() => 0)"
