@@ -122,7 +122,7 @@ def add_group_argument(
 
 def add_ranks_argument(parser: argparse.ArgumentParser) -> None:
     """Add the option for the ranks."""
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0, node:0, a host (all)")
 
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:

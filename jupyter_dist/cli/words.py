@@ -11,14 +11,15 @@ from typing import Any
 from argcomplete.completers import BaseCompleter, FilesCompleter
 from argcomplete.finders import CompletionFinder
 
-from jupyter_dist.client import Client, JupyterDistError
+from jupyter_dist.client import Client, Group, JupyterDistError
+from jupyter_dist.protocol.ranks import completions
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 ANSWER_SECONDS = 3.0  # a user who pressed TAB waits
 
 
 class WordFinder(CompletionFinder):
-    """Finds options, choices, names of groups and files. Arguments after a script belong to the script."""
+    """Finds options, choices, names of groups, rank expressions and files. A script's arguments are its own."""
 
     def collect_completions(
         self, active_parsers: list[argparse.ArgumentParser], parsed_args: argparse.Namespace, cword_prefix: str
@@ -30,11 +31,17 @@ class WordFinder(CompletionFinder):
 
 
 class ValueCompleter(BaseCompleter):
-    """Returns values of an argument that has no list of choices: names of groups, or files."""
+    """Returns values of an argument that has no list of choices: names of groups, rank expressions, or files."""
 
-    def __call__(self, *, prefix: str, action: argparse.Action, **_: Any) -> Iterable[str]:
+    def __call__(
+        self, *, prefix: str, action: argparse.Action, parsed_args: argparse.Namespace, **_: Any
+    ) -> Iterable[str]:
         """Called by argcomplete."""
-        return group_names() if action.dest == "group" else FilesCompleter()(prefix)
+        if action.dest == "group":
+            return [group.name for group in living_groups()]
+        if action.dest == "ranks":
+            return rank_expressions(prefix, getattr(parsed_args, "group", None))
+        return FilesCompleter()(prefix)
 
 
 def typed_words() -> list[str] | None:
@@ -53,18 +60,24 @@ def complete(parser: argparse.ArgumentParser) -> None:
     WordFinder()(parser, always_complete_options=False, print_suppressed=True, default_completer=ValueCompleter())
 
 
-def group_names() -> list[str]:
-    """Return the names of living groups; none if the server does not answer soon, because it is stopped or busy."""
-    names: list[str] = []
-    asking = threading.Thread(target=lambda: names.extend(_asked_names()), daemon=True)
+def rank_expressions(typed: str, name: str | None) -> list[str]:
+    """Return the rank expressions that begin so; without a name, of the only group that lives."""
+    groups = [group for group in living_groups() if name in (None, group.name, group.id)]
+    return completions(typed, groups[0].model) if len(groups) == 1 else []
+
+
+def living_groups() -> list[Group]:
+    """Return the living groups; none if the server does not answer soon, because it is stopped or busy."""
+    groups: list[Group] = []
+    asking = threading.Thread(target=lambda: groups.extend(_asked_groups()), daemon=True)
     asking.start()
     asking.join(ANSWER_SECONDS)
-    return names
+    return groups
 
 
-def _asked_names() -> list[str]:
+def _asked_groups() -> list[Group]:
     try:
         with Client.connect(private=False) as client:
-            return [group.name for group in client.groups() if group.model["state"] not in GONE_GROUP_STATES]
+            return [group for group in client.groups() if group.model["state"] not in GONE_GROUP_STATES]
     except JupyterDistError:  # no completions if the server cannot be reached
         return []

@@ -1,4 +1,4 @@
-"""Names of ranks in the kernel's completion, fetched on demand and not stored in the kernel."""
+"""Names of ranks, and rank expressions, in the kernel's completion: fetched on demand and not stored in the kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.protocol.models.models import CompletionModel
-from jupyter_dist.protocol.ranks import ranks_in
+from jupyter_dist.protocol.ranks import completions, ranks_in
 
 from .automode import AutoMode, goes_to_ranks
 from .session import Session
@@ -22,6 +22,8 @@ KEPT = {"IPCompleter.magic_matcher", "IPCompleter.magic_config_matcher", "IPComp
 NOT_VARIABLES = {"In", "Out", "exit", "quit", "get_ipython"}
 
 _CELL_MAGIC = re.compile(r"%%(distributed|rank|dip)\b\s*(.*)")
+# The rank expression of a magic, up to the cursor.
+_EXPRESSION = re.compile(r"(?:%%rank\s*[\[\"'\s]?|%dist_(?:variables|compare)\b.*\s(?:-r|--ranks)[ =]?)([^\s\"'\]]*)\Z")
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 
@@ -47,6 +49,8 @@ class RankNames:
     def matcher(self, context: CompletionContext) -> SimpleMatcherResult:
         """Called by IPython with a cell and a cursor."""
         place, group = self._place(context), self._session.known
+        if place is None and group is not None and (line := _EXPRESSION.match(context.text_until_cursor)):
+            return self._expressions(line[1], group)
         if place is None or group is None:
             return {"completions": []}
         rank = first_rank(group, place.ranks)
@@ -57,6 +61,14 @@ class RankNames:
             "matched_fragment": place.code[found["cursor_start"] : place.cursor_pos],
             "suppress": not place.in_kernel_too,
             "do_not_suppress": KEPT,
+        }
+
+    def _expressions(self, typed: str, group: Group) -> SimpleMatcherResult:
+        texts = completions(typed, group.model)
+        return {
+            "completions": [SimpleCompletion(text=text, type="ranks") for text in texts],
+            "matched_fragment": typed,
+            "suppress": bool(texts),
         }
 
     def refresh(self, group: Group) -> list[str]:

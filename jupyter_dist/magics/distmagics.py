@@ -110,7 +110,7 @@ def park_parser() -> MagicParser:
 def variables_parser() -> MagicParser:
     """Return the parser of `%dist_variables`."""
     parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0, node:0, a host (all)")
     return parser
 
 
@@ -126,7 +126,7 @@ def compare_parser() -> MagicParser:
     """Return the parser of `%dist_compare`."""
     parser = MagicParser("%dist_compare", description="Show what of a variable differs between ranks.")
     parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0, node:0, a host (all)")
     return parser
 
 
@@ -199,7 +199,7 @@ class DistMagics(RankMagics):
     @cell_magic
     @sentences
     def rank(self, line: str, cell: str) -> None:
-        """Run the cell on some ranks: %%rank [0,2], 0-3, ::2, !0, -1, all."""
+        """Run the cell on some ranks: %%rank [0,2], 0-3, ::2, !0, -1, node:0, nd1, all."""
         ranks = line.strip().strip("\"'")
         if not ranks:
             raise DistError("Which ranks? %%rank [0,2], %%rank 0-3, %%rank ::2 or %%rank !0.")

@@ -137,6 +137,27 @@ def _with_nodes(term: str, hosts: Sequence[str | None]) -> str:
     return ",".join(f"{sign}node:{node}" for node in nodes) or term
 
 
+def completions(typed: str, group: Mapping[str, Any]) -> list[str]:
+    """Return the expressions that a typed one may become in this group (a GroupModel): `all`, nodes and hosts.
+
+    Args:
+        typed: the expression up to the cursor. Its last term is completed, also after `!`; a list of numbers is not.
+        group: the group whose nodes are named.
+    """
+    term = typed.rpartition(",")[2].lstrip("[ ").removeprefix("!")
+    hosts = [node.get("host") for node in group.get("nodes") or []]
+    names = [f"node:{node}" for node in range(len(hosts))] if len(hosts) > 1 else []
+    names += dict.fromkeys(_shown_host(host, hosts) for host in hosts if host)
+    before = typed.removesuffix(term)
+    return [f"{before}{name}" for name in ("all", *names) if name.startswith(term)]
+
+
+def _shown_host(host: str, hosts: Sequence[str | None]) -> str:
+    """Return the name of a host up to the first dot, if no other host has the same and it is no expression."""
+    short = host.partition(".")[0]
+    return short if with_nodes(short, hosts) == with_nodes(host, hosts) else host
+
+
 def ranks_in(group: Mapping[str, Any], expression: str) -> RankSet:
     """Return the ranks that an expression names in this group (a GroupModel); it may name hosts.
 
@@ -223,4 +244,6 @@ def _existing(rank: int, term: str, world_size: int) -> int:
 
 def _bad(message: str, world_size: int) -> JupyterDistError:
     valid = "rank 0" if world_size == 1 else f"ranks 0 to {world_size - 1}"
-    return JupyterDistError("bad_ranks", message, f"This group has {valid}. Write all, 0, 0-3, 0-3,7, ::2 or !0.")
+    return JupyterDistError(
+        "bad_ranks", message, f"This group has {valid}. Write all, 0, 0-3, 0-3,7, ::2, !0 or node:0."
+    )

@@ -52,6 +52,12 @@ def test_names_and_attributes_of_ranks_complete(named):
     assert "%%dip\ntorch.zeros_like" in named.complete("%%dip\ntorch.zer")
 
 
+def test_rank_expressions_complete_in_the_lines_of_magics(named):
+    assert named.complete("%%rank al") == ["%%rank all"]
+    assert named.complete("%%rank [0,al", 12) == ["%%rank [0,all"]
+    assert named.complete("%dist_variables -r 0,!a") == ["%dist_variables -r 0,!all"]
+
+
 def test_cells_of_the_kernel_have_its_own_names(named):
     assert named.complete("model_") == ["model_here"]
     assert named.complete("%%dip local\nmodel_") == ["%%dip local\nmodel_here"]

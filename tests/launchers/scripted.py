@@ -251,7 +251,10 @@ def _pbs_fields(job: dict) -> dict:
             f"{job['limit'] // 3600:02}:{job['limit'] // 60 % 60:02}:{job['limit'] % 60:02}"
         )
     if job["state"] == "Q":
-        fields["comment"] = "Not Running: Insufficient amount of resource: ncpus"
+        is_too_large = job["num_nodes"] > len(HOSTS)
+        fields["comment"] = (
+            f"{'Can Never Run' if is_too_large else 'Not Running'}: Insufficient amount of resource: ncpus"
+        )
     if job["hosts"]:
         fields["exec_host"] = "+".join(f"{host}/0*{job['cpus']}" for host in job["hosts"])
         fields["stime"] = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(job["started"]))
@@ -355,7 +358,10 @@ def main(engine: str, command: str, *arguments: str) -> int:
         return 0
     if (root() / "is-silent").exists():
         return fail(f"{command}: cannot connect to the server: Connection refused", 111)
-    return {"pbs": pbs, "lsf": lsf, "sge": sge}[engine](command, list(arguments))
+    code = {"pbs": pbs, "lsf": lsf, "sge": sge}[engine](command, list(arguments))
+    while command in ("qsub", "bsub") and (root() / "is-slow").exists():  # it has accepted the job, and does not answer
+        time.sleep(LOOK_SECONDS)
+    return code
 
 
 if __name__ == "__main__":

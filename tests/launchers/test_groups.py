@@ -11,6 +11,8 @@ import pytest
 from faults.server import TOKEN, JupyterServer
 from waits import PATIENCE, until
 
+from jupyter_dist.client import Client, JupyterDistError
+
 SHAPE = {
     "launcher": "slurm",
     "num_nodes": 2,
@@ -235,6 +237,10 @@ def test_while_a_job_waits_the_group_says_why_and_can_be_shut_down(place):
     place.start("waits", num_nodes=3)
     until(lambda: "(PartitionNodeLimit)" in place.group("waits")["allocation"]["text"], lambda: place.group("waits"))
     assert place.group("waits")["state"] == "starting"
+    with Client.connect(place.server.info["url"], TOKEN) as client:
+        sentence = r"Group 'waits' cannot start: .*asks for less\. \(PartitionNodeLimit\)"
+        with pytest.raises(JupyterDistError, match=sentence):
+            client.attach("waits").ready()
     place.server.ask("DELETE", "groups/waits")
     assert place.cluster.jobs() == {}
 

@@ -11,6 +11,7 @@ from launchers.kubernetesapi import BAD_IMAGE, NODES
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
+from jupyter_dist.server.launchers.kubernetes import job
 from jupyter_dist.server.launchers.kubernetes.options import job_manifest
 from jupyter_dist.server.launchers.nodefiles import AgentExited
 from jupyter_dist.testing.launchers import Followed
@@ -48,20 +49,35 @@ def test_a_pod_that_is_killed_is_lost_and_leaves_the_others(kubernetes, place):
 
 
 @pytest.mark.parametrize(
-    ("options", "num_nodes", "reason"),
+    ("options", "num_nodes", "reason", "can_start"),
     [
-        ({"image": BAD_IMAGE}, 1, "Its image cannot be used (ErrImagePull). Kubernetes says: not found."),
-        ({}, 3, "It waits for nodes. Kubernetes says: 0/2 nodes are available: 2 Insufficient cpu."),
+        ({"image": BAD_IMAGE}, 1, "Its image cannot be used (ErrImagePull): it will not start. Shut", False),
+        ({}, 3, "It waits for nodes with enough free. If no node of the cluster is as large, ask for less.", True),
     ],
 )
 @pytest.mark.usefixtures("kubernetes")
-def test_pods_that_wait_say_why(place, options, num_nodes, reason):
+def test_pods_that_wait_say_why(place, options, num_nodes, reason, can_start):
     async def run():
         async with launched(place, num_nodes=num_nodes, **options) as (_, followed):
-            while reason not in [event.reason for event in followed.of(Queued)]:
+            while not (found := [event for event in followed.of(Queued) if event.reason.startswith(reason)]):
                 await followed.until(Queued, len(followed.of(Queued)) + 1)
+            assert found[0].can_start == can_start
+            assert " Kubernetes says: " in found[0].reason
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", "No node that is up is one"),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint {gpu: }.", "No node that is up is one"),
+        ('0/3 nodes are available: persistentvolumeclaim "data" not found.', "A volume that it mounts does not exist"),
+        ("0/3 nodes are available: 3 node(s) were unschedulable.", "It waits for nodes. Kubernetes says: 0/3"),
+    ],
+)
+def test_obstacles_of_the_scheduler_have_words(message, sentence):
+    assert job._unscheduled(message).reason.startswith(sentence)
 
 
 def test_an_api_that_is_silent_is_not_an_end_and_one_that_forbids_is_named(kubernetes, place):
@@ -114,8 +130,8 @@ def test_pods_have_what_was_asked_for():
         "pod": {"tolerations": [{"key": "gpu"}], "volumes": [{"name": "data", "emptyDir": {}}]},
     }  # fmt: skip
     wanted = Wanted("g", "train", Path("/"), 2, ("python", "-m", "x"), {}, "/work", options)
-    job = job_manifest("jupyter-dist-g", wanted, "nvidia.com/gpu")
-    pod = job["spec"]["template"]["spec"]
+    manifest = job_manifest("jupyter-dist-g", wanted, "nvidia.com/gpu")
+    pod = manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["resources"]["limits"] == {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}
     assert container["command"][-4:] == ["/work", "python", "-m", "x"]

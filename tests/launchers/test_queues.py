@@ -13,6 +13,7 @@ import subprocess
 
 import pytest
 from launchers import scripted
+from waits import until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued
@@ -45,12 +46,59 @@ def test_a_job_that_waits_says_why_and_is_cancelled_before_it_ran(queue, place):
     async def run():
         async with launched(queue, place, num_nodes=3) as (allocation, followed):
             (waits,) = await followed.until(Queued)
-            assert waits.reason.startswith("It waits for its turn.")
+            assert waits.can_start == (queue.engine != "pbs")  # the others do not report that it asks for too much
+            assert waits.reason.startswith("It waits for its turn." if waits.can_start else "It will not start. Shut")
             assert "says:" in waits.reason or queue.engine == "sge"
             await allocation.cancel(5)
             (ended,) = await followed.until(Ended)
             assert ended.why == "The job was cancelled with the group."
             assert not followed.of(AgentStarted)
+
+    asyncio.run(run())
+
+
+@engines
+def test_a_start_that_is_cancelled_while_the_engine_accepts_the_job_leaves_no_job(queue, place):
+    async def run():
+        slow = queue.folder / "is-slow"
+        slow.touch()
+        launchers = place.launchers()
+        wanted = place.wanted(num_nodes=3, **OPTIONS[queue.engine])  # it would wait in the queue for ever
+        starting = asyncio.create_task(launchers.get(queue.engine).submit(wanted))
+        await until_async(scripted_jobs(queue))
+        starting.cancel()
+        await asyncio.sleep(0)
+        slow.unlink()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert [job["state"] for job in scripted_jobs(queue)()] == ["F"]
+        assert [path.name for path in wanted.directory.iterdir()] == ["join.json"]
+        assert list((place.folder / "shared").iterdir()) == []
+        await launchers.detach()
+
+    asyncio.run(run())
+
+
+def scripted_jobs(queue):
+    def read():
+        return [json.loads(path.read_text()) for path in queue.folder.glob("jobs/*/job.json")]
+
+    return read
+
+
+@engines
+def test_a_job_that_waits_longer_than_it_may_is_cancelled_and_the_start_fails(queue, place):
+    async def run():
+        async with launched(queue, place, num_nodes=3, max_wait="0:00:00") as (allocation, followed):
+            (ended,) = await followed.until(Ended)
+            assert ended.why.startswith("The job waited as long as 'max_wait' allows, and was cancelled. It w")
+            assert [job["state"] for job in scripted_jobs(queue)()] == ["F"]
+        async with launched(queue, place, max_wait="1:00:00") as (allocation, followed):
+            await followed.until(Allocated)
+            assert allocation.give_up_at is None  # not even if it is requeued
+            assert json.loads((allocation.directory / "launcher.json").read_text())["give_up_at"] is None
+            with pytest.raises(JupyterDistError, match="'max_wait' is 'soon'; a wait looks like 90"):
+                place.launchers().get(queue.engine).check({**OPTIONS[queue.engine], "max_wait": "soon"}, 2)
 
     asyncio.run(run())
 

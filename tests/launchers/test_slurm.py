@@ -195,6 +195,7 @@ def test_while_it_waits_the_reason_and_the_estimate_are_given(slurm, place):
         async with launched(place, num_nodes=3) as (_, allocation, followed):
             while "asks for less. (PartitionNodeLimit)" not in (await followed.until(Queued))[-1].reason:
                 followed.seen.append(await anext(followed._events))
+            assert not followed.of(Queued)[-1].can_start
             await allocation.cancel(5)  # a job that waits can be cancelled, too
             assert followed.allocation.status == Ended("The job was cancelled with the group.")
 
@@ -308,6 +309,33 @@ def test_a_controller_that_is_down_is_not_known_and_nothing_has_ended(slurm, pla
     asyncio.run(run())
 
 
+def test_a_start_that_is_cancelled_while_slurm_accepts_the_job_leaves_no_job(slurm, place, monkeypatch):
+    tools = place.folder / "tools"
+    tools.mkdir()
+    slow = (
+        f'{shutil.which("sbatch")} "$@" || exit\ntouch {tools}/accepted\nuntil [ -e {tools}/go ]; do sleep 0.05; done'
+    )
+    (tools / "sbatch").write_text(f"#!/bin/sh\n{slow}\n")
+    (tools / "sbatch").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tools}:{slurm.env['PATH']}")
+
+    async def run():
+        launchers = place.launchers()
+        wanted = place.wanted(num_nodes=3)
+        starting = asyncio.create_task(launchers.get("slurm").submit(wanted))
+        await until_async((tools / "accepted").exists)
+        starting.cancel()
+        await asyncio.sleep(0)
+        (tools / "go").touch()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert slurm.jobs() == {}
+        assert [path.name for path in wanted.directory.iterdir()] == ["join.json"]
+        await launchers.detach()
+
+    asyncio.run(run())
+
+
 def test_a_job_of_a_server_that_was_killed_while_submitting_is_found_by_its_name(slurm, place):
     async def run():
         async with launched(place) as (_, allocation, followed):
@@ -368,15 +396,28 @@ def test_all_jobs_are_asked_for_at_once(slurm, place, monkeypatch):
 # -- words ---------------------------------------------------------------------------------------------------
 
 
+WAITS = {
+    "Priority": "Other jobs are ahead in the queue.",
+    "PartitionTimeLimit": "Its time limit is longer than the partition allows: it will not start. Shut the group down",
+    "QOSMaxGRESPerUser": "Your jobs together have as many GPUs or other resources as the QOS allows: it starts when",
+    "QOSMaxCpuPerUserLimit": "Your jobs together have as many CPUs as the QOS allows: it starts when some of them end",
+    "QOSMaxWallDurationPerJobLimit": "It asks for more than the QOS allows to one job: it will not start.",
+    "AssocMaxJobsLimit": "Your jobs together have as many jobs as your account allows",
+    "AssocGrpCpuLimit": "All jobs of your account together have as many CPUs as they may: it starts when some",
+    "AssocGrpCPUMinutesLimit": "The computing time of your account is used up",
+    "ReqNodeNotAvail, UnavailableNodes:nd1": "A node that it needs is down, reserved or drained: it starts when",
+    "ReqNodeNotAvail, Reserved for maintenance": "Its nodes are reserved for maintenance",
+    "(Nodes required for job are DOWN, DRAINED or reserved)": "Nodes that it needs are down, drained, or reserved",
+    "NewReason": "Slurm says: NewReason.",
+}
+
+
 def test_reasons_and_ends_have_words_and_unknown_ones_are_passed_on():
-    assert words.waits("Priority") == "Other jobs are ahead in the queue. (Priority)"
-    assert words.waits("QOSMaxGRESPerUser") == "It waits because of the QOS's limit. (QOSMaxGRESPerUser)"
-    of_job = words.waits("QOSMaxWallDurationPerJobLimit")
-    assert of_job.startswith("It asks for more than the QOS's limit allows to one job: it will not start.")
-    assert words.waits("AssocMaxJobsLimit") == "It waits because of your account's limit. (AssocMaxJobsLimit)"
-    down = "ReqNodeNotAvail, UnavailableNodes:nd1"
-    assert words.waits(down) == f"A node that it needs is down, reserved or drained. ({down})"
-    assert words.waits("(Nodes required for job are DOWN)") == "Slurm says: Nodes required for job are DOWN."
+    for reason, beginning in WAITS.items():
+        found = words.waits(reason)
+        assert found.text.startswith(beginning), found
+        assert found.can_start == ("it will not start" not in found.text)
+        assert found.text.endswith(f"({reason.strip('()')})") or reason == "NewReason"
     assert words.ended("TIMEOUT") == "The job has reached its time limit."
     assert words.ended("NEW_STATE") == "The job ended in Slurm's state NEW_STATE."
 

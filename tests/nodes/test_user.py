@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from completing import completions
 from faults.server import TOKEN, JupyterServer
 from leaks import children_of
 from waits import PATIENCE, until
@@ -98,7 +99,7 @@ def test_the_client_pushes_pulls_and_launches_over_nodes(servers):
         assert group.model["launcher"] == "external"
 
 
-def test_names_of_hosts_choose_their_ranks_in_the_client_and_on_the_command_line(servers, home):
+def test_names_of_hosts_choose_their_ranks_in_the_client_and_on_the_command_line(servers, home, monkeypatch):
     with Client.connect(servers[-1].info["url"], TOKEN) as client:
         group = client.attach("wide")
         host = group.model["nodes"][0]["host"]  # of both nodes: they are on one machine here
@@ -108,6 +109,9 @@ def test_names_of_hosts_choose_their_ranks_in_the_client_and_on_the_command_line
         assert group.gather("mine + other", chosen) == {3: 10}
         with pytest.raises(JupyterDistError, match="'nowhere' in 'nowhere' is not a rank expression"):
             group.run("1", "nowhere")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(home / "runtime"))
+    assert completions("jupyter-dist exec -g wide -r 0,no", home) == {"0,node:0", "0,node:1"}
+    assert f"0,{host.partition('.')[0]}" in completions("jupyter-dist exec -g wide -r 0,", home)
     assert command(home, "exec", "-g", "wide", "-r", chosen, "print('host', rank)").stdout.strip().endswith("host 3")
 
 

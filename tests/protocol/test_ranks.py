@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import RankSet, parse_ranks, ranks_in, with_nodes
+from jupyter_dist.protocol.ranks import RankSet, completions, parse_ranks, ranks_in, with_nodes
 
 VECTORS, HOST_VECTORS = (
     json.loads((Path(__file__).parents[1] / "vectors" / f"{name}_expressions.json").read_text())
@@ -113,6 +113,21 @@ def test_an_expression_never_means_something_else_because_of_a_host(text, hosts)
     except JupyterDistError:
         return
     assert ranks_in({"world_size": 8, "nodes": [{"host": host} for host in hosts]}, text) == ranks
+
+
+@pytest.mark.parametrize(
+    ("typed", "hosts", "found"),
+    [
+        ("", ["nd1.lab", "nd2.lab"], ["all", "node:0", "node:1", "nd1", "nd2"]),
+        ("0-3,!mach", ["mach1.lab", "mach2.lab"], ["0-3,!mach1", "0-3,!mach2"]),
+        ("[node:", ["nd1", "nd1"], ["[node:0", "[node:1"]),
+        ("n", ["n.one", "n.two", "7"], ["node:0", "node:1", "node:2", "n.one", "n.two"]),
+        ("a", [], ["all"]),
+        ("n", [None], []),
+    ],
+)
+def test_terms_that_an_expression_may_go_on_with(typed, hosts, found):
+    assert completions(typed, {"nodes": [{"host": host} for host in hosts]}) == found
 
 
 def test_what_is_no_text_is_a_clear_error():

@@ -106,8 +106,21 @@ test('a preset fills in the form, and what few users need is under Advanced', as
   expect(JSON.stringify(await view.json())).toContain('one two 3');
 });
 
-test('warns before the engine of a group ends its nodes', async ({ page, request }) => {
-  const data = { name: 'wide', launcher: 'scripted', num_nodes: 1, ranks_per_node: 1 };
+/** Ends the node agents of a group, as an engine does when it ends their job. */
+const END_NODES = `
+import os, glob
+for path in glob.glob('/proc/[0-9]*/cmdline'):
+    try:
+        words = open(path, 'rb').read()
+    except OSError:
+        continue
+    if b'jupyter_dist.agent.node' in words and GROUP in words:
+        os.kill(int(path.split('/')[2]), 9)
+`;
+
+test('warns before the engine of a group ends its nodes, and starts it again by a click', async ({ page, request }) => {
+  const env = { JUPYTER_DIST_OPTIONAL_PRELOAD: 'numpy', OF_THE_START: 'kept' };
+  const data = { name: 'wide', launcher: 'scripted', num_nodes: 1, ranks_per_node: 1, env };
   const started = await request.post('/jupyter-dist/api/groups', { data });
   expect(started.status(), await started.text()).toBe(201);
   const words = /The job is about to reach its time limit\. That is at [\d: -]+\. Save what you need\./;
@@ -115,6 +128,16 @@ test('warns before the engine of a group ends its nodes', async ({ page, request
   const notice = page.locator('.Toastify__toast').filter({ hasText: "Group 'wide'" });
   await expect(notice).toHaveCount(1);
   await expect(notice).toContainText(words);
+  await expect(row(page, 'wide', 0)).toHaveAttribute('data-state', 'idle');
+  const { id } = await started.json();
+  await run(request, 'wide', END_NODES.replace('GROUP', `b'${id}'`));
+  await card(page, 'wide').getByRole('button', { name: 'Start again' }).click();
+  await expect(row(page, 'wide', 0)).toHaveAttribute('data-state', 'idle');
+  expect((await (await request.get('/jupyter-dist/api/groups/wide')).json()).id).not.toBe(id);
+  const code = "import os; print(os.environ['OF_THE_START'] * 2)";
+  const ran = await request.post('/jupyter-dist/api/groups/wide/executions', { data: { code, ranks: 'all' } });
+  const view = await request.get(`/jupyter-dist/api/groups/wide/executions/${(await ran.json()).id}?wait=60`);
+  expect(JSON.stringify(await view.json())).toContain('keptkept');
   await shutdownAll(request);
   await expect(notice).toHaveCount(0);
 });

@@ -34,6 +34,7 @@ class AllocationInfo(ApiObject):
         state: `not_known`: the engine does not answer; the nodes may run all the same.
         text: A sentence: why it waits, which nodes it has, why it has ended.
         eta: When the engine expects it to start.
+        can_start: False: it waits in vain, because the engine will not start it as it was submitted.
         ends_at: When the engine ends it: its time limit.
         warning: What is about to happen, such as the end of the time limit.
     """
@@ -44,6 +45,7 @@ class AllocationInfo(ApiObject):
     job_id: str | None
     hosts: list[str]
     eta: float | None
+    can_start: bool
     ends_at: float | None
     warning: str | None
 

@@ -111,7 +111,8 @@ class AsyncGroup(PlainAsyncGroup):
             show: Called with the news of a launcher while its engine finds nodes, each time these change.
 
         Raises:
-            JupyterDistError: the start failed, or the group is gone or cannot be reached.
+            JupyterDistError: the start failed, or the group is gone or cannot be reached. `group_not_ready`, if its
+                engine will not start its job as it was submitted.
         """
         return await self._left("starting", show)
 
@@ -122,6 +123,10 @@ class AsyncGroup(PlainAsyncGroup):
             allocation = self.model.get("allocation")
             if show is not None and allocation and allocation["text"] != shown:
                 show(shown := allocation["text"])
+            if allocation and not allocation.get("can_start", True):  # of an earlier server
+                message = f"Group '{self.name}' cannot start: {allocation['text']}"
+                hint = "Its job stays in the queue until the group is shut down."
+                raise JupyterDistError("group_not_ready", message, hint)
             self.model = await self._ask("GET", params={"wait": seconds, "not_state": state})
             if state == "unresponsive" == self.model["state"]:
                 break

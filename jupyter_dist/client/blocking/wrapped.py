@@ -147,7 +147,8 @@ class BlockingGroup:
             show: Called with the news of a launcher while its engine finds nodes, each time these change.
 
         Raises:
-            JupyterDistError: the start failed, or the group is gone or cannot be reached.
+            JupyterDistError: the start failed, or the group is gone or cannot be reached. `group_not_ready`, if its
+                engine will not start its job as it was submitted.
         """
         self._loop.run(self._group.ready(show))
         return self

@@ -162,6 +162,9 @@ class AllocationModel(TypedDict):
     job_id: str | None
     hosts: list[str]
     eta: Annotated[float | None, Field("When the engine expects it to start.")]
+    can_start: Annotated[
+        bool, Field("False: it waits in vain, because the engine will not start it as it was submitted.")
+    ]
     ends_at: Annotated[float | None, Field("When the engine ends it: its time limit.")]
     warning: Annotated[str | None, Field("What is about to happen, such as the end of the time limit.")]
 

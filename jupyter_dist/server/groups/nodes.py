@@ -69,6 +69,7 @@ class GroupNodes:
             "job_id": (allocated.job_id or None) if allocated else None,
             "hosts": list(allocated.hosts) if allocated else [],
             "eta": status.eta if isinstance(status, Queued) else None,
+            "can_start": not isinstance(status, Queued) or status.can_start,
             "ends_at": allocated.ends_at if allocated and not isinstance(status, Ended) else None,
             "warning": self._warning,
         }

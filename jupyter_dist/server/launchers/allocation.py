@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
@@ -28,6 +29,7 @@ class Queued:
 
     reason: str
     eta: float | None = None  # when the engine expects it to start, in seconds since 1970
+    can_start: bool = True  # False if it waits in vain: the engine will not start it as it was submitted
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class Allocation(ABC):
         self.num_nodes = num_nodes
         self.files = files
         self.output_folder: str | None = None  # for the logs, when the job is over
+        self.give_up_at: float | None = None  # if it still waits for its first nodes then, in seconds since 1970
+        self._given_up: str | None = None  # why the launcher has cancelled it
         self.status: Queued | Allocated | NotKnown | Ended = Queued("It is being submitted.")
         self._events: list[Event] = []
         self._news = asyncio.Event()
@@ -115,6 +119,9 @@ class Allocation(ABC):
         if isinstance(event, Ended):
             self.files.read()
             self.publish_node_events()
+            event = Ended(self._given_up) if self._given_up else event
+        if isinstance(event, Allocated) and self.give_up_at is not None:
+            self._has_started()
         if isinstance(event, (Queued, Allocated, NotKnown, Ended)):
             self.status = event
         self._events.append(event)
@@ -140,6 +147,22 @@ class Allocation(ABC):
         for ended in self.files.new_ends():
             self.publish(ended)
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the job has waited for nodes as long as it may."""
+        return isinstance(self.status, Queued) and self.give_up_at is not None and now > self.give_up_at
+
+    async def give_up(self) -> None:
+        """Cancel a job that is overdue. Raises JupyterDistError, as `cancel`."""
+        reason = self.status.reason if isinstance(self.status, Queued) else ""
+        self._given_up = f"The job waited as long as 'max_wait' allows, and was cancelled. {reason}".rstrip()
+        await self.cancel(0.0)
+
+    def _has_started(self) -> None:
+        """Have no limit for waiting any more, not even if the job is requeued."""
+        self.give_up_at = None
+        with contextlib.suppress(OSError):
+            self.save()
+
     def save(self) -> None:
         """Write the state into the group's directory, for the next server. Raises OSError."""
         content: dict[str, Any] = {
@@ -147,7 +170,7 @@ class Allocation(ABC):
             "num_nodes": self.num_nodes,
             "folder": str(self.files.folder),
         }
-        content["output_folder"] = self.output_folder
+        content |= {"output_folder": self.output_folder, "give_up_at": self.give_up_at}
         write_private(self.directory / STATE_FILE, json.dumps({**content, "state": self.state()}))
 
     @abstractmethod

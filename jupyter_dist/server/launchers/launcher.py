@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import time
 from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,12 @@ from typing import Any, ClassVar
 
 from traitlets import MetaHasTraits
 
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.traits import Seconds
 
 from .allocation import Allocation, Wanted, launcher_failed
 from .common.command import COMMAND_OPTIONS, node_command, passed
+from .common.limits import duration
 from .common.network import NODE_OPTIONS
 from .common.optionset import LauncherOptions
 from .nodefiles import NodeFiles
@@ -59,6 +62,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
         super().__init__(**kwargs)
         self._followed: set[Allocation] = set()
         self._follower: asyncio.Task[None] | None = None
+        self._giving_up: dict[Allocation, asyncio.Task[None]] = {}
 
     @abstractmethod
     async def probe(self) -> Availability:
@@ -101,10 +105,19 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
 
         Raises:
             JupyterDistError: `bad_request` (see `check`), `launcher_failed` with the engine's message, `timed_out`.
+            asyncio.CancelledError: the caller was cancelled; no job is left then.
         """
         options = self.fitted(self.check(wanted.options, wanted.num_nodes), wanted.ranks_per_node)
-        allocation = await self.start(self._prepared(wanted, options))
+        starting = asyncio.ensure_future(self.start(self._prepared(wanted, options)))
+        try:
+            allocation = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # the engine may have the job already: a tool that runs is not undone
+            if not starting.cancelled():
+                await asyncio.shield(asyncio.ensure_future(self._withdraw(starting)))
+            raise
         allocation.output_folder = _output_folder(wanted, options)
+        if "max_wait" in options:
+            allocation.give_up_at = time.time() + (duration(options["max_wait"]) or 0.0)
         try:
             allocation.save()  # without an await: a start that is cancelled now would leave a job without a server
         except OSError as err:  # the next server would not find the job
@@ -113,6 +126,18 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
             raise launcher_failed(f"The state of the job cannot be saved: {err}.") from err
         self.follow(allocation)
         return allocation
+
+    async def _withdraw(self, starting: asyncio.Future[Allocation]) -> None:
+        """Wait until the engine has accepted or refused a job, and end the job: its group is not started any more."""
+        try:
+            allocation = await starting
+        except (JupyterDistError, OSError):  # no job is left
+            return
+        try:
+            await allocation.cancel(0.0)
+            allocation.undo()
+        except JupyterDistError as err:
+            log.warning("jupyter_dist: a job whose group is gone may be left: %s", err)
 
     def _prepared(self, wanted: Wanted, options: Mapping[str, Any]) -> Wanted:
         """Return the nodes with the command and the variables that the options make of them."""
@@ -141,6 +166,9 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
     async def detach(self) -> None:
         """Leave all jobs to the next server."""
         self._followed.clear()
+        for task in self._giving_up.values():
+            task.cancel()
+        await asyncio.gather(*self._giving_up.values(), return_exceptions=True)
         if self._follower is not None:
             self._follower.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -159,7 +187,17 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
         for allocation in list(self._followed):
             await asyncio.to_thread(allocation.files.read)
             allocation.publish_node_events()
+            if allocation.is_overdue(time.time()) and allocation not in self._giving_up:
+                self._giving_up[allocation] = asyncio.create_task(self._give_up(allocation))
         self._followed = {allocation for allocation in self._followed if not allocation.has_ended}
+
+    async def _give_up(self, allocation: Allocation) -> None:
+        try:
+            await allocation.give_up()
+        except JupyterDistError as err:  # the next look tries again
+            log.warning("jupyter_dist: a job that has waited too long is not cancelled yet: %s", err)
+        finally:
+            del self._giving_up[allocation]
 
 
 def _output_folder(wanted: Wanted, options: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""The launchers of this server by name: `processes`, and the launchers of entry points (Slurm, Ray, other packages)."""
+"""The launchers of this server by name: `processes`, and the entry points of this package and of others."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Launchers:
             allocation = launcher.adopt(directory, files, content["num_nodes"], content["state"])
         except (KeyError, TypeError, ValueError) as err:
             raise launcher_failed(f"What the launcher '{launcher.name}' saved is damaged: {err!r}.") from err
-        allocation.output_folder = content.get("output_folder")
+        allocation.output_folder, allocation.give_up_at = content.get("output_folder"), content.get("give_up_at")
         return allocation
 
     async def detach(self) -> None:
@@ -118,7 +118,7 @@ def _model(launcher: LauncherOptions, found: Availability) -> machine.LauncherSt
 
 
 def _missing() -> str:
-    return points.missing(ENTRY_POINTS, "The launchers of Slurm and Ray")
+    return points.missing(ENTRY_POINTS, "The launchers of batch queues, Ray and Kubernetes")
 
 
 async def _probed(launcher: Launcher) -> Availability:

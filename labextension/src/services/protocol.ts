@@ -161,6 +161,8 @@ export interface IAllocation {
   hosts: string[];
   /** When the engine expects it to start. */
   eta: number | null;
+  /** False: it waits in vain, because the engine will not start it as it was submitted. */
+  can_start: boolean;
   /** When the engine ends it: its time limit. */
   ends_at: number | null;
   /** What is about to happen, such as the end of the time limit. */

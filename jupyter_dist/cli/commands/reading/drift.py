@@ -41,7 +41,9 @@ class CatchUpCommand(Command):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group, and what to send to which ranks."""
         add_group_argument(parser)
-        parser.add_argument("-r", "--ranks", default="all", help="only these: all, 0, 0-3,7, ::2, !0 (all)")
+        parser.add_argument(
+            "-r", "--ranks", default="all", help="only these: all, 0, 0-3,7, ::2, !0, node:0, a host (all)"
+        )
         cell_help = "only the cell with this number, also on ranks that it was not sent to"
         parser.add_argument("-c", "--cell", type=int, action="append", help=cell_help)
         parser.add_argument("-y", "--yes", action="store_true", help="do not ask")

@@ -31,6 +31,7 @@ class ListedJob:
     starts_at: float | None = None
     ends_at: float | None = None
     is_failed_command: bool = False  # ended because a command of the job has returned an exit code
+    can_start: bool = True  # False for a job that waits in vain: it cannot start as it was submitted
 
 
 class JobCanceller(NamedLauncher, Protocol):
@@ -110,7 +111,7 @@ class BatchJob(Allocation):
         if self._has_run:
             again = f"{self.launcher.label} has queued the job again; the variables of its ranks are lost. "
             self.files.begin_again()
-        event = Queued(again + job.text, job.starts_at)
+        event = Queued(again + job.text, job.starts_at, job.can_start)
         last = self.status
         if isinstance(last, Queued) and last.reason == event.reason and _is_near(last.eta, event.eta):
             return

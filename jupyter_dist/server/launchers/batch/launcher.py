@@ -20,6 +20,7 @@ from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
+from jupyter_dist.server.launchers.common.limits import MAX_WAIT
 from jupyter_dist.server.launchers.launcher import Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.options import Option, matches
@@ -49,7 +50,7 @@ class BatchLauncher(Launcher):
     """
 
     tools: ClassVar[tuple[str, ...]]  # the engine's programs
-    common_options: ClassVar[tuple[Option, ...]] = (*Launcher.common_options, JOB_NAME)
+    common_options: ClassVar[tuple[Option, ...]] = (*Launcher.common_options, JOB_NAME, MAX_WAIT)
 
     poll_seconds = Seconds(2.0, min=0.05, help="How often the queue is asked, once for all jobs.").tag(config=True)
     shared_dir = Unicode(

@@ -43,6 +43,16 @@ def duration(value: Any) -> float | None:
     return float(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
 
 
+def _wrong_wait(value: str) -> str | None:
+    is_duration = duration(value) is not None and value[-1:].isdigit()
+    return None if is_duration else f"is {value[:60]!r}; a wait looks like 90 (minutes), 2:30:00 or 1-12 (days-hours)."
+
+
+MAX_WAIT = Option("max_wait", "Longest wait", "Minutes, H:MM:SS or D-HH. A job that has no nodes after this time is"
+                  " cancelled, and the start fails. Empty: it waits for ever.", is_advanced=True, measure=duration,
+                  check=_wrong_wait)  # fmt: skip
+
+
 def check_limits(setting: str, limits: Mapping[str, Any], options: Sequence[Option], given: Mapping[str, Any]) -> None:
     """Raise JupyterDistError `bad_request`, with a sentence for each value above its limit.
 

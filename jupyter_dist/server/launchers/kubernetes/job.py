@@ -30,7 +30,7 @@ PODS = "pods.json"
 LOG_LINES = 200
 MISSES = 3
 _NEVER = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"})
-_IMAGE = "Its image cannot be used"
+_OTHERS = "it will not start. Shut the group down, and start one with another image."
 _CODE = re.compile(r"(\d{1,3})\n?")
 
 
@@ -101,9 +101,9 @@ class KubernetesJob(Allocation):
             self.end(finished)
         else:
             placed = [pod.spec.node_name for pod in own if pod.spec.node_name]
-            reasons = [reason for reason in map(_waits, own) if reason]
-            if len(placed) < self.num_nodes or any(_IMAGE in reason for reason in reasons):
-                self.publish(Queued((reasons or ["Kubernetes is about to create its pods."])[0]))
+            waits = sorted((wait for wait in map(_waits, own) if wait.reason), key=lambda wait: wait.can_start)
+            if len(placed) < self.num_nodes or not all(wait.can_start for wait in waits):
+                self.publish((waits or [Queued("Kubernetes is about to create its pods.")])[0])
             else:
                 self.publish(Allocated(tuple(placed[: self.num_nodes]), self.name))
 
@@ -176,15 +176,30 @@ def _finished(job: Any) -> str | None:
     return None
 
 
-def _waits(pod: Any) -> str:
-    """Return why a pod does not run yet; empty if that is not known."""
+def _waits(pod: Any) -> Queued:
+    """Return why a pod does not run yet; with an empty reason if that is not known."""
     for status in pod.status.container_statuses or ():
         waiting = status.state.waiting if status.state else None
         if waiting is not None and waiting.reason in _NEVER:
-            return f"{_IMAGE} ({waiting.reason}). Kubernetes says: {(waiting.message or '').rstrip('.')}."
+            says = f"Kubernetes says: {(waiting.message or '').rstrip('.')}."
+            return Queued(f"Its image cannot be used ({waiting.reason}): {_OTHERS} {says}", can_start=False)
         if waiting is not None and waiting.reason:
-            return f"Kubernetes prepares its pods ({waiting.reason})."
+            return Queued(f"Kubernetes prepares its pods ({waiting.reason}).")
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
-            return f"It waits for nodes. Kubernetes says: {(condition.message or '').rstrip('.')}."
-    return ""
+            return _unscheduled((condition.message or "").rstrip("."))
+    return Queued("")
+
+
+def _unscheduled(message: str) -> Queued:
+    """Return why no node takes a pod, from the scheduler's count of nodes for each obstacle."""
+    says = f"Kubernetes says: {message}."
+    if "persistentvolumeclaim" in message and "not found" in message:
+        return Queued(f"A volume that it mounts does not exist: it starts when it is created. {says}")
+    if "Insufficient" in message or "Too many pods" in message:
+        text = "It waits for nodes with enough free. If no node of the cluster is as large, ask for less."
+        return Queued(f"{text} {says}")
+    if "affinity" in message or "selector" in message or "taint" in message:
+        text = "No node that is up is one of those that it may use: it waits for such a node."
+        return Queued(f"{text} Check the options 'node_selector' and 'pod' (tolerations). {says}")
+    return Queued(f"It waits for nodes. {says}")

@@ -15,6 +15,7 @@ from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
+from jupyter_dist.server.launchers.common.limits import MAX_WAIT
 from jupyter_dist.server.launchers.environmentfile import environment_script
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
@@ -41,10 +42,9 @@ class KubernetesLauncher(Launcher):
     name: ClassVar[str] = "kubernetes"
     label: ClassVar[str] = "Kubernetes"
     options = OPTIONS
-    common_options: ClassVar[tuple[Option, ...]] = tuple(
-        option
-        for option in Launcher.common_options
-        if not option.name.startswith("container")  # pods are containers
+    common_options: ClassVar[tuple[Option, ...]] = (
+        *(option for option in Launcher.common_options if not option.name.startswith("container")),  # pods are such
+        MAX_WAIT,
     )
 
     kubeconfig = Unicode(help="The file with the access to the cluster. Empty: that of the server's pod, else"

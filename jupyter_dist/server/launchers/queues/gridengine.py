@@ -129,7 +129,8 @@ class GridEngineLauncher(QueueLauncher):
         if _ERROR in state:
             why = await self._error(job_id) if job is not None else ""
             text = f"Grid Engine could not start it, and will not try again. {why}".strip()
-            return ListedJob(job_id, name, "queued", f"{text} Shut the group down, and start it again.")
+            again = f"{text} Shut the group down, and start it again."
+            return ListedJob(job_id, name, "queued", again, can_start=False)
         if "q" in state or "w" in state:
             text = "It is held: run 'qrls' with its number." if "h" in state else "It waits for its turn."
             return ListedJob(job_id, name, "queued", text)

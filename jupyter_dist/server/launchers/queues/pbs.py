@@ -25,6 +25,7 @@ _STATES = {
     "W": "Its start time has not come.",
     "T": "It is being moved to another server.",
 }
+_NEVER = "Can Never Run"  # the beginning of a comment
 _QUEUED, _RUNNING, _ENDED = frozenset("QHWTM"), frozenset("RSUB"), frozenset("FX")
 _SIGNALLED = 256  # Exit_status of a job that a signal has ended, from here
 _ENDS = {
@@ -118,8 +119,11 @@ def _listed(job_id: str, fields: Mapping[str, Any]) -> ListedJob:
     if state in _QUEUED:
         estimated = fields.get("estimated") or {}
         why = _STATES.get(state, "")
+        can_start = not comment.startswith(_NEVER)
+        why = why if can_start else "It will not start. Shut the group down, and start one that asks for less."
         text = f"{why} PBS says: {comment.rstrip('.')}." if comment else why
-        return ListedJob(job_id, name, "queued", text, starts_at=_time(estimated.get("start_time")))
+        starts_at = _time(estimated.get("start_time"))
+        return ListedJob(job_id, name, "queued", text, starts_at=starts_at, can_start=can_start)
     hosts = once([part.partition("/")[0] for part in str(fields.get("exec_host", "")).split("+")])
     if state in _RUNNING:
         limit = _seconds((fields.get("Resource_List") or {}).get("walltime"))

@@ -37,14 +37,17 @@ class SlurmJob(BatchJob):
 
 def as_listed(job: Job, hosts: tuple[str, ...]) -> ListedJob:
     """Return a job of squeue in the words that are the same for all engines."""
+    if job.state in words.QUEUED:
+        wait = words.waits(job.reason)
+        return ListedJob(
+            job.job_id, job.name, "queued", wait.text, hosts, job.starts_at, job.ends_at, can_start=wait.can_start
+        )
     phase, text = _phase(job)
     is_failed = job.state == "FAILED"
     return ListedJob(job.job_id, job.name, phase, text, hosts, job.starts_at, job.ends_at, is_failed)
 
 
 def _phase(job: Job) -> tuple[Phase, str]:
-    if job.state in words.QUEUED:
-        return "queued", words.waits(job.reason)
     if job.state == "COMPLETING":  # the state before it is published already, and the state after it will be
         return "ending", ""
     if job.state in words.RUNNING:

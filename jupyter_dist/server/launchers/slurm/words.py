@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 QUEUED = frozenset(
     {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -23,29 +24,46 @@ _ENDS = {
     "REVOKED": "Another cluster took the job over.",
 }
 
-_NEVER = "it will not start. Shut the group down, and start one that asks for less."
+_LESS = "it will not start. Shut the group down, and start one that asks for less."
 _OTHERS = "it will not start. Shut the group down, and start one with other options."
 _HELD = "run 'scontrol release' with its number."
+_WHY_DOWN = "'sinfo -R' lists why nodes are down."
 
-_REASONS = {
+# The job starts when something passes by itself, or when a person acts as the sentence advises.
+_WAITS = {
     "None": "Slurm is about to look at the job.",
     "Priority": "Other jobs are ahead in the queue.",
     "Resources": "It is the next job, and waits until enough nodes are free.",
     "Dependency": "It waits for another job.",
     "BeginTime": "Its start time has not come.",
     "JobHeldUser": f"It is held: {_HELD}",
-    "JobHeldAdmin": "An administrator holds it.",
-    "Licenses": "It waits for a license.",
-    "Reservation": "It waits for its reservation.",
-    "ReqNodeNotAvail": "A node that it needs is down, reserved or drained.",
-    "PartitionDown": "The partition is down.",
-    "PartitionInactive": "The partition takes no jobs at present.",
-    "PartitionNodeLimit": f"The partition does not have, or does not allow, that many nodes: {_NEVER}",
-    "PartitionTimeLimit": f"Its time limit is longer than the partition allows: {_NEVER}",
+    "JobHeldAdmin": "An administrator holds it, and has to release it.",
+    "Licenses": "It waits for a license, which other jobs use.",
+    "Reservation": "It waits until its reservation begins.",
+    "ReqNodeNotAvail": "A node that it needs is down, reserved or drained: it starts when the node is back."
+    f" {_WHY_DOWN}",
+    "Nodes required for job are DOWN": "Nodes that it needs are down, drained, or reserved for jobs of higher priority:"
+    f" it starts when enough are back. {_WHY_DOWN}",
+    "NodeDown": f"A node that it needs is down: it starts when the node is back. {_WHY_DOWN}",
+    "PartitionDown": "The partition is down: it starts when an administrator opens the partition. Others may be up.",
+    "PartitionInactive": "The partition starts no jobs at present. Others may.",
+    "launch failed requeued held": f"Its start failed, and Slurm holds it: {_HELD}",
+    "JobHoldMaxRequeue": f"It was requeued too often, and Slurm holds it: {_HELD}",
+    "Cleaning": "It was requeued, and Slurm cleans up after its last run.",
+    "Prolog": "Slurm prepares the nodes.",
+}
+_MAINTENANCE = (
+    "Its nodes are reserved for maintenance, which begins before its time limit ends: it starts after that,"
+    " and a job with a shorter time limit may start before."
+)
+# Waiting does not help.
+_NEVER = {
+    "PartitionNodeLimit": f"The partition does not have, or does not allow, that many nodes: {_LESS}",
+    "PartitionTimeLimit": f"Its time limit is longer than the partition allows: {_LESS}",
     "PartitionConfig": f"The partition does not allow what it asks for (nodes, time limit or QOS): {_OTHERS}",
     "BadConstraints": f"No nodes have what it asks for: {_OTHERS}",
     "Constraints": f"No nodes have what it asks for: {_OTHERS}",
-    "MaxMemPerLimit": f"It asks for more memory than the partition allows: {_NEVER}",
+    "MaxMemPerLimit": f"It asks for more memory than the partition allows: {_LESS}",
     "AccountNotAllowed": f"The account may not use the partition: {_OTHERS}",
     "QOSNotAllowed": f"The QOS may not be used on the partition: {_OTHERS}",
     "InvalidAccount": f"The account is not valid: {_OTHERS}",
@@ -53,19 +71,25 @@ _REASONS = {
     "ReservationDeleted": f"Its reservation was deleted: {_OTHERS}",
     "ReservationInvalid": f"Its reservation is not valid: {_OTHERS}",
     "DependencyNeverSatisfied": f"It waits for a job that did not end as it has to: {_OTHERS}",
-    "launch failed requeued held": f"Its start failed, and Slurm holds it: {_HELD}",
-    "JobHoldMaxRequeue": f"It was requeued too often, and Slurm holds it: {_HELD}",
-    "Cleaning": "It was requeued, and Slurm cleans up after its last run.",
-    "Prolog": "Slurm prepares the nodes.",
-    "NodeDown": "A node that it needs is down.",
 }
-_LIMITS = {
-    "Assoc": "your account's limit",
-    "QOS": "the QOS's limit",
-    "Max": "a limit",
+_OWNERS = {"Assoc": "your account", "QOS": "the QOS", "Max": "Slurm"}
+_AMOUNTS = {
+    "cpu": "many CPUs",
+    "mem": "much memory",
+    "node": "many nodes",
+    "gres": "many GPUs or other resources",
+    "wall": "much time",
+    "job": "many jobs",
 }
-# Such a limit holds for a job by itself, so waiting does not help; the others pass when other jobs end.
-_OF_ONE_JOB = re.compile("Max.*Per(Job|Node)(Limit)?$")
+_OF_ONE_JOB = re.compile(r"Max.*Per(Job|Node)(Limit)?$")
+_USED_UP = re.compile(r"Grp\w*(Minutes|Mins)(Limit)?$")
+
+
+class WaitReason(NamedTuple):
+    """Why a job waits, and whether it can start as it was submitted."""
+
+    text: str
+    can_start: bool = True
 
 
 def ended(state: str) -> str:
@@ -73,15 +97,32 @@ def ended(state: str) -> str:
     return _ENDS.get(state, f"The job ended in Slurm's state {state}.")
 
 
-def waits(reason: str) -> str:
+def waits(reason: str) -> WaitReason:
     """Return why a job waits."""
-    known = _REASONS.get(reason.partition(",")[0])  # Slurm may add which nodes are meant
-    if known is not None:
-        return f"{known} ({reason})" if reason != "None" else known
-    whose = next((text for start, text in _LIMITS.items() if reason.startswith(start)), None)
-    if whose is not None and _OF_ONE_JOB.search(reason):
-        return f"It asks for more than {whose} allows to one job: {_NEVER} ({reason})"
-    if whose is not None:
-        return f"It waits because of {whose}. ({reason})"
     words = reason.strip("()")
-    return f"Slurm says: {words}."
+    key = words.partition(",")[0]  # Slurm may add which nodes are meant
+    if "maintenance" in words.lower():
+        return WaitReason(f"{_MAINTENANCE} ({words})")
+    if key in _NEVER:
+        return WaitReason(f"{_NEVER[key]} ({words})", can_start=False)
+    if key in _WAITS:
+        return WaitReason(_WAITS[key] if key == "None" else f"{_WAITS[key]} ({words})")
+    owner = next((owner for start, owner in _OWNERS.items() if words.startswith(start)), None)
+    return WaitReason(f"Slurm says: {words}.") if owner is None else _limited(words, owner)
+
+
+def _limited(reason: str, owner: str) -> WaitReason:
+    """Return why a limit holds a job back: of one job, which never passes, or of several together."""
+    amount = next((text for word, text in _AMOUNTS.items() if word in reason.lower()), "much")
+    if _OF_ONE_JOB.search(reason):
+        return WaitReason(f"It asks for more than {owner} allows to one job: {_LESS} ({reason})", can_start=False)
+    if _USED_UP.search(reason) and "Run" not in reason:
+        text = f"The computing time of {owner} is used up: it starts when an administrator gives more."
+    elif "Grp" in reason:
+        text = f"All jobs of {owner} together have as {amount} as they may: it starts when some of them end."
+    else:
+        text = (
+            f"Your jobs together have as {amount} as {owner} allows: it starts when some of them end,"
+            " and never if it asks for more by itself."
+        )
+    return WaitReason(f"{text} ({reason})")

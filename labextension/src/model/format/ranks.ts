@@ -245,7 +245,7 @@ function bad(message: string, worldSize: number): DistError {
     message,
     hint:
       worldSize === 1
-        ? trans.__('This group has rank 0. Write all, 0, 0-3, 0-3,7, ::2 or !0.')
-        : trans.__('This group has ranks 0 to %1. Write all, 0, 0-3, 0-3,7, ::2 or !0.', worldSize - 1)
+        ? trans.__('This group has rank 0. Write all, 0, 0-3, 0-3,7, ::2, !0 or node:0.')
+        : trans.__('This group has ranks 0 to %1. Write all, 0, 0-3, 0-3,7, ::2, !0 or node:0.', worldSize - 1)
   });
 }

@@ -25,6 +25,17 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
+it('notifies of a job that waits in vain, until it does not', () => {
+  const notices = new NodeWarnings(nullTranslator.load('jupyter_dist'));
+  const text = 'Its time limit is longer than the partition allows.';
+  const waits = { ...group('wide', null), allocation: { warning: null, can_start: false, text } } as IGroup;
+  notices.update([waits, { ...group('other', null), allocation: { warning: null, can_start: true, text } } as IGroup]);
+  expect(shown()).toEqual([`Group 'wide' cannot start: ${text}`]);
+  settle();
+  notices.update([group('wide', null)]);
+  expect(shown()).toEqual([]);
+});
+
 it('warns once of each time limit, also when it changes, until it does not hold any more', () => {
   const notices = new NodeWarnings(nullTranslator.load('jupyter_dist'));
   notices.update([group('wide', null), { id: 'g-local', name: 'local', allocation: null } as IGroup]);

@@ -3,10 +3,10 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import { IDistGroups } from '../../tokens';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 
-/** Notifies before an engine ends the nodes of a group, such as Slurm at a time limit. */
+/** Notifies before an engine ends the nodes of a group, such as Slurm at a time limit, and of jobs that wait in vain. */
 export const nodeWarningsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:node-warnings',
-  description: 'Notifies before the time limit of a group on several machines.',
+  description: 'Notifies before the time limit of a group on several machines, and of jobs that cannot start.',
   autoStart: true,
   requires: [IDistGroups],
   optional: [ITranslator],
@@ -26,6 +26,8 @@ export class NodeWarnings {
     for (const { id, name, allocation } of groups) {
       if (allocation?.warning) {
         wanted.set(id, this._trans.__("Group '%1': %2", name, allocation.warning));
+      } else if (allocation?.can_start === false) {
+        wanted.set(id, this._trans.__("Group '%1' cannot start: %2", name, allocation.text));
       }
     }
     for (const [id, shown] of this._shown) {

@@ -11,7 +11,7 @@ export function AllocationNote({ group }: { group: IGroup }): React.ReactElement
   }
   return (
     <div className="jpd-Allocation" data-state={allocation?.state} role="status">
-      {allocation && <p>{allocation.text}</p>}
+      {allocation && <p className={allocation.can_start ? '' : 'jpd-Allocation-warning'}>{allocation.text}</p>}
       {allocation?.warning && <p className="jpd-Allocation-warning">{allocation.warning}</p>}
       {join && (
         <>
