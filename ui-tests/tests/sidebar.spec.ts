@@ -115,7 +115,7 @@ for path in glob.glob('/proc/[0-9]*/cmdline'):
     except OSError:
         continue
     if b'jupyter_dist.agent.node' in words and GROUP in words:
-        os.kill(int(path.split('/')[2]), 9)
+        os.kill(int(path.split('/')[2]), 15)
 `;
 
 test('warns before the engine of a group ends its nodes, and starts it again by a click', async ({ page, request }) => {
