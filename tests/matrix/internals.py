@@ -67,7 +67,7 @@ NAMES = [
     Name(GROUP, "_register_backend", "gives a process group another backend for a type of device; the first of a type of backend stays", REVIVAL),
     Name(GROUP, "_device_types", "the types of devices that a process group has backends for", REVIVAL),
     Name(GROUP, "_id", "the address of the object in C++, for `ProcessGroup::release_resources`, and for its rank and size, which a resize of the group changes", REVIVAL),
-    Name(LIBRARY, "_ZN4c10d12ProcessGroup17release_resourcesEv", "closes the backends of a process group over gloo, as torch does at its end", REVIVAL),
+    Name(LIBRARY, "_ZN4c10d12ProcessGroup17release_resourcesEv", "makes a process group forget its backends, as torch does at its end", REVIVAL),
     Name(GROUP, "_get_backend", "the backend for a type of device", f"tests/compat: {CPU}; {H200}"),
     Name(GROUP, "_get_sequence_number_for_group", "how many collectives this rank has begun in a group", f"tests/hangs: {CPU}; {H200}"),
     Name(f"{BINDINGS}.Backend", "_set_default_timeout", "the time limit of one backend", f"tests/compat: {CPU}; {UNSEEN}"),

@@ -197,3 +197,42 @@ def late(lab: Lab) -> None:
             "import datetime\ntorch.distributed.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=600 if str(device) == 'cpu' else 10), None); dist.all_reduce(t); print(t.item())",
         )
         made.hang(group, "dist.all_reduce(t)\nprint(t.item())", "0", "after 35 s", after=5.0 if lab.dry else 35.0)
+
+
+USED = """
+import os, gc
+gc.collect()  # the frames of the interrupt hold its collective
+print(len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")))
+"""
+
+
+@experiment(60, "Nine process groups, freed and created again four times: threads and descriptors of the ranks after each.",
+            "four times freed; the numbers do not grow after the first time")  # fmt: skip
+def old_connections(lab: Lab) -> None:
+    with session(lab, 2) as (made, group):
+        made.run(group, WARM)
+        use_all = "for one in groups: dist.all_reduce(torch.ones(1, device=device), group=one)"
+        made.run(group, f"groups = [dist.new_group([0, 1]) for _ in range(8)]\n{use_all}\n{USED}", what="groups")
+        for number in range(4):
+            made.hang(group, "dist.all_reduce(t)\nprint(t.item())", "0", f"time {number}")
+            made.run(group, f"{use_all}\n{SYNC}\n{USED}", what=f"threads and descriptors {number}")
+
+
+# Calls of the driver that may wait for a kernel that never ends, inside the driver and with its locks held.
+DRIVER_CALLS = {
+    "a full queue": "for _ in range(5000): t.add_(1)",
+    "memory is freed": "del big; torch.cuda.empty_cache() if torch.cuda.is_available() else None",
+    "a first kernel": "torch.erfinv(torch.full((8,), 0.5, device=device)).sum()",
+    "memory is pinned": "torch.ones(1 << 22).pin_memory() if torch.cuda.is_available() else None",
+}
+
+
+@experiment(120, "A rank waits inside the driver behind a collective that never ends: does it still answer, is it freed?",
+            "a verdict; never `unknown` or not responding; freed under 5 s")  # fmt: skip
+def busy_driver(lab: Lab) -> None:
+    with session(lab, 2) as (made, group):
+        made.run(group, WARM)
+        for label, call in DRIVER_CALLS.items():
+            if lab.left > 20:
+                begin = "big = torch.ones(1 << 26, device=device); t = torch.ones(1, device=device)"
+                made.hang(group, f"{begin}\ndist.all_reduce(t)\n{call}\nprint(t.sum().item())", "0", label)

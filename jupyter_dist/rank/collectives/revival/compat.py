@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -33,6 +34,7 @@ _RELEASE = "_ZN4c10d12ProcessGroup17release_resourcesEv"
 # Numbers of backend types are bytes; torch uses the first few, which name the kinds of backends.
 _FIRST_FREE_TYPE = 32
 _NUM_TYPES = 256
+CLOSE_SECONDS = 2.0  # the side thread of this rank works meanwhile, and the others wait for it
 
 Tags = dict[str, list[Any]]
 
@@ -168,17 +170,30 @@ def create(group: GroupPlan, connect: timedelta | None) -> Any:
 def move_backends(fresh: Any, group: Any) -> None:
     """Give the backends of one process group to another one, which keeps its name, its ranks and its identity.
 
+    The earlier backends are closed: gloo's would keep three threads and their sockets, NCCL's a thread, and the process
+    group holds them until it is destroyed. They are of the plans that all ranks have created again, and the new ones
+    are connected already.
+
     Raises:
         RuntimeError: this process group has been re-created more often than torch can number.
     """
     _split_by_fresh_groups()
-    _fresh_groups.pop(group, None)  # it holds the backends that are to be closed
+    # Their last references: what closes them runs where these are dropped, and not in the call that empties the group.
+    earlier = [_fresh_groups.pop(group, None), *(group._get_backend(device) for device in group._device_types)]
     backends = {device: fresh._get_backend(device) for device in fresh._device_types}
     kinds = _kinds(group, list(backends.values()))
     frames.set_place(group, fresh.rank(), fresh.size())
     for device, backend in backends.items():
         group._register_backend(device, kinds[id(backend)], backend)
     _fresh_groups[group] = fresh
+    _close(earlier)
+
+
+def _close(backends: list[Any]) -> None:
+    """Drop these backends, in a thread: closing waits for their threads, which a driver may hold."""
+    closing = threading.Thread(target=backends.clear, name="close old connections", daemon=True)
+    closing.start()
+    closing.join(CLOSE_SECONDS)
 
 
 # The process group that torch created, by the earlier object that has its backends: it has a store, too. torch divides
@@ -206,9 +221,11 @@ def _of_fresh_group(method: Callable[..., Any]) -> Callable[..., Any]:
 def _kinds(group: Any, backends: list[Any]) -> dict[int, Any]:
     """Return the type to register each backend as, by its id: torch keeps the first backend that it has of a type."""
     types = bindings.ProcessGroup.BackendType
-    if all(_is_gloo(backend) for backend in backends) and _release_backends(group):
-        return {id(backend): types.GLOO for backend in backends}
-    # The broken ones stay, without threads or device memory, until the process group is destroyed.
+    if _release_backends(group):
+        _used_types.pop(group, None)
+        if all(_is_gloo(backend) for backend in backends):
+            return {id(backend): types.GLOO for backend in backends}
+    # Where torch cannot release them, the broken ones stay, with their threads, until the process group is destroyed.
     kinds: dict[int, Any] = {}
     for backend in backends:
         if id(backend) not in kinds:
@@ -225,10 +242,7 @@ _used_types: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
 def _release_backends(group: Any) -> bool:
-    """Close a process group's backends, as torch does at its end; return False if this torch cannot.
-
-    gloo's would keep three threads and their sockets otherwise, each time.
-    """
+    """Make a process group forget its backends, as torch does at its end; return False if this torch cannot."""
     release = _releasing()
     if release is None or type(group) is not dist.ProcessGroup:
         return False
