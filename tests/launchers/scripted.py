@@ -23,7 +23,7 @@ HOSTS = ("h1", "h2")
 COMMANDS = {
     "pbs": ("qsub", "qstat", "qselect", "qdel", "pbs_tmrsh"),
     "lsf": ("bsub", "bjobs", "bkill", "bqueues", "blaunch"),
-    "sge": ("qsub", "qstat", "qdel", "qconf", "qrsh"),
+    "sge": ("qsub", "qstat", "qdel", "qconf", "qrsh", "qalter"),
 }
 # What an engine sends before SIGKILL.
 SIGNALS = {"pbs": [signal.SIGTERM], "lsf": [signal.SIGINT, signal.SIGTERM], "sge": [signal.SIGUSR2]}
@@ -327,6 +327,15 @@ def sge(command: str, arguments: list[str]) -> int:
     if command == "qconf":
         print({"-sql": "all.q", "-spl": "per1\nper2"}[arguments[0]])
         return 0
+    if command == "qalter":  # as SGE 8.1.9 prints it
+        assert arguments[:2] == ["-w", "v"]
+        if jobs()[arguments[2]]["num_nodes"] <= len(HOSTS):
+            print("verification: found suitable queue(s)")
+            return 0
+        print(
+            f'Job {arguments[2]} cannot run in PE "per1" because it only offers 2 slots\nverification: no suitable queues'
+        )
+        return 1
     if command == "qdel":
         return 0 if cancel(arguments[0]) else fail(f'denied: job "{arguments[0]}" does not exist', 1)
     parse(arguments, "u g", "xml r")

@@ -24,6 +24,9 @@ from .scripts import Starter
 
 _NO_JOBS = re.compile(r"do not exist|denied: job", re.I)
 _ERROR = "E"  # in a state such as Eqw
+VERIFY_SECONDS = 30.0
+_PREFIX = re.compile(r"Job \d+ ")  # of a line of `qalter -w v`
+_IN_VAIN = "It will not start. Shut the group down, and start one with other options."
 _PROBLEM = re.compile(r"^error reason\s+\d*:?\s*(.*)$", re.M)
 
 
@@ -48,13 +51,17 @@ class GridEngineLauncher(QueueLauncher):
     starter: ClassVar[Starter] = Starter(
         label=label,
         hosts="awk '{print $1}' \"${PE_HOSTFILE:-/dev/null}\" | grep . || uname -n",
-        starter="qrsh -inherit -nostdin",
+        starter='env PATH="$PATH:$SGE_BINARY_PATH:$SGE_ROOT/bin/$ARC:$SGE_O_PATH" qrsh -inherit -nostdin',
         advice="Choose a parallel environment that places as many slots on each host as a node has CPUs.",
         prefixes=("SGE_", "JOB_", "PE", "NSLOTS", "NHOSTS", "NQUEUES", "QUEUE", "REQUEST", "RESTARTED"),
         notifies=True,  # qdel sends SIGKILL, and with -notify SIGUSR2 before
     )
 
     gpu_resource = Unicode("gpu", help="The resource that counts the GPUs of a host.").tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._obstacles: dict[str, tuple[float, str]] = {}  # when it was asked for, by the id of the job
 
     async def probe(self) -> Availability:
         """Ask for the queues and the parallel environments."""
@@ -132,13 +139,31 @@ class GridEngineLauncher(QueueLauncher):
             again = f"{text} Shut the group down, and start it again."
             return ListedJob(job_id, name, "queued", again, can_start=False)
         if "q" in state or "w" in state:
-            text = "It is held: run 'qrls' with its number." if "h" in state else "It waits for its turn."
-            return ListedJob(job_id, name, "queued", text)
+            if "h" in state:
+                return ListedJob(job_id, name, "queued", "It is held: run 'qrls' with its number.")
+            obstacle = await self._obstacle(job_id) if job is not None else ""
+            text = f"{_IN_VAIN} Grid Engine says: {obstacle}." if obstacle else "It waits for its turn."
+            return ListedJob(job_id, name, "queued", text, can_start=not obstacle)
         if "d" in state:
             return ListedJob(job_id, name, "ending")
         hosts = once([row["queue"].rpartition("@")[2] for row in rows])
         ends_at = self.end_of(job, _time(rows[0]["start"])) if job is not None else None
         return ListedJob(job_id, name, "running", "", hosts, ends_at=ends_at)
+
+    async def _obstacle(self, job_id: str) -> str:
+        """Return why a job could not start even in an empty cluster; empty if it could."""
+        asked_at, found = self._obstacles.get(job_id, (-VERIFY_SECONDS, ""))
+        if time.monotonic() - asked_at < VERIFY_SECONDS:
+            return found
+        found = ""
+        with contextlib.suppress(ToolError):
+            said = await self.tool("qalter", "-w", "v", job_id)
+            lines = f"{said.out}\n{said.err}".splitlines()
+            if any("no suitable queues" in line for line in lines):
+                reasons = (_PREFIX.sub("", line).strip() for line in lines if _PREFIX.match(line))
+                found = next(reasons, "no suitable queues")
+        self._obstacles[job_id] = time.monotonic(), found
+        return found
 
     async def _error(self, job_id: str) -> str:
         with contextlib.suppress(ToolError):

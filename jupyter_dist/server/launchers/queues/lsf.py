@@ -52,7 +52,7 @@ class LsfLauncher(QueueLauncher):
     starter: ClassVar[Starter] = Starter(
         label=label,
         hosts="awk '!seen[$0]++' \"$LSB_DJOB_HOSTFILE\"",
-        starter="blaunch",
+        starter='env PATH="$PATH:$LSF_BINDIR" blaunch',
         advice="Write to your administrator: span[ptile] does not give the nodes that were requested.",
         prefixes=("LSB_", "LS_"),
     )

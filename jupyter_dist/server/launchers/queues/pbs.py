@@ -56,7 +56,7 @@ class PbsLauncher(QueueLauncher):
     starter: ClassVar[Starter] = Starter(
         label=label,
         hosts="awk '!seen[$0]++' \"$PBS_NODEFILE\"",
-        starter="pbs_tmrsh",
+        starter='env PATH="$PATH:$(. "${PBS_CONF_FILE:-/etc/pbs.conf}" 2> /dev/null; echo "$PBS_EXEC")/bin" pbs_tmrsh',
         advice="Write to your administrator: place=scatter does not give each chunk a host of its own.",
         prefixes=("PBS_", "NCPUS"),
     )

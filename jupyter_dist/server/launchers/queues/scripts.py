@@ -79,7 +79,7 @@ class Starter:
 
     label: str
     hosts: str  # a command that prints each host of the job once
-    starter: str  # a command that is given a host, a program and its arguments
+    starter: str  # a command that is given a host, a program and its arguments; jobs may not have it on their PATH
     advice: str  # what to do if the job has another number of nodes
     prefixes: tuple[str, ...]  # the variables that the engine sets for a job
     notifies: bool = False  # whether a signal other than SIGTERM comes before SIGKILL
