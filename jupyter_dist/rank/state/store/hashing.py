@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
@@ -18,7 +19,9 @@ def _blake2b(data: memoryview) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _xxh3() -> Hash | None:
+@lru_cache(maxsize=1)
+def fast_hash() -> Hash | None:
+    """Return a hash of 128 bits that is as fast as memory; None if the package xxhash is not installed."""
     try:
         from xxhash import xxh3_128_hexdigest
     except ImportError:  # the environment of ranks is the user's
@@ -33,7 +36,7 @@ def _on_device(data: memoryview) -> str:
 
 
 def _algorithms() -> dict[str, Hash | None]:
-    return {"x": _xxh3(), "b": _blake2b, DEVICE: _on_device}
+    return {"x": fast_hash(), "b": _blake2b, DEVICE: _on_device}
 
 
 class Hasher:

@@ -1,7 +1,7 @@
 """The memory of tensors and arrays before a cell: bytes, copied only where they have changed since the last copy.
 
-Bytes are compared and copied by the C library: a tensor's counter of versions misses what numpy, extensions and
-collectives write.
+Every byte is looked at: a tensor's counter of versions misses what numpy, extensions and collectives write. Before a
+cell, memory is compared with the copy by its hash, which reads half as many bytes; undo itself compares all bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from operator import is_
 from typing import Any
 
 import torch
+
+from jupyter_dist.rank.state.graph.memory import bytes_at
+from jupyter_dist.rank.state.store import devicehash
+from jupyter_dist.rank.state.store.hashing import fast_hash
 
 from .mementos import Memento
 
@@ -24,10 +28,11 @@ PIECE_BYTES = 4 << 20
 class MemoryPiece:
     """A copy of a part of some memory, which the states of several cells share while the part does not change."""
 
-    __slots__ = ("num_holders", "saved")
+    __slots__ = ("hash", "num_holders", "saved")
 
     def __init__(self, size: int) -> None:
         self.saved = torch.empty(size, dtype=torch.uint8)
+        self.hash: str | None = None  # of the copy; None: it is compared byte by byte
         self.num_holders = 0
 
     @property
@@ -57,7 +62,7 @@ class MemoryState(Memento):
             self._changed = list(range(number))
         else:
             self._before = before.pieces
-            self._changed = [n for n in range(number) if not self.equal(n * PIECE_BYTES, before.pieces[n])]
+            self._changed = [n for n in range(number) if not self._is_unchanged(n * PIECE_BYTES, before.pieces[n])]
         return sum(map(self._length, self._changed))
 
     def take(self) -> None:
@@ -67,6 +72,11 @@ class MemoryState(Memento):
             piece = self.pieces[number] = MemoryPiece(self._length(number))
             self.read(number * PIECE_BYTES, piece)
         self._before, self._changed = [], []
+
+    def _is_unchanged(self, offset: int, piece: MemoryPiece) -> bool:
+        if piece.hash is None:
+            return self.equal(offset, piece)
+        return self.hash_at(offset, piece.size) == piece.hash
 
     def _length(self, number: int) -> int:
         return min(PIECE_BYTES, self.size - number * PIECE_BYTES)
@@ -97,13 +107,20 @@ class MemoryState(Memento):
         """Give the memory its size again."""
         raise NotImplementedError
 
+    def hash_at(self, offset: int, size: int) -> str | None:
+        """Return the hash of the bytes at an offset; None if no fast hash is installed."""
+        function = fast_hash()
+        return None if function is None else function(bytes_at(self.address() + offset, size))
+
     def equal(self, offset: int, piece: MemoryPiece) -> bool:
         """Whether the bytes at an offset are these."""
         return not _libc.memcmp(piece.saved.data_ptr(), self.address() + offset, piece.size)
 
     def read(self, offset: int, piece: MemoryPiece) -> None:
-        """Copy the bytes at an offset."""
+        """Copy the bytes at an offset, and hash the copy: a thread of the user may change the memory meanwhile."""
         _libc.memmove(piece.saved.data_ptr(), self.address() + offset, piece.size)
+        function = fast_hash()
+        piece.hash = None if function is None else function(bytes_at(piece.saved.data_ptr(), piece.size))
 
     def write(self, offset: int, piece: MemoryPiece) -> None:
         """Write the bytes at an offset."""
@@ -139,24 +156,30 @@ class DeviceBytes(StorageBytes):
 
     __slots__ = ()
 
-    def _part(self, offset: int, piece: MemoryPiece) -> torch.Tensor:
+    def _part(self, offset: int, size: int) -> torch.Tensor:
         """Return a part of the storage as a tensor, when the device has done what cells have queued on any stream."""
         device = self.value.device
         getattr(torch, device.type).synchronize(device)
-        return torch.empty(0, dtype=torch.uint8, device=device).set_(self.value, offset, (piece.size,), (1,))
+        return torch.empty(0, dtype=torch.uint8, device=device).set_(self.value, offset, (size,), (1,))
+
+    def hash_at(self, offset: int, size: int) -> str | None:
+        """Return the hash of the bytes at an offset, computed on the device: the copy stays on the host."""
+        return devicehash.digest(self._part(offset, size))
 
     def equal(self, offset: int, piece: MemoryPiece) -> bool:
         """Whether the bytes at an offset are these: compared on the device."""
-        part = self._part(offset, piece)
+        part = self._part(offset, piece.size)
         return torch.equal(part, piece.saved.to(part.device))
 
     def read(self, offset: int, piece: MemoryPiece) -> None:
-        """Copy the bytes at an offset to the host."""
-        piece.saved.copy_(self._part(offset, piece))
+        """Copy the bytes at an offset to the host, and hash the same bytes on the device."""
+        part = self._part(offset, piece.size).clone()
+        piece.saved.copy_(part)
+        piece.hash = devicehash.digest(part)
 
     def write(self, offset: int, piece: MemoryPiece) -> None:
         """Write the bytes at an offset."""
-        self._part(offset, piece).copy_(piece.saved)
+        self._part(offset, piece.size).copy_(piece.saved)
 
 
 class ArrayBytes(MemoryState):
