@@ -3,7 +3,10 @@
 What is real: the node agents (jupyter_dist/agent/nodes/member.py), the encrypted link, each rank's channel and pipes, and
 the code of cells, which Python runs here. What is simulated: the processes. Ranks have no torch and no process group.
 
-    python -m nodes.simulated JOIN_FILE FIRST_NODE NUM_NODES      (in tests/)
+    python -m nodes.simulated JOIN_FILE FIRST_NODE NUM_NODES [SPREAD_SECONDS]      (in tests/)
+
+Ranks answer at once, or, with SPREAD_SECONDS, one after the other within this time, as real ranks do: nodes in a mixed
+order, and the ranks of each node within a tenth of it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import socket
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,11 +36,22 @@ from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle, RankDescriptors
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.wire.specs import RankSpec
-from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
+from jupyter_dist.transport.frames import FrameDecoder, Header, decode_frame, encode_frame, pack
 
 FIRST_PID = 1 << 23  # more than Linux gives
 MEMORY_BYTES = 300 << 20
+STEP = 55  # from a node to the one that answers after it: no divisor of a number of nodes that is used here
 
+
+@dataclass
+class Simulation:
+    """What the simulated nodes of this process share; cells see it as `simulation`."""
+
+    spread_seconds: float = 0.0  # within which ranks answer
+    sent: Counter[str] = field(default_factory=Counter)  # frames of node agents to the head, by kind
+
+
+simulation = Simulation()
 _pids = itertools.count(FIRST_PID)
 
 
@@ -56,7 +71,7 @@ class SimulatedProcess(ProcessHandle):
 class SimulatedRank:
     """What is at the rank's end of its channel and pipes."""
 
-    def __init__(self, spec: RankSpec, fds: tuple[int, int, int], on_exit: Callable[[Ending], None]) -> None:
+    def __init__(self, spec: RankSpec, fds: RankDescriptors, on_exit: Callable[[Ending], None]) -> None:
         self._rank = spec.rank
         self._world_size = spec.world_size
         self._on_exit = on_exit
@@ -65,7 +80,10 @@ class SimulatedRank:
         self._pipes = [os.dup(fd) for fd in fds[1:]]
         self._decoder = FrameDecoder()
         self._namespace: dict[str, Any] = {"__name__": "__main__", "rank": spec.rank, "world_size": spec.world_size}
+        self._namespace["simulation"] = simulation
         self._unsent = b""
+        node, others = spec.rank // spec.local_world_size, spec.world_size // spec.local_world_size
+        self._place = 0.9 * (node * STEP % others) / others + 0.1 * spec.local_rank / spec.local_world_size
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
         self._send({"t": "phase", "phase": "joining"})
         ready = {"device": spec.device, "python_version": "3", "torch_version": "2", "backend": "gloo", "pid": 1}
@@ -94,7 +112,7 @@ class SimulatedRank:
     def _take(self, header: Header, payload: bytes) -> None:
         kind = header["t"]
         if kind in ("execute", "call"):
-            self._run(header, payload if kind == "execute" else b"")
+            self._begin(header, payload if kind == "execute" else b"")
         elif kind == "shutdown":
             self.end(0, None)
         elif "id" in header:
@@ -120,7 +138,15 @@ class SimulatedRank:
             }
         return {"found": False, "data": {}, "busy": False, "num_subgroups": 0, "left": [], "freed_bytes": 0}
 
+    def _begin(self, header: Header, code: bytes) -> None:
+        if late_seconds := self._place * simulation.spread_seconds:
+            asyncio.get_running_loop().call_later(late_seconds, self._run, header, code)
+        else:
+            self._run(header, code)
+
     def _run(self, header: Header, code: bytes) -> None:
+        if self._sock.fileno() < 0:  # it has ended
+            return
         execution = {"execution_id": header["execution_id"]}
         began, printed, error = time.perf_counter(), io.StringIO(), None
         try:
@@ -192,10 +218,21 @@ class SimulatedStart:
 
 
 class SimulatedNode(NodeAgent):
-    """A node agent with a host name of its own."""
+    """A node agent with a host name of its own, which counts what it sends."""
 
     def _about(self) -> Header:
         return {**super()._about(), "host": f"sim{self._node:03}"}
+
+    def _welcome(self, header: Header) -> None:
+        assert self._sock is not None
+        send = self._sock.send
+
+        def count_and_send(frame: bytes) -> None:
+            simulation.sent[decode_frame(frame)[0]["t"]] += 1
+            send(frame)
+
+        self._sock.send = count_and_send
+        super()._welcome(header)
 
 
 async def _serve(join: JoinFile, nodes: range) -> None:
@@ -224,7 +261,8 @@ def main() -> None:
     """Be these nodes until the group ends."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    file, first, number = sys.argv[1:]
+    file, first, number, *spread = sys.argv[1:]
+    simulation.spread_seconds = float(spread[0]) if spread else 0.0
     join = JoinFile.parse(Path(file).read_text())
     asyncio.run(_serve(join, range(int(first), int(first) + int(number))))
 

@@ -92,6 +92,21 @@ def test_a_cell_may_follow_before_the_slowest_rank_has_ended(many):
     assert {many.client.text(rank, first) + many.client.text(rank, second) for rank in ALL} == {"first\nsecond\n"}
 
 
+def test_answers_that_come_one_after_the_other_are_few_messages_of_their_nodes(many):
+    def num_messages():
+        """The messages with output and replies so far, as rank 0 has it, which answers first."""
+        execution = many.client.run("print(simulation.sent['records'])", [0])
+        return int(many.client.text(0, execution["id"]))
+
+    many.client.run("simulation.spread_seconds = 0.1", [0])  # ranks of a node answer within 10 ms
+    before = num_messages()
+    execution = many.client.run("print(rank)", ALL)
+    late = num_messages() - before - 1  # the cell that counted
+    many.client.run("simulation.spread_seconds = 0", [0])
+    assert NODES <= late <= len(ALL) / 2  # and not one for each rank
+    assert [many.client.text(rank, execution["id"]) for rank in ALL] == [f"{rank}\n" for rank in ALL]
+
+
 def test_a_rank_that_is_killed_is_named_and_the_others_go_on(many):
     many.client.request("kill", rank=42)
     many.client.wait_group("degraded")

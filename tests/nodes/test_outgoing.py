@@ -132,6 +132,28 @@ def test_equal_records_of_ranks_are_one_and_a_payload_that_all_have_is_sent_once
     assert (end["seconds"][7], end["memory"][3], end["ranks"]) == (7 / 8, MEMORY, "0-7")
 
 
+def test_records_wait_only_for_ranks_that_run_a_cell_and_have_sent_nothing():
+    outgoing = Link().outgoing
+    outgoing.add_text(3, "stdout", b"a thread of an earlier cell")
+    assert outgoing.is_complete  # no rank runs a cell
+    outgoing.begin([0, 1, 2])
+    outgoing.add_text(0, "stdout", b"epoch 1")
+    outgoing.add_bytes(101, 1, encode_frame({**REPLY, "seconds": 0.5}))
+    assert not outgoing.is_complete
+    outgoing.add_text(2, "stdout", b"epoch 1")
+    assert outgoing.is_complete
+    outgoing.flush()
+    outgoing.renumber({0: 10})
+    outgoing.add_text(10, "stdout", b"epoch 2")
+    assert not outgoing.is_complete  # rank 1 has replied, rank 2 has not
+    outgoing.forget(102, 2)
+    assert outgoing.is_complete
+    outgoing.begin([1])
+    assert not outgoing.is_complete
+    outgoing.add_bytes(101, 1, b"")  # it has closed its channel
+    assert outgoing.is_complete
+
+
 def test_a_long_message_is_sent_in_parts_as_it_comes_and_no_longer_kept():
     link = Link()
     frame = encode_frame({"t": "stream", **CELL, "name": "stdout"}, bytes(4 * MAX_BYTES))

@@ -36,7 +36,7 @@ from .link.places import endpoints_of
 from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .link.trial import TrialPort, try_places
 from .localrank import LocalRank
-from .outgoing import OutgoingRecords
+from .outgoing import GATHER_SECONDS, OutgoingRecords
 from .stores import StoreDoor
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class NodeAgent:
         self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
         self._outgoing = OutgoingRecords(self._conversation.send)
+        self._flushing: asyncio.Handle | None = None  # when its records are sent
         self._by_process: dict[ProcessHandle, LocalRank] = {}
         self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
         self._new_start_method = start_method
@@ -248,9 +249,11 @@ class NodeAgent:
     def _take(self, header: Header, payload: bytes) -> None:
         kind = header["t"]
         if kind == "in":
-            for number in header["ps"]:
-                if number in self._ranks:
-                    self._ranks[number].write(payload)
+            receivers = [self._ranks[number] for number in header["ps"] if number in self._ranks]
+            if header.get("cell"):
+                self._outgoing.begin(receiver.rank for receiver in receivers)
+            for receiver in receivers:
+                receiver.write(payload)
             return
         if kind == "ranks":
             self._renumber(header["numbers"])
@@ -274,9 +277,10 @@ class NodeAgent:
     def _renumber(self, numbers: list[list[int]]) -> None:
         """Have other numbers for the ranks, by the number of the process: the group was resized."""
         self._flush()
-        for process, rank in numbers:
-            if process in self._ranks:
-                self._ranks[process].rank = rank
+        known = [(self._ranks[process], rank) for process, rank in numbers if process in self._ranks]
+        self._outgoing.renumber({rank.rank: number for rank, number in known})
+        for rank, number in known:
+            rank.rank = number
 
     async def _answer(self, header: Header, payload: bytes) -> None:
         identity = {"t": "answer", "id": header["id"]}
@@ -368,17 +372,28 @@ class NodeAgent:
     # -- its ranks ------------------------------------------------------------------------------------------
 
     def _on_read(self, rank: LocalRank, name: str, data: bytes) -> None:
-        """Send output or messages of a rank, bundled with other ranks' in this turn of the event loop."""
-        had_some = bool(self._outgoing)
+        """Send output or messages of a rank, bundled with what other ranks send."""
         if name == "channel":
             self._outgoing.add_bytes(rank.number, rank.rank, data)
         else:
             self._outgoing.add_text(rank.rank, name, data)
-        if not had_some and self._outgoing:
-            asyncio.get_running_loop().call_soon(self._flush)
+        if self._outgoing:
+            self._flush_soon()
         self._pause_if_full()
 
+    def _flush_soon(self) -> None:
+        """Send the records after this turn of the event loop, or when more of the ranks have sent some."""
+        loop, is_complete = asyncio.get_running_loop(), self._outgoing.is_complete
+        if self._flushing is None or (is_complete and isinstance(self._flushing, asyncio.TimerHandle)):
+            if self._flushing is not None:
+                self._flushing.cancel()
+            soon = loop.call_soon(self._flush) if is_complete else loop.call_later(GATHER_SECONDS, self._flush)
+            self._flushing = soon
+
     def _flush(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+        self._flushing = None
         self._outgoing.flush()
         self._pause_if_full()
 
@@ -399,7 +414,7 @@ class NodeAgent:
         rank.drain()
         rank.close()
         self._ranks.pop(rank.number, None)
-        self._outgoing.forget(rank.number)
+        self._outgoing.forget(rank.number, rank.rank)
         told = {name: getattr(ending, name) for name in ("code", "signal", "peak_bytes", "because", "killed")}
         self._send(*pack({"t": "exited", "p": rank.number}, {**told, "out_of_memory": ending.out_of_memory}))
 

@@ -1,17 +1,20 @@
 """Messages and output of a node's ranks on the way to the head: as joined records, or as bytes.
 
-Output and replies are records, joined by the code that also joins the records of ranks of one machine. All else passes
-as bytes of the rank's channel: messages of other kinds, long ones, and invalid ones, which the head refuses.
+Output and replies are records, joined by the code that also joins the records of ranks of one machine. They wait a
+moment for the other ranks that run the cell: ranks do not answer in one instant, and each message costs the head the
+same, whatever it has. All else passes at once, as bytes of the rank's channel: messages of other kinds, long ones, and
+invalid ones, which the head refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from jupyter_dist.agent.processes import records
 from jupyter_dist.journal.records.wide import RecordJoiner
 from jupyter_dist.transport.frames import FrameSplitter, Header, decode_frame, pack
 
+GATHER_SECONDS = 0.02  # for output of the other ranks that run a cell
 MAX_BYTES = 256 << 10  # of a message that is made a record, and of records that wait to be sent
 
 
@@ -23,9 +26,23 @@ class OutgoingRecords:
         self._joiner = RecordJoiner()
         self._num_bytes = 0
         self._splitters: dict[int, FrameSplitter] = {}  # by process
+        self._busy: set[int] = set()  # ranks that run a cell and have not replied
 
     def __bool__(self) -> bool:
         return bool(self._joiner)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each rank that still runs a cell has output here: nothing is gained by waiting for more."""
+        return all(map(self._joiner.has, self._busy))
+
+    def begin(self, ranks: Iterable[int]) -> None:
+        """Expect output and a reply of these ranks: they are about to run a cell."""
+        self._busy.update(ranks)
+
+    def renumber(self, ranks: Mapping[int, int]) -> None:
+        """Have other numbers for ranks."""
+        self._busy = {ranks.get(rank, rank) for rank in self._busy}
 
     def add_text(self, rank: int, name: str, data: bytes) -> None:
         """Add output of a rank on a file descriptor: `stdout` or `stderr`."""
@@ -42,12 +59,15 @@ class OutgoingRecords:
                 others.clear()
             if record is None or not self._add(rank, record):
                 others.append(part)
+        if not data:
+            self._busy.discard(rank)
         if others or not data:
             self._send_bytes(process, rank, b"".join(others))
 
-    def forget(self, process: int) -> None:
+    def forget(self, process: int, rank: int) -> None:
         """Handle the end of a process."""
         self._splitters.pop(process, None)
+        self._busy.discard(rank)
 
     def flush(self) -> None:
         """Send the records that are being joined. Idempotent."""
@@ -63,6 +83,8 @@ class OutgoingRecords:
             self._joiner.add([rank], record.kind, record.payloads, records.for_link(record), record.own)
         except ValueError:
             return False
+        if record.kind == "rank_end":
+            self._busy.discard(rank)
         self._num_bytes += record.num_bytes
         if self._num_bytes >= MAX_BYTES:
             self.flush()

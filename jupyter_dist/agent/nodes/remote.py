@@ -110,10 +110,10 @@ class RemoteProcess:
     async def read_last(self) -> None:
         """Do nothing: a node agent passes on all that a rank has written before it reports the rank's end."""
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes, *, is_cell: bool = False) -> None:
         """Send an encoded message to the rank; ignored when it has ended."""
         if not self._is_over:
-            self._node.send_to_rank(self.number, frame)
+            self._node.send_to_rank(self.number, frame, is_cell=is_cell)
 
     def close(self) -> None:
         """Receive no more messages, and close the rank's channel. Idempotent."""
@@ -159,6 +159,14 @@ class NodeDoors(NamedTuple):
     on_ending: Callable[[], object]  # a node was asked to end, and keeps running for a grace
 
 
+class _ToRanks(NamedTuple):
+    """A message to processes of ranks."""
+
+    numbers: list[int]
+    frame: bytes
+    is_cell: bool
+
+
 class RemoteNode:
     """One node of a group, from before its agent joins."""
 
@@ -183,7 +191,7 @@ class RemoteNode:
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()
         self._pending: dict[int, int] = {}  # bytes of messages that are not complete, of each process with any
-        self._to_ranks: tuple[list[int], bytes] | None = None  # ranks, and this turn's messages to them
+        self._to_ranks: _ToRanks | None = None  # what is sent to ranks in this turn
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
 
     @property
@@ -234,13 +242,13 @@ class RemoteNode:
         if self.conversation.take(header, payload):
             self._take(*unpack(header, payload))
 
-    def send_to_rank(self, number: int, frame: bytes) -> None:
+    def send_to_rank(self, number: int, frame: bytes, *, is_cell: bool = False) -> None:
         """Send a message to a rank; ranks that get the same one in this turn of the event loop share it on the link."""
-        if self._to_ranks is not None and self._to_ranks[1] is frame:
-            self._to_ranks[0].append(number)
+        if self._to_ranks is not None and self._to_ranks.frame is frame:
+            self._to_ranks.numbers.append(number)
             return
         self._flush()
-        self._to_ranks = [number], frame
+        self._to_ranks = _ToRanks([number], frame, is_cell)
         asyncio.get_running_loop().call_soon(self._flush)
 
     def send(self, header: Header, payload: bytes = b"") -> None:
@@ -251,9 +259,10 @@ class RemoteNode:
     def _flush(self) -> None:
         """Send the messages to ranks, in parts that the link takes."""
         if self._to_ranks is not None:
-            (numbers, frame), self._to_ranks = self._to_ranks, None
+            (numbers, frame, is_cell), self._to_ranks = self._to_ranks, None
+            header = {"t": "in", "ps": numbers, **({"cell": True} if is_cell else {})}
             for start in range(0, len(frame), CHUNK_BYTES):
-                self.conversation.send({"t": "in", "ps": numbers}, frame[start : start + CHUNK_BYTES])
+                self.conversation.send(header, frame[start : start + CHUNK_BYTES])
 
     def _take(self, header: Header, payload: bytes) -> None:
         process = self._processes.get(int(header.get("p") or 0))

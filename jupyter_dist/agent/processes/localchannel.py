@@ -50,7 +50,7 @@ class LocalChannel:
         self._reader = asyncio.create_task(self._read_frames(self._stream, rank), name=f"rank {rank.rank} reader")
         self._pipes.listen()
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes, *, is_cell: bool = False) -> None:
         """Send an encoded message; ignored when the channel is closed."""
         if self._stream is not None and not self._stream.is_closing:
             self._stream.send_encoded([frame])

@@ -49,8 +49,13 @@ class RankChannel(Protocol):
     def listen(self, rank: RankProcess) -> None:
         """Begin to pass on messages and output, including earlier ones."""
 
-    def send(self, frame: bytes) -> None:
-        """Send an encoded message; ignored when the channel is closed or the rank has ended."""
+    def send(self, frame: bytes, *, is_cell: bool = False) -> None:
+        """Send an encoded message; ignored when the channel is closed or the rank has ended.
+
+        Args:
+            frame: the message.
+            is_cell: whether the rank runs a cell because of it, and sends a reply when that has ended.
+        """
 
     async def read_last(self) -> None:
         """Pass on the rest of what the rank's process, which has ended, had written."""
@@ -216,14 +221,14 @@ class RankProcess:
         """Send a message that needs no answer; ignored if the rank is dead."""
         self._send(encode_frame(header, payload))
 
-    def _send(self, frame: bytes) -> None:
+    def _send(self, frame: bytes, *, is_cell: bool = False) -> None:
         if self._channel is not None:
-            self._channel.send(frame)
+            self._channel.send(frame, is_cell=is_cell)
 
     def begin(self, execution_id: str, frame: bytes) -> None:
         """Run the rank's part of a cell (for records.execute, which notifies the listener)."""
         RANK_LIFE.check(self.state, "busy")
-        self._send(frame)  # first: it has the cell, or nothing has changed
+        self._send(frame, is_cell=True)  # first: it has the cell, or nothing has changed
         self.execution_id = self.last_execution_id = execution_id
         self._forget_cell()
         self._enter("busy")
