@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.saves import drafts, locking, record, removal
-from jupyter_dist.saves.fitness import cannot_restore, other_torch
+from jupyter_dist.saves.fitness import cannot_restore, other_torch, shortage
 from jupyter_dist.saves.layout import SavesFolder, check_name, index_file
 from jupyter_dist.saves.locking import lock_shared
 from jupyter_dist.saves.record import SaveRecord, digest_of, read_record
@@ -261,6 +261,16 @@ def test_what_a_group_cannot_restore_is_said():
     assert "made by Python 3.11.4; this group runs 3.12.1" in str(other)
     assert other_torch("2.13.0", "2.13.1") is None
     assert "made with torch 2.9.1" in other_torch("2.9.1", "2.13.0")
+
+
+def test_a_restore_is_refused_before_it_reads_more_than_the_machine_has_memory():
+    assert shortage(8 << 30, None) is None
+    assert shortage(8 << 30, 9 << 30) is None
+    assert shortage(0, 0) is None
+    assert str(shortage(8 << 30, 17 << 29)) == (
+        "The variables of the save take 8.0 GiB of memory, and the machine has 8.5 GiB available. The present "
+        "variables stay until all are read: delete large ones first, or begin a new group with the save."
+    )
 
 
 def test_saves_older_than_the_limit_are_removed(folder):

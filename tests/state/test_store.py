@@ -100,6 +100,24 @@ def test_another_format_or_python_is_named(shell: Shell) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_does_not_fit_into_memory_is_named_before_it_is_read(shell: Shell) -> None:
+    shell.run("import torch; t = torch.ones(1 << 16)")
+    assert 4 << 16 < shell.save().to_dict()["host_bytes"] < 5 << 16  # with the random states
+
+    def resize(num_bytes: int) -> None:
+        edit(shell.folder, lambda manifest: max(manifest["memories"], key=_size).update(num_bytes=num_bytes))
+
+    resize(1 << 50)
+    with pytest.raises(JupyterDistError, match=r"take 1048576\.0 GiB of memory, and the machine has"):
+        shell.restore()
+    resize(4 << 16)
+    assert shell.restore()["names"] == ["t", "torch"]
+
+
+def _size(memory: dict[str, Any]) -> int:
+    return int(memory["num_bytes"])
+
+
 def test_files_of_other_users_are_refused(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.save()
     os.chown(shell.folder / "rank-0.json", 12345, 12345)

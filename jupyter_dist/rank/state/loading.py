@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use, has_device
+from jupyter_dist.saves.fitness import shortage
+from jupyter_dist.system.memory import available_bytes
 
 from .graph import marks
 from .graph.memory import bytes_at
@@ -53,6 +55,7 @@ class Loader:
     def read_memories(self, progress: Callable[[int, int], None] | None) -> None:
         """Read the bytes of all tensors and arrays."""
         memories = list(enumerate(self._saved["memories"]))
+        self._check_room()
         total, done = sum(memory["num_bytes"] for _, memory in memories), [0]
 
         def read(job: tuple[int, dict[str, Any]]) -> None:
@@ -63,6 +66,12 @@ class Loader:
                 progress(min(done[0], total), total)
 
         in_threads(memories, read)
+
+    def _check_room(self) -> None:
+        """Raise an error if the memory of the machine, as it is now, is too small for this rank."""
+        on_host = sum(memory["num_bytes"] for memory in self._saved["memories"] if self._map(memory["device"]) == "cpu")
+        if (problem := shortage(on_host, available_bytes())) is not None:
+            raise problem
 
     def covariables(self) -> Iterator[tuple[dict[str, Any], Any]]:
         """Yield each co-variable of the manifest with its content, by kind and key; or with the error.

@@ -57,6 +57,7 @@ class RankSave:
     skipped: list[dict[str, Any]]
     notes: list[dict[str, Any]]
     written_bytes: int = 0
+    host_bytes: int = 0  # in the memory of the machine; the rest is on devices
     seconds: float = 0.0
     file: str = ""
     file_hash: str = ""
@@ -69,6 +70,7 @@ class RankSave:
             "num_names": len(self.names),
             "total_bytes": self.total_bytes,
             "written_bytes": self.written_bytes,
+            "host_bytes": self.host_bytes,
             "seconds": round(self.seconds, 3),
             "file": self.file,
             "file_hash": self.file_hash,
@@ -176,6 +178,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
     content["total_bytes"], content["written_bytes"] = blobs.num_bytes, blobs.written.num_bytes
     result = snapshot.result(options.rank)
     result.total_bytes, result.written_bytes = blobs.num_bytes, blobs.written.num_bytes
+    result.host_bytes = sum(one["num_bytes"] for one in content["memories"] if one["device"] == "cpu")
     if options.durable:
         store.make_durable()
     result.file = f"rank-{options.rank}.json"

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,13 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import GroupSpec, TransferSpec
 from jupyter_dist.saves.drafts import Draft, begin, commit, discard
-from jupyter_dist.saves.fitness import cannot_restore
+from jupyter_dist.saves.fitness import cannot_restore, shortage
 from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.leftout import merged_notes, merged_skipped
 from jupyter_dist.saves.locking import FolderLock, lock_shared
 from jupyter_dist.saves.record import SaveRecord, read_index, read_record, read_small
 from jupyter_dist.saves.removal import sweep, used_bytes
+from jupyter_dist.system.memory import available_bytes
 from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class RestoreJob:
     record: SaveRecord
     lock: FolderLock
     cells: list[str]  # the code of the cells before the save
+    host_bytes: list[int]  # that the variables of each rank take in the memory of its machine
 
     @property
     def call(self) -> dict[str, Any]:
@@ -119,9 +121,15 @@ class RestoreJob:
             "versions": versions,
         }
 
-    def misfit(self, group: GroupSpec) -> JupyterDistError | None:
-        """Return why the group, which may have been resized meanwhile, cannot take the save."""
-        return cannot_restore(self.record.model, group.world_size, None)
+    def misfit(self, group: GroupSpec, ranks: Iterable[int]) -> JupyterDistError | None:
+        """Return why the group, which may have been resized meanwhile, cannot take the save.
+
+        Args:
+            group: the group.
+            ranks: the ranks on this machine, whose memory they share.
+        """
+        problem = cannot_restore(self.record.model, group.world_size, None)
+        return problem or shortage(sum(self.host_bytes[rank] for rank in ranks), available_bytes())
 
     def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
         """Compare the names that ranks failed to read. Raises JupyterDistError `damaged` if they differ."""
@@ -180,7 +188,18 @@ def begin_restore(spec: TransferSpec, group: GroupSpec, python_version: str) -> 
     except BaseException:
         lock.close()
         raise
-    return RestoreJob(spec, record, lock, _cells(folder, record))
+    return RestoreJob(spec, record, lock, _cells(folder, record), _host_bytes(folder, record))
+
+
+def _host_bytes(folder: SavesFolder, record: SaveRecord) -> list[int]:
+    """Return how much memory the variables of each rank take; 0 where a rank's files do not have it."""
+    found = []
+    for rank in range(len(record.digests)):
+        size = 0
+        with contextlib.suppress(JupyterDistError, KeyError, TypeError):  # each rank names what is damaged
+            size = int(read_index(folder, record, rank)["host_bytes"])
+        found.append(size)
+    return found
 
 
 def _cells(folder: SavesFolder, record: SaveRecord) -> list[str]:

@@ -144,8 +144,10 @@ class Transfers:
         late = f"It took longer than {spec.timeout_seconds:g} s. Give it more time (`timeout_seconds`)."
         found.timer = asyncio.get_running_loop().call_later(spec.timeout_seconds, self._too_late, found, late)
         self._show(found)
-        if isinstance(found.job, RestoreJob) and (problem := found.job.misfit(self._group.spec)) is not None:
-            self._drop(found, str(problem))
+        if isinstance(found.job, RestoreJob):
+            here = [rank.rank for rank in self._group.ranks if rank.spec.node is None]
+            if (problem := found.job.misfit(self._group.spec, here)) is not None:
+                self._drop(found, str(problem))
 
     def _too_late(self, found: OpenTransfer, sentence: str) -> None:
         if found.transaction.phase == "open":

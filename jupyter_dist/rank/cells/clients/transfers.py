@@ -199,6 +199,7 @@ class RankTransfers:
             "file": found["file"],
             "file_digest": _digest_of_file(rank_file),
             "total_bytes": found["total_bytes"],
+            "host_bytes": found["host_bytes"],
             "chunks": list(manifest.read(rank_file)["chunks"]),
             "skipped": self._with_code(found["skipped"]),
             "notes": found["notes"],

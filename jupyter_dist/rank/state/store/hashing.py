@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
@@ -19,7 +18,6 @@ def _blake2b(data: memoryview) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=1)
 def fast_hash() -> Hash | None:
     """Return a hash of 128 bits that is as fast as memory; None if the package xxhash is not installed."""
     try:
