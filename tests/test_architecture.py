@@ -176,11 +176,12 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     assert "_dump_fr_trace_json" in (RANK / "collectives" / "torch_recorders.py").read_text()
 
 
-# Beside the table: aborting NCCL's communicators, what torch and its recorder call by that name, and the vendors' readers.
+# Beside the table: aborting NCCL's communicators, what torch, its recorder and RAS call by that name, and the vendors' readers.
 KNOW_A_VENDOR = {
     ROOT / "jupyter_dist" / "protocol" / "accelerators.py",
     *(ROOT / "jupyter_dist" / "server" / "devices" / f"{name}.py" for name in ("amdsmi", "nvml", "xpusmi")),
     ROOT / "jupyter_dist" / "agent" / "group" / "parking" / "checkpoint.py",
+    ROOT / "jupyter_dist" / "agent" / "watch" / "reports" / "rasreport.py",
     RANK / "collectives" / "torch_compat.py",
     RANK / "collectives" / "torch_recorders.py",
 }

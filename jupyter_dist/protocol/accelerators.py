@@ -13,6 +13,15 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class RasPort:
+    """Where processes report on their communicators."""
+
+    address: str
+    address_variable: str
+    enabled_variable: str  # "0": nowhere
+
+
+@dataclass(frozen=True)
 class Backend:
     """A torch.distributed backend."""
 
@@ -32,6 +41,7 @@ class Backend:
     is_eager: bool = (
         False  # ranks are ready when their communicators are: a first collective that hangs has none to end
     )
+    ras: RasPort | None = None
     # What a user's own variables change here: (name, values, what then).
     changes: tuple[tuple[str, tuple[str, ...], str], ...] = ()
 
@@ -191,6 +201,7 @@ BACKENDS: Mapping[str, Backend] = {
             },
             joins_as="cpu:gloo,cuda:nccl",  # torch's own default: tensors on the CPU, such as objects, need gloo
             is_eager=True,
+            ras=RasPort("localhost:28028", "NCCL_RAS_ADDR", "NCCL_RAS_ENABLE"),
             changes=(
                 ("TORCH_DISTRIBUTED_DEBUG", ("DETAIL",), _DETAIL),
                 ("TORCH_NCCL_ASYNC_ERROR_HANDLING", ("1", "2", "3"), _ENDS_RANKS),

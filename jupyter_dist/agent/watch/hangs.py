@@ -20,6 +20,7 @@ from jupyter_dist.transport.tasks import start_task
 from .freeing import Freeing
 from .look import look_at
 from .proving import Proving
+from .reports import askras, rasreport
 from .verdicts.facts import Fact, Facts
 from .verdicts.sentences import waits_in
 from .verdicts.stillness import Stillness
@@ -33,6 +34,7 @@ SETTLE_SECONDS = 0.4
 LOOK_SECONDS = 3.0
 CONFIRM_SECONDS = 0.7
 PATHS_SECONDS = 15.0  # until nodes that reach each other try again
+_NOT_NAMED_WITHOUT_RAS = ("order", "mismatch", "shapes", "still", "cut")  # verdicts that name no missing rank
 
 
 class HangWatch:
@@ -48,6 +50,7 @@ class HangWatch:
         self._wish: float | None = None  # how soon to look again after the present look
         self._stillness = Stillness()
         self._paths: tuple[float, str] | None = None  # when nodes tried to connect to each other, and who could not
+        self._ras: dict[str, list[str]] = {}  # what NCCL itself reports, by execution
         self.last_look: tuple[float, Facts] | None = None  # the time of the look, and its facts
 
     def changed(self, execution: AgentExecution) -> None:
@@ -97,6 +100,7 @@ class HangWatch:
         before = await self._look()
         cpu_counts = not ACCELERATORS[self._group.spec.accelerator].has_devices
         still = self._stillness.after(before, cpu_counts, time.monotonic())
+        self._ras = {}
         if not any(fact.state == "waits" for fact in before.values()):
             self._report(judge(before, before, cpu_counts, still), before)
             return
@@ -105,7 +109,22 @@ class HangWatch:
         verdicts = judge(before, now, cpu_counts, still)
         if (paths := await self._broken_paths(verdicts)) is not None:
             verdicts = judge(before, now, cpu_counts, still, paths)
+        await self._ask_ras(verdicts)
         self._report(verdicts, now)
+
+    async def _ask_ras(self, verdicts: dict[str, models.Verdict]) -> None:
+        """Add to verdicts what NCCL reports of the communicators of waiting ranks; it never makes a verdict."""
+        hung = {
+            execution_id: RankSet(rank for part in verdict["waiting"] for rank in RankSet.from_text(part["ranks"]))
+            for execution_id, verdict in verdicts.items()
+            if verdict["kind"] == "cannot_end" or verdict["reason"] in _NOT_NAMED_WITHOUT_RAS
+        }
+        communicators, ranks = await askras.ask(self._group) if hung else ([], {})
+        for execution_id, waiting in hung.items():
+            found = self._ras[execution_id] = rasreport.sentences(communicators, ranks, waiting)
+            verdict = verdicts[execution_id]
+            if found and verdict["reason"] in _NOT_NAMED_WITHOUT_RAS:
+                verdict["message"] = " ".join([verdict["message"], *found])
 
     async def _broken_paths(self, verdicts: dict[str, models.Verdict]) -> str | None:
         """Return which nodes do not reach each other, if a cell is still; None without nodes, or if none waits so."""
@@ -144,7 +163,8 @@ class HangWatch:
             if was_hung:
                 self._proving.hang_gone(execution)
         elif before is None or (before["kind"], before["reason"]) != (verdict["kind"], verdict["reason"]):
-            self._proving.hang_shown(execution, verdict["message"], map(_witness, facts.values()))
+            witnesses = [*self._ras.get(execution.id, ()), *map(_witness, facts.values())]
+            self._proving.hang_shown(execution, verdict["message"], witnesses)
 
     def _running(self) -> list[AgentExecution]:
         return self._group.dispatcher.queue.in_state("running")

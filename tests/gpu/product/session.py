@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from kit.lab import Lab, device_state, error_text
@@ -22,6 +24,7 @@ VERDICT_SECONDS = 10.0
 # What a rank prints of itself.
 SHOW_ENVIRONMENT = """
 import os
+import signal
 print({name: value for name, value in sorted(os.environ.items())
        if name.startswith(("CUDA", "NCCL", "TORCH", "PYTORCH", "OMP", "GLOO")) or name.endswith("RANK")})
 print(device, dist.get_backend(), torch.__version__, os.getpid())
@@ -110,6 +113,8 @@ class Session:
             time.sleep(0.2)
         lab.say(case=label, verdict=verdict and {key: verdict.get(key) for key in ("kind", "reason", "message")},
                 verdict_seconds=round(time.monotonic() - begun, 1), ranks=messages(group), stacks=stacks(group))  # fmt: skip
+        if verdict:  # with what NCCL's RAS reports, where it is there
+            lab.say(case=label, witnesses=group.verdicts().model["verdicts"][-1]["witnesses"])
         sample_begun = time.monotonic()
         with lab.step("a memory sample while it hangs", case=label) as found:
             found["sample"] = group.memory().model["ranks"]
@@ -125,6 +130,7 @@ class Session:
                 break
             except TimeoutError:
                 lab.say(case=label, freed=False, attempt=attempt, ranks=messages(group), log=log_tail(group, 0))
+                lab.say(case=label, attempt=attempt, stacks=[_stacks_of(group, rank) for rank in group.status().ranks])
                 if attempt == 1:
                     group.interrupt()
         if not freed:
@@ -170,6 +176,20 @@ def stacks(group: Any) -> Any:
                 for one in group.stacks()]  # fmt: skip
     except Exception as err:
         return error_text(err)
+
+
+def _stacks_of(group: Any, rank: Any) -> Any:
+    """Return what faulthandler writes of a rank that does not answer: of all threads, without the GIL."""
+    if rank.state != "unresponsive":
+        return None
+    os.kill(rank.pid, signal.SIGUSR2)
+    time.sleep(0.5)
+    threads = {}
+    for thread in Path(f"/proc/{rank.pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            threads[thread.name] = [(thread / "comm").read_text().strip(), state, (thread / "wchan").read_text()]
+    return {"rank": rank.rank, "threads": threads, "written": "".join(log_tail(group, rank.rank))[-4000:]}
 
 
 def log_tail(group: Any, rank: int) -> list[str]:

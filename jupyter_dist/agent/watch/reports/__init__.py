@@ -1,0 +1,1 @@
+"""What the libraries of devices and of their collectives report by themselves."""
