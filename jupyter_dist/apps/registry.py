@@ -64,7 +64,7 @@ class Apps:
         events.register("post_execute", look)
 
     def set_verbose(self, verbose: bool) -> None:
-        """Set it in the app in use."""
+        """Pass the flag to the app in use."""
         self._verbose = verbose
         if hasattr(self._app, "set_verbose"):
             self._app.set_verbose(verbose)

@@ -2,7 +2,7 @@
 # Run the experiments of this folder on a machine with an NVIDIA GPU, torch and no network:
 #     bash run.sh WHEELS OUT [PLAN] [OPTION ...]           make gpu WHEELS=... OUT=... PLAN=... does the same
 # WHEELS is the folder that wheelhouse.sh filled; OUT gets results (*.jsonl) and a log. PLAN is one of first (default),
-# second, third, promises, park, tests, all, or experiments of one program: facts:NAME,NAME or product:NAME,NAME. Options: --dry,
+# second, third, promises, last, park, tests, all, or experiments of one program: facts:NAME,NAME or product:NAME,NAME. Options: --dry,
 # --seconds N (for all together; 540), --scale X (of all limits).
 set -uo pipefail
 
@@ -31,7 +31,7 @@ main() {
     versions
     cd "$out" || exit 1  # Python would find the package of a checkout first
     case $plan in
-        first | second | third | promises | park) "$plan" ;;
+        first | second | third | promises | last | park) "$plan" ;;
         tests) lane product product tests ;;
         all) first; second; third ;;
         facts:* | product:*) IFS=, read -r -a names <<< "${plan#*:}"; lane "${plan%%:*}" "${plan%%:*}" "${names[@]}" ;;
@@ -122,16 +122,23 @@ second() {
     wait
 }
 
-# What jupyter_dist promises on a GPU, in one run of four minutes: at most five lanes on a device.
+# What jupyter_dist promises on a GPU, in one run of four minutes: at most five lanes on a device. The tests look for a
+# device that idles, so they run alone, after the lanes; the plan `third` has them without the rest.
 promises() {
+    end=$((end - 90))
     lane a product hang hang_ten models start_many &
     { lane b product hang_cold eager subgroups
       lane b facts stale ras xid staging; } &
-    lane c product tests gloo_on_device &
+    lane c product gloo_on_device &
     lane d product ways_of_waiting healthy broken_device graphs killed objects &
     lane e product recovery late &
     wait
+    end=$((end + 90))
+    lane f product tests
 }
+
+# What was changed last, most important first, alone on the device: 200 s.
+last() { lane last product busy_driver old_connections broken_device hang objects; }
 
 park() { lane park product park park_for_another; }
 

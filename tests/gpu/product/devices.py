@@ -17,6 +17,23 @@ from kit.lab import Lab, device_state, experiment
 
 from .session import SHOW_ENVIRONMENT, WARM, Session, log_tail, messages, session, shown
 
+# The part of a push or a broadcast that a rank does, beside the least that it could take: a copy in the host, and one up.
+TO_DEVICE = """
+import time, os
+from jupyter_dist.objects import files
+path = os.path.join({folder!r}, "x")
+if not os.path.exists(path): files.save(dict(x=big), [path])
+begun = time.monotonic(); y = files.load(path, read_ahead=True)["x"]
+torch.cuda.synchronize() if torch.cuda.is_available() else None
+print("loaded", round(time.monotonic() - begun, 3), torch.equal(y, big), y.device)
+del y
+host = big.cpu(); pinned = torch.empty_like(host, pin_memory=torch.cuda.is_available()); up = torch.empty_like(big)
+begun = time.monotonic(); pinned.copy_(host); up.copy_(pinned)
+torch.cuda.synchronize() if torch.cuda.is_available() else None
+print("least", round(time.monotonic() - begun, 3))
+del host, pinned, up
+"""
+
 
 @experiment(90, "One rank over NCCL: start cold and warm, its environment, memory, devices, and what shutdown leaves.",
             "ready under 10 s, then 2 s; samples agree with the driver; nothing is left on the device")  # fmt: skip
@@ -175,6 +192,12 @@ def objects(lab: Lab) -> None:
                 with lab.step("broadcast again", staged=staged, number=number):
                     group.broadcast("big", src=1)
                 made.run(group, "print(big.device, float(big[-1]), float(big.double().sum()))")
+        for staged in (False, True):
+            least = "4 << 20" if staged else "1 << 60"
+            made.run(group, f"import jupyter_dist.objects.staging as s; s.MIN_BYTES = {least}; del s")
+            for number in range(3):
+                with lab.step("to the device from a file", staged=staged, number=number) as found:
+                    found.update(shown(made.run(group, TO_DEVICE.format(folder=str(lab.folder)), "1")))
         del value
         with lab.step("profile") as found:
             result = group.profile("w = torch.ones(1024, 1024, device=device)\nfor _ in range(5):\n    w = w @ w / 1024; dist.all_reduce(w)\nprint(w.mean().item())",
