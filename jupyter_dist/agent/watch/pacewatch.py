@@ -76,7 +76,8 @@ class WatchedCell:
         self._looks.append(found)
         looks = {rank: [one[rank] for one in self._looks if rank in one] for rank in found}
         seen = observe(by_rank, {rank: shift for rank, (shift, _) in shifts.items()}, unsure, looks)
-        newest = observe({rank: [report] for rank, report in found.items()}, {rank: shifts[rank][0] for rank in found})
+        alone = {rank: [report] for rank, report in found.items()}
+        newest = observe(alone, {rank: shifts[rank][0] for rank in found}, steps=seen.steps)
         self._steps = seen.period, seen.step_seconds
         if (steps := steps_of(newest)) is not None:
             self.history.append(steps)

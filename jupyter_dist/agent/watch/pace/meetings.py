@@ -7,8 +7,6 @@ collective: so waits of one rank never overlap, also where collectives do (Distr
 from __future__ import annotations
 
 import itertools
-import operator
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +14,6 @@ from typing import NamedTuple
 
 from .reports import Arrival
 
-MAX_PERIOD = 64  # collectives in a step
-LEAST_STEPS = 4
-NUM_COMPARED = 512  # the newest collectives, in which steps are looked for
-LEAST_ALIKE = 0.85
 MAX_CHAIN = 4  # of ranks that wait for each other in several process groups
 
 
@@ -145,24 +139,3 @@ def find_waits(meetings: Sequence[MatchedCollective], unsure: float) -> Waits:
             stays.append(stay)
             waits.before[rank, following.group, following.seq] = stay
     return waits
-
-
-def period_of(meetings: Sequence[MatchedCollective], rank: int) -> int | None:
-    """Return after how many collectives of a rank the same ones come again; None if they do not recur."""
-    kinds = [(meeting.group, meeting.name, meeting.num_bytes) for meeting in meetings if rank in meeting.began]
-    kinds = kinds[-NUM_COMPARED:]
-    found: dict[int, float] = {}
-    for period in range(1, min(MAX_PERIOD, len(kinds) // LEAST_STEPS) + 1):
-        pairs = len(kinds) - period
-        found[period] = sum(map(operator.eq, kinds, kinds[period:])) / pairs
-        if found[period] == 1.0:  # no longer one is better
-            break
-    alike = max(found.values(), default=0.0)
-    # Steps of many equal collectives and one other nearly recur after one: the period must be as good as the best.
-    return next((period for period in found if found[period] >= max(LEAST_ALIKE, alike - 0.01)), None)
-
-
-def step_seconds(waits: Waits, rank: int, period: int) -> float:
-    """Return how long a step of a rank takes on average: its time, by the collectives in a step."""
-    stays = waits.stays.get(rank, [])
-    return period * statistics.fmean(stay.seconds for stay in stays) if stays else 0.0

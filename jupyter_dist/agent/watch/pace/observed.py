@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .meetings import MatchedCollective, Waits, find_waits, meet, period_of, step_seconds
+from .meetings import MatchedCollective, Waits, find_waits, meet
 from .reports import Arrival, CodePlace, RankReport
+from .steps import FoundSteps, find_steps
 
 LEAST_SAMPLES = 15
 LEAST_TRACKED = 2  # steps
@@ -86,7 +87,7 @@ class Observed:
     ranks: Mapping[int, RankPaceSeen]
     meetings: Sequence[MatchedCollective]
     waits: Waits
-    period: int | None  # collectives in a step
+    steps: FoundSteps | None
     tracked_seconds: float | None = None  # of a step, where the cell names its steps by track(step=...)
     history: Sequence[StepsSeen] = ()  # of the whole cell, oldest first
 
@@ -101,6 +102,11 @@ class Observed:
         return all(meeting.is_known for meeting in self.meetings)
 
     @property
+    def period(self) -> int | None:
+        """How many collectives a step has; None if they do not recur."""
+        return None if self.steps is None else self.steps.period
+
+    @property
     def has_steps(self) -> bool:
         """Whether the cell is a loop whose steps were found."""
         return self.period is not None or self.tracked_seconds is not None
@@ -110,9 +116,14 @@ class Observed:
         """How long a step takes; None if no steps were found."""
         if self.tracked_seconds is not None:
             return self.tracked_seconds
-        if self.period is None or not self.waits.stays:
+        if self.steps is None or not self.waits.stays:
             return None
-        return step_seconds(self.waits, min(self.waits.stays), self.period)
+        return self.steps.seconds or self._estimated_seconds(self.steps.period)
+
+    def _estimated_seconds(self, period: int) -> float | None:
+        """Return how long a step takes if ranks report less than a step at once."""
+        stays = self.waits.stays[min(self.waits.stays)]
+        return period * statistics.fmean(stay.seconds for stay in stays) if stays else None
 
     def lack_cores(self, ranks: Iterable[int], others: Iterable[int]) -> bool:
         """Whether these ranks wait for cores unlike the others, which have as much to do.
@@ -143,6 +154,7 @@ def observe(
     shifts: Mapping[int, float],
     unsure: float = 0.0,
     looks: Mapping[int, Sequence[RankReport]] | None = None,
+    steps: FoundSteps | None = None,
 ) -> Observed:
     """Put the reports of ranks side by side.
 
@@ -151,14 +163,21 @@ def observe(
         shifts: the microseconds to subtract from the times of each rank.
         unsure: the largest error of times of different ranks, in microseconds.
         looks: the last reports, by rank, where they are more.
+        steps: what was found in more reports than these, so that both have the same steps.
     """
     arrivals: dict[int, list[Arrival]] = {
         rank: [arrival for report in several for arrival in report.arrivals] for rank, several in reports.items()
     }
     meetings = meet(arrivals, shifts)
     ranks = {rank: RankPaceSeen(several, looks=(looks or {}).get(rank, ())) for rank, several in reports.items()}
-    period = period_of(meetings, min(ranks)) if ranks else None
-    return Observed(ranks, meetings, find_waits(meetings, unsure), period, _tracked_seconds(ranks))
+    waits = find_waits(meetings, unsure)
+    if steps is not None:
+        steps = steps.among(meetings, min(ranks)) if ranks else None
+    elif ranks and (steps := find_steps(meetings, waits, min(ranks))) is not None:
+        of_loop = steps.of_loop(meetings, min(ranks))
+        if len(of_loop) < len(meetings):
+            meetings, waits = of_loop, find_waits(of_loop, unsure)
+    return Observed(ranks, meetings, waits, steps, _tracked_seconds(ranks))
 
 
 def _tracked_seconds(ranks: Mapping[int, RankPaceSeen]) -> float | None:
