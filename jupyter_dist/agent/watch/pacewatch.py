@@ -153,7 +153,7 @@ class PaceWatch:
         cell = self._cells.pop(execution.id, None)
         if cell is not None and cell.num_looks > 1:
             execution.pace = cell.model()
-            self._proving.slowness_shown(execution, [])  # no cause is open after the cell
+            self._proving.slowness_shown(execution, [], cell.num_looks)  # no cause is open after the cell
 
     async def _watch(self, execution: AgentExecution) -> None:
         cell = self._cells[execution.id] = WatchedCell(execution.id)
@@ -172,7 +172,7 @@ class PaceWatch:
         cell.take(time.monotonic(), found, self._clocks, hosts)
         if cell.causes != before and not execution.is_final:
             execution.slowness = cell.causes
-            self._proving.slowness_shown(execution, cell.causes, witnesses_of(cell.model()))
+            self._proving.slowness_shown(execution, cell.causes, cell.num_looks, witnesses_of(cell.model()))
             self._on_change(execution)
 
     async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:

@@ -1,8 +1,8 @@
 """Keeps each verdict with its witnesses, and compares it with what happened afterwards.
 
 A cell that "cannot end" and ends by itself was a wrong verdict, unless a user acted meanwhile: an interrupt, another
-cell that ran, more ranks for the cell, or a rank that died. A cause of slowness that is gone after a few seconds, while
-the cell keeps running, was none. Users see the counts, and can report the witnesses.
+cell that ran, more ranks for the cell, or a rank that died. A cause of slowness that the next looks at the cell do not
+find, while it keeps running, was none. Users see the counts, and can report the witnesses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 50
 MAX_WITNESSES = 64
-SOON_SECONDS = 8.0  # a cause of slowness that goes sooner is refuted
+SOON_LOOKS = 3  # a cause of slowness that is gone after so many looks at its cell is refuted
 FINAL_BY_ITSELF = ("ok", "error")
 
 
@@ -32,12 +32,16 @@ class ShownVerdict:
     kind: str
     message: str
     witnesses: Sequence[str]
-    num_ranks: int
     subject: str = ""  # a cause of slowness: its kind and its ranks, also when its numbers change
+    num_looks: int = 0  # at the pace of the cell until it was shown
     shown_at: float = field(default_factory=time.time)
-    shown: float = field(default_factory=time.monotonic)
+    num_ranks: int = field(init=False)
     outcome: models.VerdictOutcome = "open"
     is_touched: bool = False  # a user acted meanwhile
+
+    def __post_init__(self) -> None:
+        self.witnesses = self.witnesses[:MAX_WITNESSES]
+        self.num_ranks = len(self.execution.spec.ranks)  # others may join
 
     def model(self) -> models.VerdictRecord:
         """Return the VerdictRecord of docs/api.md."""
@@ -64,7 +68,7 @@ class Proving:
     def hang_shown(self, execution: AgentExecution, message: str, witnesses: Iterable[str]) -> None:
         """Keep a verdict that a cell cannot end."""
         self._withdraw(execution, is_refuted=False)
-        self._keep(execution, "cannot_end", message, witnesses)
+        self._keep(ShownVerdict(execution, "cannot_end", message, list(witnesses)))
 
     def hang_gone(self, execution: AgentExecution) -> None:
         """Handle the end of a wait, or of the cell."""
@@ -86,18 +90,30 @@ class Proving:
     # -- slowness -------------------------------------------------------------------------------------
 
     def slowness_shown(
-        self, execution: AgentExecution, causes: Sequence[pace.SlowCause], witnesses: Sequence[str] = ()
+        self,
+        execution: AgentExecution,
+        causes: Sequence[pace.SlowCause],
+        num_looks: int,
+        witnesses: Sequence[str] = (),
     ) -> None:
-        """Keep the new causes with their evidence and these witnesses, and judge the causes that have gone."""
+        """Keep the new causes with their evidence and these witnesses, and judge the causes that have gone.
+
+        Args:
+            execution: the cell.
+            causes: what makes it slow now.
+            num_looks: how often its ranks were asked. A busy machine looks later, but does not look more often.
+            witnesses: what is known of each rank.
+        """
         present = {_subject(cause): cause for cause in causes}
         for shown in self._open():
             if shown.execution is execution and shown.kind != "cannot_end" and shown.subject not in present:
-                is_soon = time.monotonic() - shown.shown < SOON_SECONDS
+                is_soon = num_looks - shown.num_looks <= SOON_LOOKS
                 self._close(shown, is_soon and execution.state == "running")
         known = {shown.subject for shown in self._open() if shown.execution is execution}
         for subject in present.keys() - known:
             cause = present[subject]
-            self._keep(execution, cause["kind"], cause["message"], [*cause["evidence"], *witnesses], subject)
+            kept = [*cause["evidence"], *witnesses]
+            self._keep(ShownVerdict(execution, cause["kind"], cause["message"], kept, subject, num_looks))
 
     # -- both -----------------------------------------------------------------------------------------
 
@@ -106,12 +122,9 @@ class Proving:
         records = [shown.model() for shown in self._kept]
         return {"shown": self.num_shown, "refuted": self.num_refuted, "verdicts": records}
 
-    def _keep(
-        self, execution: AgentExecution, kind: str, message: str, witnesses: Iterable[str], subject: str = ""
-    ) -> None:
+    def _keep(self, shown: ShownVerdict) -> None:
         self.num_shown += 1
-        kept = list(witnesses)[:MAX_WITNESSES]
-        self._kept.append(ShownVerdict(execution, kind, message, kept, len(execution.spec.ranks), subject))
+        self._kept.append(shown)
 
     def _close(self, shown: ShownVerdict, is_refuted: bool) -> None:
         shown.outcome = "refuted" if is_refuted else "not_refuted"

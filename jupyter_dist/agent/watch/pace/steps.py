@@ -45,7 +45,7 @@ class FoundSteps(NamedTuple):
         return self._replace(spans=spans) if spans else None
 
     def of_loop(self, meetings: Sequence[MatchedCollective], rank: int) -> list[MatchedCollective]:
-        """Return the collectives without those that only precede the steps."""
+        """Return the collectives from the first step on."""
         began = self.spans[0].began if self.spans else 0.0
         return [one for one in meetings if one.began.get(rank, min(one.began.values())) >= began]
 
