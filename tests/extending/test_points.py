@@ -140,7 +140,10 @@ except JupyterDistError as err:
     print(err)
 """)
     assert said.splitlines()[0] == "processes"
-    assert "There is no launcher 'slurm'. Launchers: processes. The launchers of Slurm and Ray are missing" in said
+    assert (
+        "There is no launcher 'slurm'. Launchers: processes. The launchers of batch queues, Ray and Kubernetes are missing"
+        in said
+    )
     assert "install jupyter_dist again with pip" in said
 
 

@@ -95,8 +95,8 @@ def test_a_job_that_waits_longer_than_it_may_is_cancelled_and_the_start_fails(qu
             assert [job["state"] for job in scripted_jobs(queue)()] == ["F"]
         async with launched(queue, place, max_wait="1:00:00") as (allocation, followed):
             await followed.until(Allocated)
-            assert allocation.give_up_at is None  # not even if it is requeued
-            assert json.loads((allocation.directory / "launcher.json").read_text())["give_up_at"] is None
+            assert allocation.max_wait_seconds is None  # not even if it is requeued
+            assert json.loads((allocation.directory / "launcher.json").read_text())["max_wait_seconds"] is None
             with pytest.raises(JupyterDistError, match="'max_wait' is 'soon'; a wait looks like 90"):
                 place.launchers().get(queue.engine).check({**OPTIONS[queue.engine], "max_wait": "soon"}, 2)
 

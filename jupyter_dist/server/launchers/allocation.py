@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -101,7 +102,8 @@ class Allocation(ABC):
         self.num_nodes = num_nodes
         self.files = files
         self.output_folder: str | None = None  # for the logs, when the job is over
-        self.give_up_at: float | None = None  # if it still waits for its first nodes then, in seconds since 1970
+        self.max_wait_seconds: float | None = None  # for its first nodes; each server counts anew
+        self._waits_since = time.monotonic()  # no wall clock: it may jump
         self._given_up: str | None = None  # why the launcher has cancelled it
         self.status: Queued | Allocated | NotKnown | Ended = Queued("It is being submitted.")
         self._events: list[Event] = []
@@ -120,7 +122,7 @@ class Allocation(ABC):
             self.files.read()
             self.publish_node_events()
             event = Ended(self._given_up) if self._given_up else event
-        if isinstance(event, Allocated) and self.give_up_at is not None:
+        if isinstance(event, Allocated) and self.max_wait_seconds is not None:
             self._has_started()
         if isinstance(event, (Queued, Allocated, NotKnown, Ended)):
             self.status = event
@@ -148,8 +150,9 @@ class Allocation(ABC):
             self.publish(ended)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the job has waited for nodes as long as it may."""
-        return isinstance(self.status, Queued) and self.give_up_at is not None and now > self.give_up_at
+        """Whether the job has waited for nodes as long as it may, by the monotonic clock."""
+        most = self.max_wait_seconds
+        return isinstance(self.status, Queued) and most is not None and now - self._waits_since > most
 
     async def give_up(self) -> None:
         """Cancel a job that is overdue. Raises JupyterDistError, as `cancel`."""
@@ -159,7 +162,7 @@ class Allocation(ABC):
 
     def _has_started(self) -> None:
         """Have no limit for waiting any more, not even if the job is requeued."""
-        self.give_up_at = None
+        self.max_wait_seconds = None
         with contextlib.suppress(OSError):
             self.save()
 
@@ -170,7 +173,7 @@ class Allocation(ABC):
             "num_nodes": self.num_nodes,
             "folder": str(self.files.folder),
         }
-        content |= {"output_folder": self.output_folder, "give_up_at": self.give_up_at}
+        content |= {"output_folder": self.output_folder, "max_wait_seconds": self.max_wait_seconds}
         write_private(self.directory / STATE_FILE, json.dumps({**content, "state": self.state()}))
 
     @abstractmethod

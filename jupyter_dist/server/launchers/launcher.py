@@ -117,7 +117,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
             raise
         allocation.output_folder = _output_folder(wanted, options)
         if "max_wait" in options:
-            allocation.give_up_at = time.time() + (duration(options["max_wait"]) or 0.0)
+            allocation.max_wait_seconds = duration(options["max_wait"]) or 0.0
         try:
             allocation.save()  # without an await: a start that is cancelled now would leave a job without a server
         except OSError as err:  # the next server would not find the job
@@ -187,7 +187,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
         for allocation in list(self._followed):
             await asyncio.to_thread(allocation.files.read)
             allocation.publish_node_events()
-            if allocation.is_overdue(time.time()) and allocation not in self._giving_up:
+            if allocation.is_overdue(time.monotonic()) and allocation not in self._giving_up:
                 self._giving_up[allocation] = asyncio.create_task(self._give_up(allocation))
         self._followed = {allocation for allocation in self._followed if not allocation.has_ended}
 

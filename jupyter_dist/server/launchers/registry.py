@@ -90,7 +90,8 @@ class Launchers:
             allocation = launcher.adopt(directory, files, content["num_nodes"], content["state"])
         except (KeyError, TypeError, ValueError) as err:
             raise launcher_failed(f"What the launcher '{launcher.name}' saved is damaged: {err!r}.") from err
-        allocation.output_folder, allocation.give_up_at = content.get("output_folder"), content.get("give_up_at")
+        allocation.output_folder = content.get("output_folder")
+        allocation.max_wait_seconds = content.get("max_wait_seconds")
         return allocation
 
     async def detach(self) -> None:
