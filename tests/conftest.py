@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cputime import CpuTimes
+from exits import pytest_runtest_makereport  # noqa: F401 (a hook)
 from faults.server import REPOSITORY, shared_home
 from hypothesis import HealthCheck, settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
