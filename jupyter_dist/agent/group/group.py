@@ -94,6 +94,7 @@ class AgentGroup:
         self.stores: Stores = FileStores(directory)
         self.nodes: Nodes | None = None  # if its ranks are on several machines
         self.parked: models.ParkedState | None = None
+        self.device_reports: Callable[[], list[str]] = list  # sentences on errors that the devices' driver reports
         self.on_nodes_end: Callable[[], None] = lambda: None  # their engine asks them to end
         self.has_left = False  # whether ranks have left their process groups to be parked
         self._on_group = on_group
@@ -339,6 +340,10 @@ class AgentGroup:
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
         self._on_group()
 
+    def status_changed(self) -> None:
+        """Send the status to the server: something that it is made of has changed."""
+        self._on_group()
+
     # -- reading --------------------------------------------------------------------------------------
 
     def living(self, ranks: list[int] | None = None) -> list[RankProcess]:
@@ -377,7 +382,7 @@ class AgentGroup:
         }
 
     def _lasting(self) -> list[str]:
-        return [*self._conditions, *([] if self.nodes is None else self.nodes.conditions())]
+        return [*self.device_reports(), *self._conditions, *([] if self.nodes is None else self.nodes.conditions())]
 
     # -- inside -----------------------------------------------------------------------------------------
 

@@ -115,7 +115,7 @@ def broken_device(lab: Lab) -> None:
             found["value"] = str(group.variables())[:800]
         with lab.step("pull of a CPU value") as found:
             found["value"] = group.pull("kept", rank=1)
-        lab.say(ranks=messages(group), log=log_tail(group, 1))
+        lab.say(ranks=messages(group), log=log_tail(group, 1), note=group.status().model["note"])  # with the Xid
         made.run(group, WARM, seconds=10, what="all_reduce of both")
         with lab.step("kill and replace"):
             if group.status().ranks[1].state != "dead":
