@@ -7,6 +7,7 @@ LIGHT = ("numpy",)  # for all tests that do not say otherwise
 # Torch's own is the default of users' zygotes; by this name it is there for a group that a user waits for, too.
 OPTIMIZERS = ("numpy", "torch._dynamo.config", "matplotlib")
 EXAMPLES = (*OPTIMIZERS, "sklearn.datasets")
+FSDP = ("numpy", "torch._dynamo.config", "torch.distributed.fsdp")
 FABRIC = (*OPTIMIZERS, "torchmetrics.functional")
 ACCELERATE = (*OPTIMIZERS, "transformers")
 FASTAI = EXAMPLES  # not fastcore nor fastprogress, which look when they are imported whether this is a notebook

@@ -141,14 +141,21 @@ def _tasks(folder: Path) -> list[int]:
 
 
 def _environment(engine: str, number: str) -> dict[str, str]:
-    """Return the variables of a job, which has nothing of the variables of its submission."""
-    folder = root() / "jobs" / number
-    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "SCRIPTED_QUEUE": str(root())}
+    """Return the variables of a job, which has nothing of the variables of its submission.
+
+    The engine's commands are not on its PATH; a variable or a file has their folder.
+    """
+    folder, place = root() / "jobs" / number, str(root() / "bin")
+    path = os.pathsep.join(word for word in os.environ["PATH"].split(os.pathsep) if word != place)
+    env = {"PATH": path, "HOME": os.environ["HOME"], "SCRIPTED_QUEUE": str(root())}
     if engine == "pbs":
-        return {**env, "PBS_JOBID": f"{number}.scripted", "PBS_NODEFILE": str(folder / "hosts")}
+        (root() / "pbs.conf").write_text(f"PBS_EXEC={root()}\n")
+        own = {"PBS_JOBID": f"{number}.scripted", "PBS_NODEFILE": str(folder / "hosts")}
+        return {**env, **own, "PBS_CONF_FILE": str(root() / "pbs.conf")}
     if engine == "lsf":
-        return {**env, "LSB_JOBID": number, "LSB_DJOB_HOSTFILE": str(folder / "hosts")}
-    return {**env, "JOB_ID": number, "PE_HOSTFILE": str(folder / "pe"), "TMPDIR": str(folder)}
+        return {**env, "LSB_JOBID": number, "LSB_DJOB_HOSTFILE": str(folder / "hosts"), "LSF_BINDIR": place}
+    own = {"JOB_ID": number, "PE_HOSTFILE": str(folder / "pe"), "TMPDIR": str(folder)}
+    return {**env, **own, "SGE_BINARY_PATH": place, "SGE_ROOT": "/none", "ARC": "none"}
 
 
 def start_on(engine: str, host: str, command: list[str]) -> int:

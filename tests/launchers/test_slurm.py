@@ -287,6 +287,25 @@ def test_a_failed_node_is_named_and_leaves_the_other(slurm, place):
     asyncio.run(run())
 
 
+def test_a_slurmd_that_is_killed_and_started_again_costs_nothing(slurm, place):
+    """Before SlurmdTimeout is over; after it Slurm takes the node out of the job, and ends its part when slurmd is back."""
+
+    async def run():
+        async with launched(place) as (_, allocation, followed):
+            await followed.until_ready()
+            for node in NODES:  # the job's script and its srun are on the first
+                slurm.kill(node)
+                slurm.start_node(node)
+                step = ("srun", f"--jobid={allocation.job_id}", "--overlap", "-N1", "-n1", f"--nodelist={node}", "true")
+                await until_async(lambda step=step: slurm.ask(*step).returncode == 0)
+            assert len(running(allocation.directory.name)) >= 2
+            await allocation.cancel(5)
+            ends = await followed.until(AgentExited, 2)
+            assert {(end.code, end.text.endswith("ended by SIGTERM")) for end in ends} == {(0, True)}
+
+    asyncio.run(run())
+
+
 # -- what cannot be known ------------------------------------------------------------------------------------
 
 

@@ -13,105 +13,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from waits import PATIENCE, until
+from libraries import FSDP, preloading
+from waits import until
 
 from jupyter_dist.agent.nodes.link.places import socket_path
 from jupyter_dist.client.asynchronous.exchange import exchange_folders
 from jupyter_dist.objects import files
 from jupyter_dist.system.processes import command_line, processes, read_process
 
+from .network import Network, SixOnly, built, ip
 from .relay import Relay
 from .twonodes import NODE_VARIABLES, TwoNodes
 
 ALL = (0, 1, 2, 3)
 SUM = "t = torch.ones(1) * (rank + 1); dist.all_reduce(t); print(t.item())"
 LEASE_SECONDS = 10.0
-
-
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=PATIENCE)
-
-
-class Network:
-    """A bridge on this machine, and a namespace for each node, with a host name that nothing resolves."""
-
-    bits = 28
-    options: tuple[str, ...] = ()
-
-    def __init__(self):
-        self.tag = f"jd{os.getpid() % 100_000}"
-        self.bridge = f"{self.tag}b"
-        # TEST-NET-2, which no network uses.
-        self.prefix = f"198.51.100.{16 * (os.getpid() % 15)}".rpartition(".")
-        self.base = int(self.prefix[2])
-
-    def address(self, number):
-        return f"{self.prefix[0]}.{self.base + 1 + number}"
-
-    def build(self):
-        ip("link", "add", self.bridge, "type", "bridge")
-        ip("addr", "add", f"{self.address(0)}/{self.bits}", "dev", self.bridge, *self.options)
-        ip("link", "set", self.bridge, "up")
-        for node in range(2):
-            name = f"{self.tag}n{node}"
-            ip("netns", "add", name)
-            ip("link", "add", f"{name}o", "type", "veth", "peer", "name", f"{name}i")
-            ip("link", "set", f"{name}i", "netns", name)
-            ip("link", "set", f"{name}o", "master", self.bridge, "up")
-            ip("-n", name, "addr", "add", f"{self.address(node + 1)}/{self.bits}", "dev", f"{name}i", *self.options)
-            for device in ("lo", f"{name}i"):
-                ip("-n", name, "link", "set", device, "up")
-
-    def inside(self, node):
-        """What a command begins with to run there."""
-        name = f"{self.tag}n{node}"
-        own = f'hostname {name}; mount -t tmpfs none /dev/shm; exec "$@"'
-        return ("ip", "netns", "exec", name, "unshare", "--uts", "--mount", "sh", "-c", own, "sh")
-
-    def cut(self, node):
-        ip("link", "set", f"{self.tag}n{node}o", "down")
-
-    def heal(self, node):
-        ip("link", "set", f"{self.tag}n{node}o", "up")
-
-    def cut_path(self, source, target):
-        """Lose what a node sends to the other one: each reaches the head all the same."""
-        name, to = f"{self.tag}n{source}", self.address(target + 1)
-        nobody = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
-        ip("-n", name, "neigh", "replace", to, "dev", f"{name}i", *nobody)
-
-    def heal_path(self, source, target):
-        name = f"{self.tag}n{source}"
-        ip("-n", name, "neigh", "del", self.address(target + 1), "dev", f"{name}i")
-
-    def remove(self):
-        for words in [*(("netns", "del", f"{self.tag}n{node}") for node in range(2)), ("link", "del", self.bridge)]:
-            subprocess.run(["ip", *words], check=False, capture_output=True, timeout=PATIENCE)
-
-
-class SixOnly(Network):
-    """One without IPv4."""
-
-    bits = 64
-    options = ("nodad",)
-
-    def __init__(self):
-        super().__init__()
-        self.tag = f"jx{os.getpid() % 100_000}"
-        self.bridge = f"{self.tag}b"
-
-    def address(self, number):
-        return f"2001:db8:{os.getpid() % 0xFFFF + 1:x}::{number + 1:x}"  # for documentation, which no network uses
-
-
-def built(network):
-    try:
-        network.build()
-    except (OSError, subprocess.CalledProcessError) as err:
-        network.remove()
-        pytest.skip(f"network namespaces cannot be made here: {getattr(err, 'stderr', '') or err}")
-    yield network
-    network.remove()
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +46,7 @@ def group(tmp_path_factory, network):
     nodes.begin(node_lease_seconds=LEASE_SECONDS)
     for node in range(2):
         given = {"SLURM_CPUS_PER_TASK": "1"} if node == 1 else {}
+        given |= preloading(FSDP)
         nodes.join(prefix=network.inside(node), JUPYTER_DIST_NODE_RANK=str(node), **given)
     nodes.ready()
     yield nodes
@@ -210,11 +127,28 @@ def errors_of(client, execution):
     return "".join(shown)
 
 
+MODEL = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+if 'sharded' not in globals():
+    torch.manual_seed(0)
+    sharded = fully_shard(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)), mesh=init_device_mesh("cpu", (4,)))
+    optimizer = torch.optim.SGD(sharded.parameters(), lr=0.01)
+def train():
+    optimizer.zero_grad()
+    loss = sharded(torch.ones(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+"""
+
+
 def begin_loop(client):
-    """Begin a cell of collectives without end."""
-    code = "import time\nprint('begun')\nwhile True:\n    dist.all_reduce(torch.ones(1)); time.sleep(0.01)"
+    """Begin a cell that trains an FSDP2 model without end; the second time the model is that of the first."""
+    code = f"{MODEL}\nimport time\ntrain(); print('begun')\nwhile True:\n    train(); time.sleep(0.01)"
     execution = client.submit(code, ALL)
-    client.wait(lambda: client.text(3, execution))
+    client.wait(lambda: client.text(3, execution) or client.executions[execution]["ended_at"])
+    assert client.text(3, execution), errors_of(client, client.executions[execution])
     return execution
 
 
@@ -248,6 +182,8 @@ def test_nodes_that_reach_the_head_and_not_each_other_are_named_while_a_cell_wai
     client.wait(lambda: "was re-created" in (client.group["note"] or ""))
     again = client.run(f"{SUM}\nif rank in (0, 2): dist.all_reduce(t, group=pair); print(t.item())", ALL)
     assert [client.text(rank, again["id"]) for rank in ALL] == ["10.0\n20.0\n", "10.0\n"] * 2
+    trained = client.run("losses = [train() for _ in range(20)]; print(losses[-1] < losses[0])", ALL)
+    assert {client.text(rank, trained["id"]) for rank in ALL} == {"True\n"}, errors_of(client, trained)
 
 
 def test_a_start_of_nodes_that_do_not_reach_each_other_fails_and_names_them(group, network):
@@ -283,6 +219,24 @@ def test_a_cable_that_stays_out_frees_the_ranks_that_are_left(group, network):
     client.wait_group("ready")
     again = client.run(SUM, ALL)
     assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
+    assert [rank["pid"] for rank in client.group["ranks"]][:2] == pids[:2]
+
+
+def test_a_machine_that_is_started_again_joins_after_the_lease_and_its_ranks_are_replaced_twice(group, network):
+    client = group.client
+    pids = [rank["pid"] for rank in client.group["ranks"]]
+    for _ in range(2):
+        network.reboot(1)
+        client.wait(lambda: client.group["nodes"][1]["state"] == "unreachable")
+        back = group.join("--node-rank", "1", prefix=network.inside(1))  # the head takes the agent before for cut off
+        client.wait_group("degraded")
+        assert f"could not be reached for {LEASE_SECONDS:g} s" in client.group["nodes"][1]["message"]
+        client.wait(lambda: client.group["nodes"][1]["state"] == "joined")
+        assert "The link to node 1 is lost. This agent joins if it is not back after the lease." in back.text()
+        client.request("replace")
+        client.wait_group("ready")
+        again = client.run(SUM, ALL)
+        assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
     assert [rank["pid"] for rank in client.group["ranks"]][:2] == pids[:2]
 
 

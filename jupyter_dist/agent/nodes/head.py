@@ -320,12 +320,14 @@ class Nodes:
     def _place(self, identity: bytes, header: Header) -> RemoteNode | None:
         """Return the node that a new agent becomes; None if it is refused."""
         wanted = header.get("node")
-        free = [node for node in self.all if node.state in ("waiting", "gone")]
-        if isinstance(wanted, int):
-            if not 0 <= wanted < len(self.all):
-                self._refuse(identity, f"there is no node {wanted}: the group has {len(self.all)}")
-                return None
-            free = [node for node in free if node.node == wanted]
+        if isinstance(wanted, int) and not 0 <= wanted < len(self.all):
+            self._refuse(identity, f"there is no node {wanted}: the group has {len(self.all)}")
+            return None
+        meant = [node for node in self.all if not isinstance(wanted, int) or node.node == wanted]
+        free = [node for node in meant if node.state in ("waiting", "gone")]
+        if not free and any(node.state == "unreachable" for node in meant):
+            self._socket.send(identity, encode_frame({"t": "wait"}))  # its machine may have been started again
+            return None
         if not free:
             which = f"node {wanted} has" if isinstance(wanted, int) else f"all {len(self.all)} nodes have"
             self._refuse(identity, f"{which} joined already")

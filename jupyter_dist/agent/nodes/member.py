@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -89,7 +90,7 @@ class NodeAgent:
         self._num_refused = 0  # how often the head's machine has refused a connection: its port is closed
         self._is_welcome = False  # on this connection
         self._ending: str | None = None  # why it is about to end
-        self._was_welcome = False
+        self._was_welcome = self._has_waited = False
         self._received_at = self._dialled_at = time.monotonic()
         self._address = ""
         self._devices: list[NodeDevice] = []
@@ -228,6 +229,8 @@ class NodeAgent:
             self._welcome(header)
         elif kind == "refused":
             self.stop(str(header.get("reason")))
+        elif kind == "wait":
+            self._wait()
         elif kind == "again":
             self._received_at = min(self._received_at, time.monotonic() - SILENT_SECONDS)
             self._dialled_at = 0.0
@@ -235,6 +238,15 @@ class NodeAgent:
                 self._sock.is_over = True
         elif self._is_welcome and self._conversation.take(header, payload):
             self._take(*unpack(header, payload))
+
+    def _wait(self) -> None:
+        """Ask again later: the head has not given up the agent before this one, whose link is lost."""
+        if not self._has_waited:
+            self._has_waited = True
+            which = "a node" if self._node is None else f"node {self._node}"
+            note = f"The link to {which} is lost. This agent joins if it is not back after the lease.\n"
+            sys.stderr.write(note)
+            sys.stderr.flush()
 
     def _welcome(self, header: Header) -> None:
         assert self._sock is not None
