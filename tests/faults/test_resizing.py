@@ -191,12 +191,14 @@ def test_what_ranks_do_not_have_alike_is_asked_about(own):
     own.start(2)
     own.run("alike, mine = [1], rank", range(2))
     for _ in range(2):
+        kept = own.run("alike.append(2)", range(2), keep_undo=True)
         own.request("resize", num_ranks=3)
         own.wait_group("ready")
         error = own.group["resized"]["error"]
         assert (error["code"], own.group["resized"]["differ"]) == ("ranks_differ", ["mine"])
         assert "cannot be compared: mine." in error["message"]
         assert "others='keep'" in error["hint"]
+        assert [cell["execution_id"] for cell in own.request("undoable")[0]["cells"]] == [kept["id"]]
         size_of(own, [0, 1])
     assert resize(own, 3, others="copy")["copied"] == ["alike", "mine", "os"]
     size_of(own, [0, 1, 0])

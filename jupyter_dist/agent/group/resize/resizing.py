@@ -75,6 +75,7 @@ class Resize:
         }
         self._since = time.monotonic()
         self._has_begun = False  # whether ranks may have taken their new places
+        self._kept_cells = [(rank, rank.kept_cells) for rank in group.ranks]
         self._alike: list[str] = []
         self._sharded: list[list[str]] = []
         group.resized = self._report
@@ -180,7 +181,8 @@ class Resize:
         kept = "All variables are kept."
         try:
             if not self._has_begun:
-                pass
+                for rank, cells in self._kept_cells:  # the ranks did not change, and can undo them
+                    rank.kept_cells = cells
             elif len(living) == number:
                 await rejoin(living, group.stores.new(), back)
             else:
