@@ -22,7 +22,7 @@ from pathlib import Path
 HOSTS = ("h1", "h2")
 COMMANDS = {
     "pbs": ("qsub", "qstat", "qselect", "qdel", "pbs_tmrsh"),
-    "lsf": ("bsub", "bjobs", "bkill", "bqueues", "blaunch"),
+    "lsf": ("bsub", "bjobs", "bkill", "bparams", "bqueues", "blaunch"),
     "sge": ("qsub", "qstat", "qdel", "qconf", "qrsh", "qalter"),
 }
 # What an engine sends before SIGKILL.
@@ -237,7 +237,7 @@ def pbs(command: str, arguments: list[str]) -> int:
 def _qstat_pbs(found: argparse.Namespace) -> int:
     assert found.F == ["json"]
     if found.Q:
-        print(json.dumps({"Queue": {"workq": {"enabled": "True"}, "old": {"enabled": "False"}}}))
+        print(json.dumps({"Queue": {"workq": {"enabled": "True"}, "old": {"enabled": "False", "kill_delay": 20}}}))
         return 0
     known, code = jobs(), 0
     shown = {}
@@ -289,6 +289,10 @@ def lsf(command: str, arguments: list[str]) -> int:
         parse(arguments, "o", "noheader")
         print("normal|Open:Active\nold|Closed:Active")
         return 0
+    if command == "bparams":  # a part of what LSF 10 prints
+        assert arguments == ["-a"]
+        print("    DEFAULT_QUEUE = normal\n    JOB_TERMINATE_INTERVAL = 15\n    MBD_SLEEP_TIME = 20")
+        return 0
     if command == "bkill":
         if cancel(arguments[0]):
             print(f"Job <{arguments[0]}> is being terminated")
@@ -330,6 +334,10 @@ def sge(command: str, arguments: list[str]) -> int:
         per_host = int(found.pe[0].removeprefix("per")) if found.pe else 1
         number = submit("sge", found.N[0], found.rest[0], slots // per_host, per_host, limit)
         print(number)
+        return 0
+    if command == "qconf" and arguments[0] == "-sq":
+        assert arguments[1:] == ["all.q"]
+        print("qname                 all.q\nnotify                00:01:00,[h2=00:00:45]\nprolog                NONE")
         return 0
     if command == "qconf":
         print({"-sql": "all.q", "-spl": "per1\nper2"}[arguments[0]])

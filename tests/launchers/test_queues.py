@@ -206,6 +206,19 @@ def test_what_ranks_need_is_asked_for_in_the_words_of_each_engine(queue_of, plac
     asyncio.run(run())
 
 
+def test_the_grace_before_sigkill_is_as_the_engine_is_set_up(queue_of, place, monkeypatch):
+    async def grace(engine, **options):
+        return await place.launchers().get(engine).grace_seconds(options)
+
+    for engine, seconds in {"pbs": 10, "lsf": 15, "sge": 45}.items():
+        queue_of(engine)
+        assert asyncio.run(grace(engine)) == seconds
+    queue_of("pbs")
+    assert asyncio.run(grace("pbs", queue="old")) == 20
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert {asyncio.run(grace(engine)) for engine in OPTIONS} == {5}
+
+
 def test_without_the_commands_an_engine_is_not_usable(place, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
 

@@ -250,6 +250,10 @@ def test_preemption_is_named(slurm, place):
             )
             (ended,) = await followed.until(Ended)
             assert ended.why.startswith("The job was preempted: Slurm gave its nodes to a job of higher priority.")
+            # Without a grace time, too, the nodes are asked to end, and have the KillWait for a save.
+            assert {(event.code, event.text.endswith("ended by SIGTERM")) for event in followed.of(AgentExited)} == {
+                (0, True)
+            }
 
     asyncio.run(run())
 

@@ -76,6 +76,10 @@ class KubernetesLauncher(Launcher):
         """Return the options with a CPU for each rank."""
         return {"cpus_per_node": ranks_per_node, **options}
 
+    async def grace_seconds(self, options: Mapping[str, Any]) -> float:
+        """Return the time that Kubernetes leaves a pod between SIGTERM and SIGKILL."""
+        return float(options.get("pod", {}).get("terminationGracePeriodSeconds", END_SECONDS))
+
     async def start(self, wanted: Wanted) -> Allocation:
         """Create the Job and its Secret."""
         try:

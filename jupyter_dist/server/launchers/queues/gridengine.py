@@ -23,6 +23,8 @@ from .options import CPUS, GPUS, PROJECT, QUEUE, TIME_LIMIT, clock, seconds_of, 
 from .scripts import Starter
 
 _NO_JOBS = re.compile(r"do not exist|denied: job", re.I)
+_NOTIFY = re.compile(r"^notify\s+(.*)$", re.M)
+_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
 _ERROR = "E"  # in a state such as Eqw
 VERIFY_SECONDS = 30.0
 _PREFIX = re.compile(r"Job \d+ ")  # of a line of `qalter -w v`
@@ -113,6 +115,13 @@ class GridEngineLauncher(QueueLauncher):
     def read_id(self, out: str) -> str | None:
         """Return the id that `qsub -terse` prints."""
         return next((line.strip() for line in out.splitlines() if line.strip().isdigit()), None)
+
+    async def read_grace(self, queue: str | None) -> float:
+        """Return the `notify` of the queue, or the shortest of all queues. Raises ToolError, ValueError."""
+        queues = queue or ",".join((await self.tool(*self.probe_command, seconds=PROBE_SECONDS)).out.split())
+        said = await self.tool("qconf", "-sq", queues, seconds=PROBE_SECONDS)
+        clocks = (found for line in _NOTIFY.findall(said.out) for found in _CLOCK.findall(line))  # hosts may differ
+        return min(3600.0 * int(hours) + 60 * int(minutes) + int(seconds) for hours, minutes, seconds in clocks)
 
     def read_queues(self, out: str) -> list[str]:
         """Return the queues."""

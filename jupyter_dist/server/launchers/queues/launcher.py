@@ -23,6 +23,7 @@ from .options import seconds_of
 from .scripts import Starter, script_of, write_scripts
 
 PROBE_SECONDS = 5.0
+MIN_GRACE_SECONDS = 5.0  # where the engine does not answer how long it waits before SIGKILL
 
 
 class QueueJob(BatchJob):
@@ -57,10 +58,21 @@ class QueueLauncher(BatchLauncher):
         """Return the id of the job in the output of that command."""
 
     @abstractmethod
+    async def read_grace(self, queue: str | None) -> float:
+        """Return how long the engine waits between its first signal and SIGKILL. Raises ToolError, ValueError."""
+
+    @abstractmethod
     def read_queues(self, out: str) -> list[str]:
         """Return the names of the queues in the output of `probe_command`."""
 
     # -- the same for all -------------------------------------------------------------------------------------
+
+    async def grace_seconds(self, options: Mapping[str, Any]) -> float:
+        """Return how long the engine waits before it kills a job, as it is set up."""
+        try:
+            return max(MIN_GRACE_SECONDS, await self.read_grace(options.get("queue")))
+        except (ToolError, ValueError, TypeError, AttributeError):  # the engine printed something else
+            return MIN_GRACE_SECONDS
 
     async def probe(self) -> Availability:
         """Ask the engine for its queues."""

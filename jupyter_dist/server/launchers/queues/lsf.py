@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from jupyter_dist.server.launchers.allocation import Wanted
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.options import Option, matches
+from jupyter_dist.server.launchers.tools import ToolError
 
-from .launcher import QueueLauncher, answer, once
+from .launcher import PROBE_SECONDS, QueueLauncher, answer, once
 from .options import CPUS, GPUS, MEMORY, PROJECT, QUEUE, TIME_LIMIT, seconds_of, words_option
 from .scripts import Starter
 
@@ -33,6 +34,9 @@ _ENDS = {
     "143": "The job was cancelled: with bkill, or by an administrator.",
     "137": "The job was killed: with bkill, or because it used more memory than its limit.",
 }
+
+_INTERVAL = re.compile(r"^\s*JOB_TERMINATE_INTERVAL\s*=\s*(\d+)", re.M)
+_DEFAULT_INTERVAL = 10.0
 
 
 class LsfLauncher(QueueLauncher):
@@ -81,6 +85,14 @@ class LsfLauncher(QueueLauncher):
         """Return the id in `Job <12> is submitted to queue <normal>.`."""
         found = re.search(r"Job <(\d+)>", out)
         return found[1] if found else None
+
+    async def read_grace(self, queue: str | None) -> float:
+        """Return the time between two of SIGINT, SIGTERM and SIGKILL. Raises ToolError."""
+        said = await self.tool("bparams", "-a", seconds=PROBE_SECONDS)
+        if said.code != 0:
+            raise ToolError(said.problem)
+        found = _INTERVAL.search(said.out)
+        return float(found[1]) if found else _DEFAULT_INTERVAL
 
     def read_queues(self, out: str) -> list[str]:
         """Return the queues that take jobs."""

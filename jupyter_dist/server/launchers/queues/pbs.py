@@ -14,7 +14,7 @@ from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.options import Option, matches
 from jupyter_dist.server.launchers.tools import ToolError
 
-from .launcher import QueueLauncher, answer, once, user
+from .launcher import PROBE_SECONDS, QueueLauncher, answer, once, user
 from .options import ACCOUNT, CPUS, GPUS, MEMORY, PROJECT, QUEUE, TIME_LIMIT, clock, seconds_of, words_option
 from .scripts import Starter
 
@@ -27,6 +27,7 @@ _STATES = {
 }
 _NEVER = "Can Never Run"  # the beginning of a comment
 _QUEUED, _RUNNING, _ENDED = frozenset("QHWTM"), frozenset("RSUB"), frozenset("FX")
+_KILL_DELAY = 10  # seconds, of a queue without a value
 _SIGNALLED = 256  # Exit_status of a job that a signal has ended, from here
 _ENDS = {
     -1: "PBS could not start the job.",
@@ -80,6 +81,12 @@ class PbsLauncher(QueueLauncher):
     def read_id(self, out: str) -> str | None:
         """Return the id that qsub prints: 12.server."""
         return next((line.strip() for line in out.splitlines() if re.match(r"\d+", line.strip())), None)
+
+    async def read_grace(self, queue: str | None) -> float:
+        """Return the kill_delay of the queue, or the shortest of all queues. Raises ToolError, ValueError."""
+        said = await self.tool(*self.probe_command, seconds=PROBE_SECONDS)
+        found = json.loads(said.out).get("Queue", {})
+        return min(float(one.get("kill_delay", _KILL_DELAY)) for name, one in found.items() if queue in (None, name))
 
     def read_queues(self, out: str) -> list[str]:
         """Return the queues that take jobs."""
