@@ -124,7 +124,8 @@ def test_ranks_in_one_collective_are_judged_together(monkeypatch, of_first, reas
 async def test_a_cell_that_begins_soon_after_another_is_looked_at_as_soon():
     cells = []
     queue = SimpleNamespace(in_state=lambda _: cells)
-    group = SimpleNamespace(dispatcher=SimpleNamespace(queue=queue), spec=SimpleNamespace(accelerator="cpu"))
+    spec = SimpleNamespace(accelerator="cpu", world_size=64)
+    group = SimpleNamespace(dispatcher=SimpleNamespace(queue=queue), spec=spec)
     watch = hangs.HangWatch(group, lambda _: None, Proving())
     loop = asyncio.get_running_loop()
     watch._look_in(hangs.LOOK_SECONDS)  # after a look at a cell that has ended since
@@ -135,4 +136,14 @@ async def test_a_cell_that_begins_soon_after_another_is_looked_at_as_soon():
     watch._looking = loop.create_future()
     watch.changed(SimpleNamespace(state="running", is_final=False, began=time.monotonic() - 10))
     assert watch._wish == hangs.SETTLE_SECONDS
+    watch.stop()
+
+
+@pytest.mark.parametrize("world_size", [1024, 8192])
+async def test_ranks_of_a_large_group_are_looked_at_later_and_not_for_ever_later(world_size):
+    group = SimpleNamespace(spec=SimpleNamespace(accelerator="cpu", world_size=world_size))
+    watch = hangs.HangWatch(group, lambda _: None, Proving())
+    watch._looking = asyncio.get_running_loop().create_future()
+    watch.changed(SimpleNamespace(state="running", is_final=False, began=time.monotonic() - 10))
+    assert hangs.SETTLE_SECONDS < watch._wish <= hangs.LOOK_SECONDS
     watch.stop()

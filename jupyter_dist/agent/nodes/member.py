@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import os
 import platform
 import shutil
@@ -461,6 +462,7 @@ class NodeAgent:
         self.stop(f"the node agent failed: {error!r:.300}")
 
 
+@functools.cache  # read each time a connection begins, else
 def _torch_version() -> str | None:
     try:
         return metadata.version("torch")

@@ -33,6 +33,7 @@ FIRST_SECONDS = 0.6  # most cells end within it
 SETTLE_SECONDS = 0.4
 LOOK_SECONDS = 3.0
 CONFIRM_SECONDS = 0.7
+FEW_RANKS = 256  # a look at more costs this process more than a cell on all of them: it comes later in proportion
 PATHS_SECONDS = 15.0  # until nodes that reach each other try again
 _NOT_NAMED_WITHOUT_RAS = ("order", "mismatch", "shapes", "still", "cut")  # verdicts that name no missing rank
 
@@ -61,7 +62,11 @@ class HangWatch:
             self._proving.acted(besides=execution)
             # A rank that has ended its part late may be the last that could help.
             has_run = time.monotonic() - execution.began > FIRST_SECONDS
-            self._look_in(SETTLE_SECONDS if has_run else FIRST_SECONDS)
+            self._look_in(min(LOOK_SECONDS, (SETTLE_SECONDS if has_run else FIRST_SECONDS) * self._times_later))
+
+    @property
+    def _times_later(self) -> float:
+        return max(1.0, self._group.spec.world_size / FEW_RANKS)
 
     def stop(self) -> None:
         """Stop watching. Idempotent."""
