@@ -100,6 +100,7 @@ class AgentGroup:
         self._on_group = on_group
         self._on_execution = on_execution
         self._formed: asyncio.Future[None] | None = None
+        self._not_idle: RankProcess | None = None  # a rank that was not, when it was last looked for
         self._rejoining: asyncio.Task[None] | None = None
         self._retries = Retries(self._try_again)
         self._by_process: dict[ProcessHandle, RankProcess] = {}
@@ -236,10 +237,16 @@ class AgentGroup:
     def ranks_changed(self) -> None:
         """Handle new states of ranks; the group is up when the last rank is idle."""
         self._on_group()
-        waiting = self._formed is not None and not self._formed.done()
-        if waiting and all(other.state == "idle" for other in self.ranks):
-            assert self._formed is not None
+        if self._formed is not None and not self._formed.done() and not self._is_starting():
             self._formed.set_result(None)
+
+    def _is_starting(self) -> bool:
+        """Whether a rank is not idle. The last such rank is checked first, because thousands report their states."""
+        last = self._not_idle
+        is_here = last is not None and last.rank < len(self.ranks) and self.ranks[last.rank] is last
+        if last is None or not is_here or last.state == "idle":
+            self._not_idle = next((rank for rank in self.ranks if rank.state != "idle"), None)
+        return self._not_idle is not None
 
     def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
         """Handle ranks that finished their parts of a cell."""

@@ -33,7 +33,7 @@ from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
 from jupyter_dist.transport.tasks import start_task
 
 from .link.given import given_bytes, given_cpus, numa_nodes, share_of_cpus
-from .link.joinfile import JoinFile, address_of_ranks, interface_of, interfaces, label_of
+from .link.joinfile import JoinFile, address_of_ranks, interfaces, label_of
 from .link.places import endpoints_of
 from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .link.trial import TrialPort, try_places
@@ -94,6 +94,7 @@ class NodeAgent:
         self._was_welcome = self._has_waited = False
         self._received_at = self._dialled_at = time.monotonic()
         self._address = ""
+        self._label: str | None = None  # the name by which gloo and NCCL find the address
         self._devices: list[NodeDevice] = []
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -203,7 +204,7 @@ class NodeAgent:
             version = f" of IPv{ip_version}" if ip_version else ""
             self.stop(f"its machine has no network interface {interface} with an address{version}; it has {known}")
             return False
-        self._address = address
+        self._address, self._label = address, label_of(address)
         return True
 
     def _about(self) -> Header:
@@ -213,7 +214,7 @@ class NodeAgent:
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "address": self._address,
-            "interface": interface_of(self._address),
+            "interface": self._label and self._label.partition(":")[0],
             "python": ".".join(platform.python_version_tuple()[:2]),
             "torch": _torch_version(),
             "devices": visible(self._devices, os.environ),
@@ -340,16 +341,16 @@ class NodeAgent:
         if not os.path.isdir(spec.cwd):
             message = f"there is no folder {spec.cwd}."
             raise JupyterDistError("bad_directory", message, "Choose 'cwd' so that every node has it.")
-        interface = label_of(self._address)
-        network = accelerators.on_interface(interface) if interface else {}
+        network = accelerators.on_interface(self._label) if self._label else {}
         own = node_devices(spec, os.environ, len(self._devices))
         given = sorted(os.sched_getaffinity(0))
+        nodes = numa_nodes() if spec.cpu_binding != "none" else []
         return dataclasses.replace(
             spec,
             env={**network, **spec.env, **own},
             store_socket=str(self._stores.path),
             outlives_term=self._join.end_grace_seconds > 0,
-            cpus=share_of_cpus(spec.cpu_binding, spec.local_rank, spec.local_world_size, given, numa_nodes()),
+            cpus=share_of_cpus(spec.cpu_binding, spec.local_rank, spec.local_world_size, given, nodes),
         )
 
     async def _usage(self, header: Header, _: bytes) -> Answer:

@@ -12,7 +12,7 @@ MANY_RANKS = 64  # with fewer, records are written in each turn of the event loo
 class Gathering:
     """Calls a function soon: in the next turn of the event loop, or a moment later if the last call was just before.
 
-    The first answers of ranks are recorded at once. Those that come late, one by one, as from many nodes or on a busy
+    The first answers of ranks are recorded at once. Answers that come late, one by one, as from many nodes or on a busy
     machine, would else cost a record each, in the agent, the server and the page.
     """
 

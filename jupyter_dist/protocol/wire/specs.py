@@ -31,8 +31,9 @@ class Spec:
     """A frozen message with strict conversion from and to JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return dataclasses.asdict(self)
+        """Return a JSON-safe dict, to be encoded: it shares lists and dicts with this spec."""
+        # Not `asdict`, which copies all of them: a start sends a spec for each rank.
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
 
     @classmethod
     def from_dict(cls: type[S], data: dict[str, Any]) -> S:
