@@ -108,7 +108,7 @@ def load(name: str) -> Any:
 
 
 def _commands(app: Any) -> dict[str, Callable[[], Any]]:
-    """Return the functions of an app; for a module, those that it defines itself."""
+    """Return the functions of an app; for a module, its own functions only."""
     names = [name for name in dir(app) if not name.startswith("_") and name not in PROTOCOL]
     functions = {name: getattr(app, name) for name in names if callable(getattr(app, name))}
     own = getattr(app, "__name__", None)

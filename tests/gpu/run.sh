@@ -138,7 +138,10 @@ promises() {
 }
 
 # What was changed last, most important first, alone on the device: 200 s.
-last() { lane last product busy_driver old_connections broken_device hang objects; }
+last() {
+    lane facts facts driver_locks
+    lane product product busy_driver broken_device old_connections hang objects
+}
 
 park() { lane park product park park_for_another; }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import datetime
 import json
 import os
@@ -683,3 +684,79 @@ def _asked(lines: list[str]) -> str:
             while chunk := sock.recv(65536):
                 data += chunk
         return data.decode("utf-8", "replace")
+
+
+# Calls of the main thread that may wait inside the driver for a kernel that never ends.
+DRIVER_CALLS: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
+    "a full queue": lambda torch, value, held: [value.add_(1) for _ in range(5000)],
+    "memory is freed": lambda torch, value, held: (held.clear(), torch.cuda.empty_cache()),
+    "a first kernel": lambda torch, value, held: torch.erfinv(torch.full((8,), 0.5, device=value.device)),
+    "memory is pinned": lambda torch, value, held: torch.ones(1 << 22).pin_memory(),
+}
+
+
+@experiment(60, "The main thread waits in the driver behind a hung collective: which calls of another thread wait, too?",
+            "all answer in milliseconds; a call that begins and has no seconds blocks the whole process by the GIL")  # fmt: skip
+def driver_locks(lab: Lab) -> None:
+    for case, call in DRIVER_CALLS.items():
+        if lab.left < 12:
+            return
+        clean(lab)
+
+        def rank(r: Rank, case: str = case, call: Callable[..., Any] = call) -> None:
+            import torch
+            import torch.distributed as dist
+
+            r.join(eager=True)
+            r.all_reduce()
+            held = [r.ones(1 << 26)]
+            r.sync()
+            r.meet("ready")
+            if r.rank == 1:
+                r.await_flag("over", 12)
+                os._exit(0)
+            event = None if r.lab.dry else torch.cuda.Event()
+            if event is not None:
+                event.record()
+            threading.Thread(target=_try_calls, args=(r, case, event), daemon=True).start()
+            if not r.lab.dry:
+                value = r.ones()
+                dist.all_reduce(value)
+                call(torch, value, held)
+                r.say(case=case, main="the call itself did not wait")
+                value[0].item()
+            time.sleep(20)
+
+        lab.say(case=case, codes=start_ranks(lab, 2, rank).wait(10))
+
+
+def _try_calls(r: Rank, case: str, event: Any) -> None:
+    """Make the calls with which a rank is looked at, one by one, while its main thread waits."""
+    import torch
+    from torch._C import _distributed_c10d as bindings
+
+    time.sleep(2.0)
+    if event is not None:
+        found: list[int] = []
+        query = ctypes.CDLL("libcuda.so.1").cuEventQuery  # ctypes releases the GIL
+        asking = threading.Thread(target=lambda: found.append(query(ctypes.c_void_p(event.cuda_event))), daemon=True)
+        begun = time.monotonic()
+        asking.start()
+        asking.join(1.0)
+        r.say(case=case, call="cuEventQuery without the GIL", blocks=asking.is_alive(), code=found,
+              seconds=round(time.monotonic() - begun, 4))  # fmt: skip
+    dump = getattr(bindings, DUMPS[0], None) or getattr(bindings, DUMPS[-1])
+    calls: dict[str, Callable[[], Any]] = {
+        "sequence number": torch.distributed.group.WORLD._get_sequence_number_for_group,
+        "recorder without entries": lambda: dump(False, False),
+        **({} if r.lab.dry else {"mem_get_info": lambda: torch.cuda.mem_get_info(r.device)}),
+        "memory_allocated": lambda: torch.cuda.memory_allocated(r.device) if event is not None else None,
+        "recorder with entries": lambda: dump(True, True),
+    }
+    for name, ask in calls.items():
+        r.say(case=case, call=name, begins=True)
+        begun = time.monotonic()
+        ask()
+        r.say(case=case, call=name, seconds=round(time.monotonic() - begun, 4))
+    r.flag("over")
+    os._exit(0)

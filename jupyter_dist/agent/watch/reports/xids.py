@@ -1,7 +1,7 @@
 """Listens for the errors that the driver of NVIDIA's devices reports (Xid), and names them in the group's note.
 
 NVML reports an Xid within 0.1 s of the error, with its device and without a process (docs/gpu.md): it concerns all
-ranks of that device. The meanings are those of NVIDIA's catalog:
+ranks of that device. The meanings are taken from the catalog of NVIDIA:
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
