@@ -32,6 +32,7 @@ def pytest_addoption(parser):
     group.addoption("--chaos-seed", type=int, default=None, help="repeat the chaos of that seed")
     group.addoption("--clients-seconds", type=float, default=0.0, help="how long clients are killed; 0: once")
     group.addoption("--cuts", type=int, default=12, help="how often a page is cut in the test that counts its lines")
+    group.addoption("--bad-cells", type=int, default=20, help="cells over a bad network, which is cut every 100")
     group.addoption(
         "--stop-seconds", type=float, default=0.0, help="how long a rank is stopped after it is seen silent"
     )
