@@ -160,8 +160,8 @@ class LauncherContract:
 
     @_coroutine
     async def test_nodes_start_are_adopted_by_the_next_server_and_end(self, place: Place) -> None:
-        """Nodes outlive the server, no secret is in a command or in the state, and `cancel` leaves nothing."""
-        wanted = place.wanted()
+        """Nodes outlive the server and are given time to end, no secret is seen, and `cancel` leaves nothing."""
+        wanted = place.wanted("1=linger")
         async with place.server() as launchers:
             assert (await launchers.probe())[self.name].is_usable
             allocation = await self._launcher(launchers).submit(wanted)

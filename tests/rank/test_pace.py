@@ -32,12 +32,12 @@ for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):
 
 
 def gather(rank: RankClient, wanted: int) -> list[dict]:
-    """The answers until so many samples were taken."""
+    """The answers until so many samples found the loader. On a busy machine other lines take as long as the loader."""
     answers = [rank.ask("pace", max_arrivals=256)]
 
     def enough() -> bool:
         answers.append(rank.ask("pace", max_arrivals=256))
-        return sum(row[1] for answer in answers for row in answer["samples"]) >= wanted
+        return sum(row[1] for answer in answers for row in answer["samples"] if row[4] is not None) >= wanted
 
     until(enough, lambda: answers[-1])
     return answers
@@ -49,7 +49,7 @@ def answers(shared: RankClient) -> Iterator[list[dict]]:
     execution_id = shared.start(CODE)
     until(lambda: shared.ask("pace", max_arrivals=256)["execution_id"] == execution_id)
     try:
-        yield gather(shared, 12)
+        yield gather(shared, 6)
     finally:
         shared.interrupt(execution_id)
         shared.result(execution_id)
@@ -57,11 +57,11 @@ def answers(shared: RankClient) -> Iterator[list[dict]]:
 
 def test_samples_name_the_users_line_and_what_it_does(answers: list[dict]) -> None:
     rows = [row for answer in answers for row in answer["samples"]]
-    loading = [row for row in rows if row[0] == "input"]
-    assert sum(row[1] for row in loading) > sum(row[1] for row in rows) / 2
-    (line,) = {tuple(row[3][1:]) for row in loading if row[4] is not None}
+    loading = [row for row in rows if row[4] is not None]
+    assert {row[0] for row in loading} == {"input"}
+    (line,) = {tuple(row[3][1:]) for row in loading}
     assert line == (11, "<module>", "for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):")
-    assert {tuple(row[4][1:]) for row in loading if row[4] is not None} == {(6, "__getitem__", "time.sleep(0.005)")}
+    assert {tuple(row[4][1:]) for row in loading} == {(6, "__getitem__", "time.sleep(0.005)")}
     assert all(row[2] >= 0 for row in rows)
 
 

@@ -95,7 +95,7 @@ class KubernetesJob(Allocation):
         self._take_lost({pod.metadata.uid for pod in own})
         self._misses = 0 if job is not None else self._misses + 1
         if job is None:
-            if self._misses >= MISSES or (self.is_cancelled and not own):
+            if not own and (self.is_cancelled or self._misses >= MISSES):  # pods that still end may save
                 self.end("The Job was deleted.")
         elif (finished := _finished(job)) is not None:
             self.end(finished)

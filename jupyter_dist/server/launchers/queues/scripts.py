@@ -34,6 +34,7 @@ fi
 run=0
 while [ -e "$folder/node-0-$run.started" ]; do run=$((run + 1)); done
 start() {{
+  trap : HUP INT TERM USR1 USR2  # a subshell does not inherit traps, and without it the script ends before its nodes
   if [ "$1" -eq 0 ]; then
     /bin/sh "$folder/{start}" "$@"
     return
