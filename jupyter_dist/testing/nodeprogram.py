@@ -3,8 +3,8 @@
     python nodeprogram.py JOIN_FILE [NODE=ACTION ...]
 
 It prints its join file and a variable, then does its node's action: `wait` (the default) until SIGTERM, `linger`, which
-needs a second more as a node agent does that saves, `exit:CODE`, `kill`, or `env:NAME`, to print a variable. It imports the standard library alone, because the node may not have this
-package.
+needs a second more as a node agent does that saves, `exit:CODE`, `kill`, or `env:NAME`, to print a variable. It imports
+the standard library alone, because the node may not have this package.
 """
 
 import os
