@@ -15,6 +15,7 @@ import torch
 from shells import Shell, restored
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.state import replicas
 from jupyter_dist.rank.state.process import environment
 
 
@@ -131,6 +132,20 @@ def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(shell: Shell) -> No
     (note,) = (one["reason"] for one in preview.notes if one["name"] == "model")
     assert note.startswith("shared objects with 'holder'")
     assert "holder" not in names
+
+
+def test_values_are_alike_on_ranks_whatever_the_order_in_their_sets(shell: Shell) -> None:
+    def found() -> dict[str, str]:
+        answer = replicas.signatures(shell.shell, 1)["covariables"]
+        return {key: one["hash"] for one in answer for key in one["keys"]}
+
+    shell.run("some, frozen, nested, order = {0, 8}, frozenset(['a', 0, 8]), [{1: {0, 8}}, 'a'], [0, 8]")
+    first = found()
+    shell.run("some, frozen, nested, order = {8, 0}, frozenset(['a', 8, 0]), [{1: {8, 0}}, 'a'], [8, 0]")
+    second = found()
+    assert [name for name in ("some", "frozen", "nested", "order") if first[name] != second[name]] == ["order"]
+    shell.run("some.add(1)")
+    assert found()["some"] != second["some"]
 
 
 def test_a_second_save_writes_what_changed(shell: Shell) -> None:

@@ -135,10 +135,13 @@ def _add_stream(digest: Any, data: bytes) -> None:
     """Add a stream to a digest: equal values give equal digests, whichever of their texts are the same object.
 
     A text that occurs twice is written once, and referred to then, if both are one object: users cannot notice that.
+    Sets have their items in another order on each rank, by their addresses and hashes; numbers and texts are sorted.
     """
     texts: dict[int, bytes] = {}
     numbers: dict[int, int] = {}
     before: bytes | None = None
+    parts: list[bytes] = []
+    marks: list[int] = []  # where items begin, in `parts`
     operations: Iterator[tuple[Any, Any, Any]] = pickletools.genops(data)
     for operation, argument, _ in operations:
         name = operation.name
@@ -151,18 +154,31 @@ def _add_stream(digest: Any, data: bytes) -> None:
             continue
         before = None
         if name in ("BINGET", "LONG_BINGET") and argument not in texts:
-            digest.update(b"get %d" % numbers[argument])
+            parts.append(b"get %d" % numbers[argument])
         elif name in ("BINGET", "LONG_BINGET"):
-            digest.update(texts[argument])
+            parts.append(texts[argument])
         elif name in _TEXTS:
             text = argument.encode("utf-8", "surrogatepass") if type(argument) is str else argument
             text = _OF_PROCESS.sub(b"", text)
             before = b"%s %d %s" % (type(argument).__name__.encode(), len(text), text)
-            digest.update(before)
+            parts.append(before)
         elif name not in ("FRAME", "PROTO"):
-            digest.update(f"{name} {argument!r}".encode())
+            if pickletools.markobject in operation.stack_before and marks:
+                _sort_items(name, parts, marks.pop())
+            parts.append(f"{name} {argument!r}".encode())
+            if name == "MARK":
+                marks.append(len(parts))
+    digest.update(b"\n".join(parts))
 
 
+def _sort_items(operation: str, parts: list[bytes], first: int) -> None:
+    """Sort the items of a set, which has been read from here on, if each is a number or a text."""
+    if operation in _SETS and all(part.startswith(_PLAIN) for part in parts[first:]):
+        parts[first:] = sorted(parts[first:])
+
+
+_SETS = frozenset(("ADDITEMS", "FROZENSET"))
+_PLAIN = (b"str ", b"bytes ", b"BININT", b"BINFLOAT", b"LONG", b"NEWTRUE", b"NEWFALSE", b"NONE")
 _TEXTS = frozenset(("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8"))
 
 
