@@ -91,7 +91,7 @@ class UndoKeeper:
         }
 
     def after(self) -> dict[str, Any]:
-        """Return the fields for the reply to the cell: those that ranks have alike, and the cost."""
+        """Return the fields for the reply to the cell: what ranks have alike, and the cost."""
         kept = [cell.execution_id for cell in self._cells if not cell.is_silent]
         if self._report is None:
             return {"undo": {"kept": kept}}

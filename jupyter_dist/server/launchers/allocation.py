@@ -102,7 +102,7 @@ class Allocation(ABC):
         self.num_nodes = num_nodes
         self.files = files
         self.output_folder: str | None = None  # for the logs, when the job is over
-        self.max_wait_seconds: float | None = None  # for its first nodes; each server counts anew
+        self.max_wait_seconds: float | None = None  # for its first nodes; each server begins to count again
         self._waits_since = time.monotonic()  # no wall clock: it may jump
         self._given_up: str | None = None  # why the launcher has cancelled it
         self.status: Queued | Allocated | NotKnown | Ended = Queued("It is being submitted.")
