@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
-MANY_PUSH_SECONDS = 0.2  # a message about many ranks takes milliseconds of this process, of the server and of the page
+# A message about many ranks takes milliseconds of this process, of the server and of the page.
+MANY_PUSH_SECONDS, MOST_PUSH_SECONDS, RANK_PUSH_SECONDS = 0.2, 1.0, 0.0005
 LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000
 # The end of a cell waits this long for a slow server to take its records; later the server reads the cell's records.
@@ -64,6 +65,13 @@ OVERTAKE_SECONDS = 1.0
 MAX_OVERTAKEN_BYTES = 16 << 20  # of the cell's records; of more, the server reads the first and the last
 
 log = logging.getLogger(__name__)
+
+
+def push_seconds(num_ranks: int) -> float:
+    """Return how long changes of ranks are gathered: one message has all ranks, so it takes longer for more of them."""
+    if num_ranks <= MANY_RANKS:
+        return GROUP_PUSH_SECONDS
+    return min(MOST_PUSH_SECONDS, max(MANY_PUSH_SECONDS, RANK_PUSH_SECONDS * num_ranks))
 
 
 class Agent:
@@ -259,9 +267,8 @@ class Agent:
     def _group_changed(self) -> None:
         """Gather the changes of many ranks into one message."""
         if self._group_push is None:
-            is_many = self.group is not None and self.group.spec.world_size > MANY_RANKS
-            seconds = MANY_PUSH_SECONDS if is_many else GROUP_PUSH_SECONDS
-            self._group_push = asyncio.get_running_loop().call_later(seconds, self._push_group)
+            num_ranks = 0 if self.group is None else self.group.spec.world_size
+            self._group_push = asyncio.get_running_loop().call_later(push_seconds(num_ranks), self._push_group)
 
     def _store_spec(self) -> None:
         """Write group.json again after a resize."""

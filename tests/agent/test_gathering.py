@@ -1,5 +1,8 @@
 """What many ranks send within a moment is recorded together, and the first of it at once."""
 
+import pytest
+
+from jupyter_dist.agent.agent import push_seconds
 from jupyter_dist.journal.records.gathering import Gathering
 
 
@@ -66,3 +69,8 @@ def test_after_a_pause_an_answer_is_recorded_at_once_again():
         recorder.loop.turn()
         assert recorder.records == [1] * count
         recorder.loop.turn(2.0)
+
+
+@pytest.mark.parametrize(("num_ranks", "seconds"), [(0, 0.02), (64, 0.02), (65, 0.2), (1024, 0.512), (8192, 1.0)])
+def test_a_state_of_many_ranks_is_sent_more_seldom(num_ranks, seconds):
+    assert push_seconds(num_ranks) == pytest.approx(seconds)
