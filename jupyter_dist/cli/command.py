@@ -14,6 +14,7 @@ from jupyter_dist.cli.listing import word_of
 from jupyter_dist.cli.words import complete
 from jupyter_dist.client import Client, Group, JupyterDistError
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from jupyter_dist.protocol.noderanks import ranks_per_node
 from jupyter_dist.system.terminal import guarded_terminal
 
 INTERRUPTED = 130
@@ -130,7 +131,9 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     add_shape_arguments(parser)
     parser.add_argument("--preset", metavar="NAME", help="a preset of the server; 'jupyter dist presets' lists them")
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
-    parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
+    parser.add_argument(
+        "--ranks-per-node", type=ranks_per_node, metavar="N", help="ranks on each of them; 4,8: the number of each"
+    )
     parser.add_argument(
         "--launcher",
         help="what starts node agents: slurm, pbs, lsf, sge, ray, kubernetes; external: you do (jupyter dist join)",

@@ -22,6 +22,7 @@ from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import Session
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from jupyter_dist.protocol.noderanks import ranks_per_node
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
 DEFAULT_RANKS = 2
@@ -37,7 +38,9 @@ def init_parser() -> MagicParser:
     parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: the server's machine")
     parser.add_argument("--preset", help="a preset of the server, as 'jupyter dist presets' lists them")
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
-    parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
+    parser.add_argument(
+        "--ranks-per-node", type=ranks_per_node, metavar="N", help="ranks on each of them; 4,8: the number of each"
+    )
     parser.add_argument(
         "--launcher", help="what starts the node agents: slurm, pbs, lsf, sge, ray, kubernetes; external: you do"
     )

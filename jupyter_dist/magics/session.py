@@ -15,6 +15,8 @@ from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import in_notebook
 from jupyter_dist.client.displays.changing import Changing
 from jupyter_dist.client.displays.live import show_live
+from jupyter_dist.protocol.noderanks import in_words
+from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_GRACE_SECONDS
 
@@ -32,7 +34,7 @@ OPTIONS = {
     "accelerator": ("--accelerator", "on {place}"),
     "launcher": ("--launcher", "with the launcher {launcher}"),
     "num_nodes": ("--num-nodes", "on {num_nodes} nodes"),
-    "ranks_per_node": ("--ranks-per-node", "with {ranks_per_node} ranks on each node"),
+    "ranks_per_node": ("--ranks-per-node", "on nodes with {on_nodes}"),
 }
 
 
@@ -257,13 +259,16 @@ class Session:
         return True
 
     def _check_same(self, group: Group, fields: dict[str, Any]) -> None:
-        num_nodes = len(group.model.get("nodes") or ()) or 1
-        shape = {"num_ranks": group.world_size, "num_nodes": num_nodes, "ranks_per_node": group.world_size // num_nodes}
-        has = {"launcher": "local", **group.model, **shape}
+        nodes = group.model.get("nodes") or ()
+        counts = [len(RankSet.from_text(node["ranks"])) for node in nodes] or [group.world_size]
+        shape = {"num_ranks": group.world_size, "num_nodes": len(counts), "ranks_per_node": counts}
+        has = {"launcher": "local", **group.model, **shape, "on_nodes": in_words(counts)}
         has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
         for field, wanted in fields.items():
             if field in ("launcher_options", "preset"):  # of its start
                 continue
+            if field == "ranks_per_node" and isinstance(wanted, int):
+                wanted = [wanted] * len(counts)  # noqa: PLW2901 - what it is short for
             if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue
             option, what = OPTIONS[field]

@@ -89,8 +89,10 @@ class RankSet(tuple[int, ...]):
         return set(self).isdisjoint(others)
 
 
-def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> RankSet:
-    """Return the ranks that `expression` names in a group of `world_size` on so many nodes.
+def parse_ranks(expression: str, world_size: int, nodes: Sequence[Iterable[int]] = ()) -> RankSet:
+    """Return the ranks that `expression` names in a group of `world_size`, with these ranks on its nodes.
+
+    Without nodes the group is on one machine, `node:0`.
 
     Raises:
         JupyterDistError: `bad_ranks`, if it is malformed, names a rank that does not exist, or names none.
@@ -105,9 +107,9 @@ def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> RankSet
     chosen = set(range(world_size)) if terms[0].startswith("!") else set()
     for term in terms:
         if term.startswith("!"):
-            chosen.difference_update(_term_ranks(term[1:], expression, world_size, num_nodes))
+            chosen.difference_update(_term_ranks(term[1:], expression, world_size, nodes))
         else:
-            chosen.update(_term_ranks(term, expression, world_size, num_nodes))
+            chosen.update(_term_ranks(term, expression, world_size, nodes))
     if not chosen:
         raise _bad(f"'{expression.strip()}' names no rank.", world_size)
     return RankSet(chosen)
@@ -167,7 +169,7 @@ def ranks_in(group: Mapping[str, Any], expression: str) -> RankSet:
     nodes = group.get("nodes") or []
     if isinstance(expression, str):
         expression = with_nodes(expression, [node.get("host") for node in nodes])
-    return parse_ranks(expression, group["world_size"], len(nodes) or 1)
+    return parse_ranks(expression, group["world_size"], [RankSet.from_text(node["ranks"]) for node in nodes])
 
 
 def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
@@ -211,7 +213,7 @@ def _terms(expression: str) -> list[str]:
     return (text[1:-1] if text.startswith("[") and text.endswith("]") else text).split(",")
 
 
-def _term_ranks(term: str, expression: str, world_size: int, num_nodes: int) -> Iterable[int]:
+def _term_ranks(term: str, expression: str, world_size: int, nodes: Sequence[Iterable[int]]) -> Iterable[int]:
     if term == "all":
         return range(world_size)
     if match := _SINGLE.match(term):
@@ -222,17 +224,20 @@ def _term_ranks(term: str, expression: str, world_size: int, num_nodes: int) -> 
             raise _bad(f"'{term}' is reversed; did you mean '{last}-{first}'?", world_size)
         return range(first, last + 1)
     if match := _NODE.match(term):
-        node, size = int(match[1]), world_size // num_nodes
-        if node >= num_nodes:
-            nodes = "node 0" if num_nodes == 1 else f"nodes 0 to {num_nodes - 1}"
-            raise _bad(f"There is no node {node} ('{term}'): this group has {nodes}.", world_size)
-        return range(node * size, (node + 1) * size)
+        return _node_ranks(int(match[1]), term, world_size, nodes or [range(world_size)])
     if match := _SLICE.match(term):
         start, stop, step = (int(number) if number else None for number in match.groups())
         if step is not None and step < 1:
             raise _bad(f"The step of '{term}' must be 1 or more.", world_size)
         return range(world_size)[slice(start, stop, step)]
     raise _bad(f"'{term}' in '{expression.strip()[:60]}' is not a rank expression.", world_size)
+
+
+def _node_ranks(node: int, term: str, world_size: int, nodes: Sequence[Iterable[int]]) -> Iterable[int]:
+    if node >= len(nodes):
+        known = "node 0" if len(nodes) == 1 else f"nodes 0 to {len(nodes) - 1}"
+        raise _bad(f"There is no node {node} ('{term}'): this group has {known}.", world_size)
+    return nodes[node]
 
 
 def _existing(rank: int, term: str, world_size: int) -> int:

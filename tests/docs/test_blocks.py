@@ -102,7 +102,7 @@ class Reader:
             configured = classes[name](config=config)
             assert {setting: getattr(configured, setting) for setting in settings} == settings
             if name == "SlurmLauncher":
-                configured.check_limits(configured.check({}, 1), 1, 1)
+                configured.check_limits(configured.check({}, 1), [1])
         return ""
 
 

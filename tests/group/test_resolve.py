@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
+from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.noderanks import divided
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.groups.resolve import (
     GroupDefaults,
@@ -69,11 +71,39 @@ def test_gpus_that_are_reserved_on_nodes_imply_the_accelerator_and_the_ranks(res
         resolve(gpus_per_node=2, ranks_per_node=3, **on_nodes)
     with pytest.raises(JupyterDistError, match=r"GPUs of nodes were requested, but the torch of .* has no CUDA"):
         resolve(environment=CPU, gpus_per_node=2, **on_nodes)
-    assert idle_gpus_note({"devices": []}, 2) == (
+    assert idle_gpus_note({"devices": [], "ranks_per_node": [3, 3]}, [2, 2]) == (
         "2 GPUs are reserved on each node that no rank uses: the ranks run on the CPU."
     )
-    assert idle_gpus_note({"devices": [0, 1]}, 3).endswith("the ranks use 2 of them.")
-    assert idle_gpus_note({"devices": [0, 1]}, 2) is None
+    assert idle_gpus_note({"devices": [0, 1], "ranks_per_node": [2]}, [3]).endswith("the ranks use 2 of them.")
+    assert idle_gpus_note({"devices": [0, 1], "ranks_per_node": [2]}, [2]) is None
+
+
+def test_nodes_can_have_different_numbers_of_ranks(resolve):
+    on_nodes = {"launcher": "slurm", "accelerator": "cuda", "gpus_per_node": 8}
+    spec = resolve(ranks_per_node=[4, 8], **on_nodes)
+    assert (spec.world_size, spec.num_nodes, spec.ranks_per_node) == (12, 2, [4, 8])
+    assert spec.devices == list(range(8))
+    assert resolve(ranks_per_node=[4, 8], num_nodes=2, num_ranks=12, **on_nodes) == spec
+    specs = [rank_spec(spec, rank, "link:0", 0, None) for rank in range(12)]
+    assert [(rank.node, rank.local_rank, rank.local_world_size) for rank in specs] == [
+        *((0, rank, 4) for rank in range(4)),
+        *((1, rank, 8) for rank in range(8)),
+    ]
+    assert [specs[rank].env["CUDA_VISIBLE_DEVICES"] for rank in (0, 11)] == ["0,1,2,3", "0,1,2,3,4,5,6,7"]
+    names = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK", "GROUP_WORLD_SIZE")
+    assert [specs[11].env[name] for name in names] == ["7", "8", "1", "1", "2"]
+    assert idle_gpus_note({"devices": spec.devices, "ranks_per_node": [4, 8]}, [8, 8]) == (
+        "4 GPUs are reserved that no rank uses: each node has 8, and their ranks use 4, 8."
+    )
+    assert idle_gpus_note({"devices": spec.devices, "ranks_per_node": [4, 8]}, [4, 8]) is None
+    with pytest.raises(JupyterDistError, match="8 ranks on a node were requested, with 4 GPUs"):
+        resolve(ranks_per_node=[4, 8], **{**on_nodes, "gpus_per_node": 4})
+    with pytest.raises(JupyterDistError, match="'devices' names 4 devices of a node, which has 8 ranks"):
+        resolve(ranks_per_node=[4, 8], devices=[0, 1, 2, 3], **on_nodes)
+
+
+def test_a_group_is_filled_node_by_node():
+    assert [divided(number, [4, 8, 8]) for number in (1, 4, 5, 12, 20)] == [[1], [4], [4, 1], [4, 8], [4, 8, 8]]
 
 
 @pytest.mark.parametrize(("name", "backend"), [("rocm", "nccl"), ("xpu", "xccl")])

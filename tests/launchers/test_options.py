@@ -161,13 +161,14 @@ def test_a_container_gets_the_command_and_sees_the_folder_of_the_job(place, monk
 def test_an_administrators_limits_are_refused_with_a_sentence_each(place):
     slurm = place.config.SlurmLauncher
     slurm.limits = {"num_nodes": 2, "num_ranks": 8, "time_limit": "2:00:00", "memory": "64G", "gpus_per_node": 4}
+    slurm.limits["ranks_per_node"] = 5
     slurm.fixed = ["account", "extra_arguments"]
     slurm.defaults = {"account": "physics"}
     launcher = place.launchers().get("slurm")
 
-    def refusal(num_nodes=2, num_ranks=8, **given):
+    def refusal(counts=(4, 4), **given):
         try:
-            launcher.check_limits(launcher.check(given, num_nodes), num_nodes, num_ranks)
+            launcher.check_limits(launcher.check(given, len(counts)), counts)
         except JupyterDistError as err:
             return err.message
         return None
@@ -178,9 +179,10 @@ def test_an_administrators_limits_are_refused_with_a_sentence_each(place):
     assert refusal(time_limit="1-0") == "'time_limit' 1-0 was requested; this server allows at most 2:00:00."
     assert refusal(memory="70000") == "'memory' 70000 was requested; this server allows at most 64G."
     assert refusal(gpus_per_node="a100:8") == "'gpus_per_node' 8 was requested; this server allows at most 4."
-    assert refusal(num_nodes=3, num_ranks=9) == (
+    assert refusal((1, 4, 4)) == (
         "3 nodes were requested; this server allows at most 2. 9 ranks were requested; this server allows at most 8."
     )
+    assert refusal((1, 6)) == "6 ranks on a node were requested; this server allows at most 5."
     assert refusal(account="other") == "'account' cannot be set on this server."
     assert refusal(extra_arguments="--gres=gpu:8") == "'extra_arguments' cannot be set on this server."
     launcher.fixed = []

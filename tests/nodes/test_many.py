@@ -22,7 +22,7 @@ class ManyNodes:
             len(ALL),
             wait=False,
             launcher="external",
-            num_nodes=NODES,
+            ranks_per_node=[len(ALL) // NODES] * NODES,
             start_timeout_seconds=PATIENCE,
         )
         join_file = self.head.directory / "join.json"

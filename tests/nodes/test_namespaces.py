@@ -262,7 +262,7 @@ def test_second_addresses_of_an_interface_are_offered_to_nodes_and_known(network
 def test_nodes_that_have_only_ipv6_addresses(tmp_path, six):
     nodes = TwoNodes(tmp_path / "g")
     try:
-        nodes.begin()
+        nodes.begin(ranks_per_node=[1, 3])
         for node in range(2):
             nodes.join(prefix=six.inside(node), JUPYTER_DIST_NODE_RANK=str(node))
         nodes.ready()

@@ -173,7 +173,7 @@ def test_the_devices_that_a_node_was_given_are_shown(group, driver):
 def test_too_few_devices_on_a_node_are_named_with_it(tmp_path):
     nodes = TwoNodes(tmp_path / "g")
     try:
-        shape = {"accelerator": "cuda", "devices": [0, 1], "num_nodes": 1, "launcher": "external"}
+        shape = {"accelerator": "cuda", "devices": [0, 1], "ranks_per_node": [2], "launcher": "external"}
         nodes.client.start(2, wait=False, **shape)
         nodes.join(CUDA_VISIBLE_DEVICES="5")
         nodes.client.wait_group("dead")
@@ -184,9 +184,9 @@ def test_too_few_devices_on_a_node_are_named_with_it(tmp_path):
 
 
 def spec_of(devices, accelerator="cuda", num_nodes=2):
-    size = num_nodes * len(devices)
-    group = GroupSpec("g", "g", size, accelerator, "nccl", "/", devices, launcher="slurm", num_nodes=num_nodes)
-    return [rank_spec(group, rank, "link:0", 0, None) for rank in range(size)]
+    counts = [len(devices)] * num_nodes
+    group = GroupSpec("g", "g", sum(counts), accelerator, "nccl", "/", devices, launcher="slurm", ranks_per_node=counts)
+    return [rank_spec(group, rank, "link:0", 0, None) for rank in range(sum(counts))]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_a_node_was_given_is_compared_with_what_its_ranks_need():
 )
 def test_a_missing_node_is_named_with_what_its_launcher_needs(tmp_path, launcher, words):
     async def check():
-        spec = GroupSpec("g", "g", 2, "cpu", "gloo", "/", launcher=launcher, num_nodes=1)
+        spec = GroupSpec("g", "g", 2, "cpu", "gloo", "/", launcher=launcher, ranks_per_node=[2])
         nodes = Nodes(spec, tmp_path, lambda *_: None, SimpleNamespace(running_calls=list, nodes_end=list))
         with pytest.raises(JupyterDistError) as refused:
             nodes.check_complete()

@@ -22,7 +22,7 @@ from jupyter_dist.client.displays.live import TextDisplay
 
 from .twonodes import NODE_VARIABLES
 
-SHAPE = {"launcher": "external", "num_nodes": 2, "ranks_per_node": 2}
+SHAPE = {"launcher": "external", "ranks_per_node": [1, 3]}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def servers(home, nodes):
     assert [node["state"] for node in group["nodes"]] == ["waiting", "waiting"]
     shown = command(home, "status", "wide").stdout
     assert group["join"] in shown
-    assert "Node 1: waiting, ranks 2-3." in shown
+    assert "Node 1: waiting, ranks 1-3." in shown
     join = shlex.split(group["join"])
     nodes.append(subprocess.Popen(join, env={**os.environ, **NODE_VARIABLES}, start_new_session=True))
     until(lambda: found[0].ask("GET", "groups/wide")["nodes"][0]["state"] == "joined")
@@ -79,7 +79,7 @@ def test_what_four_ranks_on_two_nodes_print_is_folded(servers):
     texts = [(item["ranks"], item["output"].get("text")) for item in view["items"]]
     assert texts[0] == ("0-3", "same on all\n")
     view = servers[-1].run("wide", "print(rank)", "node:1")
-    assert view["execution"]["ranks"] == "2-3"
+    assert view["execution"]["ranks"] == "1-3"
     assert sorted(texts[1:]) == [(str(rank), f"{rank}\n") for rank in range(4)]
 
 
@@ -95,7 +95,7 @@ def test_the_client_pushes_pulls_and_launches_over_nodes(servers):
         group = client.attach("wide")
         group.push({"shared": list(range(5))})
         assert group.gather("sum(shared) + rank") == {rank: 10 + rank for rank in range(4)}
-        assert [node["ranks"] for node in group.model["nodes"]] == ["0-1", "2-3"]
+        assert [node["ranks"] for node in group.model["nodes"]] == ["0", "1-3"]
         assert group.model["launcher"] == "external"
 
 
@@ -237,9 +237,20 @@ def test_a_lost_node_is_said_once_in_the_output_of_the_running_cell(servers, nod
         ({"launcher": "slurmm"}, "There is no launcher 'slurmm'."),
         ({"num_nodes": 2}, "'num_nodes' is 2, but the launcher 'local' starts ranks on one machine only."),
         ({"ranks_per_node": 2}, "'ranks_per_node' is for groups on nodes."),
-        ({**SHAPE, "ranks_per_node": None, "num_ranks": 3}, "3 ranks cannot be divided evenly among 2 nodes."),
-        ({**SHAPE, "num_ranks": 5}, "'num_ranks' is 5, but 2 nodes with 2 ranks have others."),
+        (
+            {**SHAPE, "num_nodes": 2, "ranks_per_node": None, "num_ranks": 3},
+            "3 ranks cannot be divided evenly among 2 nodes.",
+        ),
+        ({**SHAPE, "num_nodes": 2, "ranks_per_node": 2, "num_ranks": 5}, "but 2 nodes with 2 ranks each have others."),
         ({**SHAPE, "devices": [0]}, "'devices' was given, but the ranks would run on the CPU of nodes."),
+        ({"ranks_per_node": [2]}, "'ranks_per_node' is for groups on nodes."),
+        (
+            {**SHAPE, "num_nodes": 2, "ranks_per_node": [1, 3, 2]},
+            "'ranks_per_node' lists 3 nodes, but 'num_nodes' is 2.",
+        ),
+        ({**SHAPE, "num_ranks": 5}, "but 2 nodes with 1 and 3 ranks have others."),
+        ({**SHAPE, "ranks_per_node": [1, 0]}, "The field 'ranks_per_node"),
+        ({**SHAPE, "num_nodes": 2, "ranks_per_node": None, "num_ranks": 1}, "1 rank was requested on 2 nodes."),
         ({**SHAPE, "num_nodes": 1024, "ranks_per_node": 64}, "1024 nodes with 64 ranks each were requested."),
         ({"num_nodes": 0}, "The field 'num_nodes'"),
     ],

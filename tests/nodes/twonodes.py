@@ -78,7 +78,7 @@ class TwoNodes:
         given = {
             "cwd": str(self.cwd),
             "launcher": "external",
-            "num_nodes": 2,
+            "ranks_per_node": [num_ranks // 2] * 2,
             "start_timeout_seconds": PATIENCE,
             **fields,
         }

@@ -16,15 +16,23 @@ VECTORS, HOST_VECTORS = (
 )
 
 
+def nodes_of(vector):
+    return [RankSet.from_text(ranks) for ranks in vector.get("nodes", ())]
+
+
+def of_two_ranks(hosts):
+    return [{"host": host, "ranks": f"{2 * node}-{2 * node + 1}"} for node, host in enumerate(hosts)]
+
+
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: repr(vector["expr"][:30]))
 def test_shared_vectors(vector):
     if vector["error"] is None:
-        ranks = parse_ranks(vector["expr"], vector["world_size"], vector.get("num_nodes", 1))
+        ranks = parse_ranks(vector["expr"], vector["world_size"], nodes_of(vector))
         assert list(ranks) == vector["ranks"]
         assert str(RankSet(ranks)) == vector["canonical"]
     else:
         with pytest.raises(JupyterDistError) as raised:
-            parse_ranks(vector["expr"], vector["world_size"], vector.get("num_nodes", 1))
+            parse_ranks(vector["expr"], vector["world_size"], nodes_of(vector))
         assert raised.value.code == "bad_ranks"
         assert raised.value.message == vector["error"]
         assert "This group has rank" in raised.value.hint
@@ -96,7 +104,7 @@ def test_a_rank_set_is_a_set_a_text_and_a_list(some, others):
 @pytest.mark.parametrize("vector", HOST_VECTORS, ids=lambda vector: vector["expr"])
 def test_names_of_hosts_stand_for_their_nodes(vector):
     assert with_nodes(vector["expr"], vector["hosts"]) == vector["nodes"]
-    group = {"world_size": 2 * len(vector["hosts"]), "nodes": [{"host": host} for host in vector["hosts"]]}
+    group = {"world_size": 2 * len(vector["hosts"]), "nodes": of_two_ranks(vector["hosts"])}
     if vector["ranks"] is None:
         with pytest.raises(JupyterDistError, match="is not a rank expression"):
             ranks_in(group, vector["expr"])
@@ -109,10 +117,10 @@ def test_names_of_hosts_stand_for_their_nodes(vector):
 )
 def test_an_expression_never_means_something_else_because_of_a_host(text, hosts):
     try:
-        ranks = parse_ranks(text, 8, len(hosts) or 1)
+        ranks = parse_ranks(text, 8, [range(2 * node, 2 * node + 2) for node in range(len(hosts))])
     except JupyterDistError:
         return
-    assert ranks_in({"world_size": 8, "nodes": [{"host": host} for host in hosts]}, text) == ranks
+    assert ranks_in({"world_size": 8, "nodes": of_two_ranks(hosts)}, text) == ranks
 
 
 @pytest.mark.parametrize(
@@ -132,4 +140,4 @@ def test_terms_that_an_expression_may_go_on_with(typed, hosts, found):
 
 def test_what_is_no_text_is_a_clear_error():
     with pytest.raises(JupyterDistError, match="is a string, not int"):
-        ranks_in({"world_size": 2, "nodes": [{"host": "nd1"}]}, 0)
+        ranks_in({"world_size": 2, "nodes": of_two_ranks(["nd1"])}, 0)

@@ -124,7 +124,7 @@ class AgentGroup:
         ]
         self._by_process, self._ended_early = {}, {}
         self.comms.clear()
-        self.dispatcher.take_ranks(self.ranks, self.spec.num_nodes)
+        self.dispatcher.take_ranks(self.ranks, self.spec.node_ranges)
         self._on_group()
 
     async def start_ranks(self, starter: RankStarter, ranks: list[RankProcess]) -> None:
@@ -174,7 +174,7 @@ class AgentGroup:
         self.most_ranks = max(self.most_ranks, spec.world_size)
         for rank, place in ranks:
             rank.take_place(place)
-        self.dispatcher.resize(self.ranks, spec.num_nodes)
+        self.dispatcher.resize(self.ranks, spec.node_ranges)
         self._on_group()
 
     def begin_generation(self) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
+from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
@@ -70,10 +71,8 @@ class Nodes:
         self.stores = LinkStores()
         self._lease_seconds = spec.node_lease_seconds
         self._listener = listener
-        size, doors = spec.ranks_per_node, NodeDoors(self.stores, FileDoor(listener.running_calls), listener.nodes_end)
-        self._nodes = [
-            RemoteNode(node, range(node * size, (node + 1) * size), on_exit, doors) for node in range(spec.num_nodes)
-        ]
+        doors = NodeDoors(self.stores, FileDoor(listener.running_calls), listener.nodes_end)
+        self._nodes = [RemoteNode(node, ranks, on_exit, doors) for node, ranks in enumerate(spec.node_ranges)]
         self._spares: list[RemoteNode] = []  # without ranks, since the group was resized
         self._by_identity: dict[bytes, RemoteNode] = {}
         self._complete = asyncio.Event()
@@ -204,10 +203,9 @@ class Nodes:
         if nodes[0] is not self._nodes[0]:
             self._master = None
         self._spec, self._nodes, self._spares = spec, list(nodes), spares
-        size = spec.ranks_per_node
-        for number, node in enumerate(self.all):
-            is_active = number < len(self._nodes)
-            node.take_place(number, range(number * size, (number + 1) * size) if is_active else range(0))
+        ranges = [*spec.node_ranges, *(range(0) for _ in spares)]
+        for number, (node, ranks) in enumerate(zip(self.all, ranges, strict=True)):
+            node.take_place(number, ranks)
         self._note_complete()
         self._listener.nodes_changed()
 
@@ -328,6 +326,8 @@ class Nodes:
         if not free and any(node.state == "unreachable" for node in meant):
             self._socket.send(identity, encode_frame({"t": "wait"}))  # its machine may have been started again
             return None
+        if not isinstance(wanted, int) and ACCELERATORS[self._spec.accelerator].has_devices:
+            free = _by_fit(free, len(header["devices"]))
         if not free:
             which = f"node {wanted} has" if isinstance(wanted, int) else f"all {len(self.all)} nodes have"
             self._refuse(identity, f"{which} joined already")
@@ -420,6 +420,13 @@ def _endpoints(spec: GroupSpec, port: int) -> list[str]:
     if spec.head_addresses:
         return [endpoint_of(host, other or port) for host, other in spec.head_addresses]
     return [endpoint_of(address, port) for address in own_addresses(spec.ip_version)]
+
+
+def _by_fit(free: Sequence[RemoteNode], num_devices: int) -> list[RemoteNode]:
+    """Return the free nodes, first the one with the most ranks for which a machine has devices, if nodes differ."""
+    if not num_devices:  # not known
+        return list(free)
+    return sorted(free, key=lambda node: (node.room > num_devices, abs(num_devices - node.room)))
 
 
 _SHORT = {"waiting": "missing", "gone": "gone"}

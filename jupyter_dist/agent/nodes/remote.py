@@ -173,6 +173,7 @@ class RemoteNode:
     def __init__(self, node: int, ranks: range, on_exit: OnExit, doors: NodeDoors) -> None:
         self.node = node
         self.ranks = ranks
+        self.room = len(ranks)  # the most ranks that it may have, after a resize
         self.state: NodeState = "waiting"
         self.lost_at: list[float] = []  # when its link was lost, the last times
         self.message: str | None = None

@@ -46,6 +46,12 @@ _DEVICES = {
     "then": {"type": "array", "items": _INDEX, "maxItems": MAX_RANKS},
     "else": {"anyOf": [_COUNT, {"const": "all"}]},
 }
+_ON_A_NODE = {"type": "integer", "minimum": 1, "maximum": MAX_CPU_RANKS}
+_RANKS_PER_NODE = {
+    "if": {"type": "array"},
+    "then": {"type": "array", "items": _ON_A_NODE, "minItems": 1, "maxItems": MAX_NODES},
+    "else": _ON_A_NODE,
+}
 _VARIABLES = {
     "type": "object",
     "maxProperties": MAX_VARIABLES,
@@ -199,7 +205,10 @@ class StartOptions(TypedDict, total=False):
         Field("Options of the launcher by name, as `jupyter dist launchers` lists them.", schema=_LAUNCHER_OPTIONS),
     ]
     num_nodes: Annotated[int, Field("How many machines the ranks run on.", minimum=1, maximum=MAX_NODES)]
-    ranks_per_node: Annotated[int, Field("Ranks on each of them.", minimum=1, maximum=MAX_CPU_RANKS)]
+    ranks_per_node: Annotated[
+        list[int] | int,
+        Field("Ranks on each of them; or a list with the number of each, such as [4, 8].", schema=_RANKS_PER_NODE),
+    ]
     backend: Annotated[str, _one_of(BACKEND_CHOICES)]
     cwd: Annotated[str, Field("A directory, absolute or relative to the server's root.", maxLength=MAX_PATH)]
     notebook: Annotated[str, Field("A notebook's path; its folder is the default cwd.", maxLength=MAX_PATH)]

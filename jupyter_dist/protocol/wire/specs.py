@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.noderanks import node_ranges
 from jupyter_dist.protocol.ranks import RankSet
 
 # The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.
@@ -58,7 +59,7 @@ class GroupSpec(Spec):
     accelerator: str  # see accelerators.py, like the backend
     backend: str
     cwd: str
-    devices: list[int] = field(default_factory=list)  # indices of the accelerator, one per rank of a node
+    devices: list[int] = field(default_factory=list)  # indices of the accelerator; a node uses the first, one per rank
     device_names: list[str] = field(default_factory=list)  # their names in the driver, if the server has asked it
     env: dict[str, str] = field(default_factory=dict)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
@@ -69,7 +70,7 @@ class GroupSpec(Spec):
     key: str | None = None  # the idempotency key of its start, for the next server
     owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
     launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
-    num_nodes: int = 1
+    ranks_per_node: list[int] = field(default_factory=list)  # of each node; empty: all on one machine
     undo_cells: int = 20  # how many cells can be undone, of those that keep undo
     undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
@@ -101,9 +102,19 @@ class GroupSpec(Spec):
         return len(set(self.devices)) < len(self.devices)
 
     @property
-    def ranks_per_node(self) -> int:
-        """Return how many ranks each node has."""
-        return self.world_size // self.num_nodes
+    def node_counts(self) -> list[int]:
+        """Return how many ranks each machine has."""
+        return self.ranks_per_node or [self.world_size]
+
+    @property
+    def num_nodes(self) -> int:
+        """Return the number of machines that the ranks are on."""
+        return len(self.node_counts)
+
+    @property
+    def node_ranges(self) -> list[range]:
+        """Return the ranks of each machine."""
+        return node_ranges(self.node_counts)
 
 
 @dataclass(frozen=True)

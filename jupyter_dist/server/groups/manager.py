@@ -244,7 +244,8 @@ class GroupManager:
         fields |= self.saves.of_group()
         if launcher is not None and fields["save_before_end_seconds"] > 0:
             fields["end_grace_seconds"] = await launcher.grace_seconds(options)
-        unused = idle_gpus_note(fields, request.gpus_per_node)
+        reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
+        unused = idle_gpus_note(fields, reserved)
         fields["note"] = unused or sharing_note(fields, (group.model() for group in self._groups.values()))
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
@@ -465,8 +466,8 @@ def _checked(allowed: LauncherOptions, given: Mapping[str, Any], fields: dict[st
     Raises:
         JupyterDistError: `bad_request`, with a sentence for each mistake, or for each limit that is exceeded.
     """
-    options = allowed.check(given, fields["num_nodes"])
-    allowed.check_limits(options, fields["num_nodes"], fields["world_size"])
+    options = allowed.check(given, len(fields["ranks_per_node"]))
+    allowed.check_limits(options, fields["ranks_per_node"])
     fields.update(group_fields(options), tunnel=tunnel_words(options), env={**variables(options), **fields["env"]})
     return options
 

@@ -183,7 +183,7 @@ class GroupOperations:
         if seconds is not None:
             since = max(since, seconds_ago(seconds))
         page = self._mirror.memory.page(since, limit)
-        devices = [] if self._mirror.status.num_nodes > 1 else self._manager.devices.past.between(page)
+        devices = [] if len(self._mirror.status.node_ranks) > 1 else self._manager.devices.past.between(page)
         return {**page, "devices": devices}
 
     async def stacks(self) -> models.Stacks:
@@ -469,7 +469,7 @@ class GroupOperations:
         return dict(answer["reply"])
 
     def _rank_set(self, ranks: str) -> RankSet:
-        return parse_ranks(self._named(ranks), self._mirror.world_size, self._mirror.status.num_nodes)
+        return parse_ranks(self._named(ranks), self._mirror.world_size, self._mirror.status.node_ranks)
 
     def _named(self, ranks: str) -> str:
         """Return a rank expression with nodes in the place of hosts' names."""

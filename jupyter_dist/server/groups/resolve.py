@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.noderanks import divided, in_words
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
@@ -33,6 +34,7 @@ RESERVED_ENV = frozenset(
 RESERVED_PREFIX = "TORCHELASTIC_"
 FREE_OF_PREFIX = frozenset({"TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"})  # torchrun's options set them
 EXTERNAL = "external"  # the user starts the node agents
+MAX_LISTED = 8  # of nodes, in a sentence
 # Backends have no authentication, so a group on one machine must not be reachable from others.
 NETWORK_ENV = frozenset(
     name for backend in BACKENDS.values() for name in (backend.interface_variable, *backend.address_variables)
@@ -78,7 +80,7 @@ class WantedGroup:
     launcher_options: dict[str, Any] = field(default_factory=dict)
     gpus_per_node: int = 0  # that these options reserve; the launcher knows
     num_nodes: int | None = None
-    ranks_per_node: int | None = None
+    ranks_per_node: list[int] | int | None = None
     backend: str = "auto"
     cwd: str | None = None
     notebook: str | None = None
@@ -114,19 +116,19 @@ def resolve_spec(
     on_nodes = _is_on_nodes(request)
     if on_nodes:
         accelerator = _accelerator_of_nodes(request, environment)
-        num_nodes, per_node, devices = _nodes(request, accelerator, defaults)
+        counts, devices = _nodes(request, accelerator, defaults)
     else:
-        num_nodes, accelerator = 1, _accelerator(request, environment, usable)
+        accelerator = _accelerator(request, environment, usable)
         devices = _devices(request, usable[accelerator.name], accelerator) if accelerator.has_devices else []
-        per_node = len(devices) or _num_ranks(request, defaults)
-    if defaults.max_ranks and num_nodes * per_node > defaults.max_ranks:
-        message = f"{num_nodes * per_node} ranks were requested; this server allows at most {defaults.max_ranks}."
+        counts = [len(devices) or _num_ranks(request, defaults)]
+    if defaults.max_ranks and sum(counts) > defaults.max_ranks:
+        message = f"{sum(counts)} ranks were requested; this server allows at most {defaults.max_ranks}."
         raise bad_request(message, "Ask for less. An administrator has set DistApp.max_ranks.")
     return {
         "name": _name(request.name, taken_names),
-        "world_size": num_nodes * per_node,
+        "world_size": sum(counts),
         "launcher": request.launcher,
-        "num_nodes": num_nodes,
+        "ranks_per_node": counts if on_nodes else [],
         "node_lease_seconds": defaults.node_lease_seconds,
         "accelerator": accelerator.name,
         "backend": _backend(request.backend, accelerator),
@@ -149,19 +151,24 @@ def resolve_spec(
     }
 
 
-def idle_gpus_note(fields: Mapping[str, Any], gpus_per_node: int) -> str | None:
+def idle_gpus_note(fields: Mapping[str, Any], reserved: Sequence[int]) -> str | None:
     """Return a note about reserved GPUs that the ranks of a new group do not use; None if there are none.
 
     Args:
         fields: the GroupSpec of the new group.
-        gpus_per_node: how many GPUs the options of the launcher reserve on each node.
+        reserved: how many GPUs its launcher reserves on each node.
     """
-    num_unused = gpus_per_node - len(fields["devices"])
-    if num_unused <= 0:
+    used = fields["ranks_per_node"] if fields["devices"] else [0] * len(reserved)
+    unused = [given - taken for given, taken in zip(reserved, used, strict=True)]
+    if max(unused, default=0) <= 0:
         return None
-    which = "GPU is" if num_unused == 1 else "GPUs are"
+    if len(set(unused)) > 1:
+        which = "GPU is" if sum(unused) == 1 else "GPUs are"
+        what = f"each node has {reserved[0]}, and their ranks use {', '.join(map(str, used[:MAX_LISTED]))}"
+        return f"{sum(unused)} {which} reserved that no rank uses: {what}."
+    which = "GPU is" if unused[0] == 1 else "GPUs are"
     uses = "run on the CPU" if not fields["devices"] else f"use {len(fields['devices'])} of them"
-    return f"{num_unused} {which} reserved on each node that no rank uses: the ranks {uses}."
+    return f"{unused[0]} {which} reserved on each node that no rank uses: the ranks {uses}."
 
 
 def sharing_note(fields: Mapping[str, Any], groups: Iterable[models.GroupModel]) -> str | None:
@@ -313,38 +320,55 @@ def _accelerator_of_gpus(environment: Environment) -> Accelerator:
     return found
 
 
-def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaults) -> tuple[int, int, list[int]]:
-    """Return the number of nodes, the ranks of each, and the devices that each uses."""
-    num_nodes, per_node = request.num_nodes or 1, request.ranks_per_node
+def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaults) -> tuple[list[int], list[int]]:
+    """Return how many ranks each node has, and the devices, of which each node uses the first: one per rank."""
     devices = request.devices if isinstance(request.devices, list) else []
     if isinstance(request.devices, str) or request.devices == -1:
         message = "The server does not know how many devices the nodes have."
         raise JupyterDistError("bad_devices", message, "Give 'devices' as a list or a count, the same on each node.")
-    if per_node is None and request.devices is not None:
-        per_node = len(devices) or int(request.devices if isinstance(request.devices, int) else 0)
-    if per_node is None and request.num_ranks is not None:
-        per_node, rest = divmod(request.num_ranks, num_nodes)
-        if rest or not per_node:
-            message = f"{request.num_ranks} ranks cannot be divided evenly among {num_nodes} nodes."
-            raise bad_request(message, "Each node has the same number: give 'ranks_per_node' instead of 'num_ranks'.")
     on_gpus = request.gpus_per_node if accelerator.has_devices else 0
-    per_node = (on_gpus or defaults.world_size) if per_node is None else per_node
-    if on_gpus and per_node > on_gpus:
-        message = f"{per_node} ranks on each node were requested, with {on_gpus} GPU{'s' if on_gpus > 1 else ''}."
+    counts = _ranks_of_nodes(request, on_gpus or defaults.world_size)
+    most, which = max(counts), "each node" if len(set(counts)) == 1 else "a node"
+    if on_gpus and most > on_gpus:
+        message = f"{most} ranks on {which} were requested, with {on_gpus} GPU{'s' if on_gpus > 1 else ''}."
         raise JupyterDistError("bad_devices", message, "There is one rank per device: change 'gpus_per_node'.")
-    if request.num_ranks is not None and request.num_ranks != num_nodes * per_node:
-        message = f"'num_ranks' is {request.num_ranks}, but {num_nodes} nodes with {per_node} ranks have others."
+    if request.num_ranks is not None and request.num_ranks != sum(counts):
+        message = f"'num_ranks' is {request.num_ranks}, but {len(counts)} nodes with {in_words(counts)} have others."
         raise bad_request(message, "Give only 'num_nodes' and 'ranks_per_node'.")
-    if not 1 <= per_node <= MAX_CPU_RANKS or num_nodes * per_node > MAX_GROUP_RANKS:
+    if not 1 <= min(counts) <= most <= MAX_CPU_RANKS or sum(counts) > MAX_GROUP_RANKS:
         limits = f"At most {MAX_CPU_RANKS} ranks on a node and {MAX_GROUP_RANKS} in a group are possible."
-        raise bad_request(f"{num_nodes} nodes with {per_node} ranks each were requested.", limits)
-    if accelerator.has_devices and devices and len(devices) != per_node:
-        message = f"'devices' names {len(devices)} devices of each node, but each has {per_node} ranks."
+        raise bad_request(f"{len(counts)} nodes with {in_words(counts)} were requested.", limits)
+    if accelerator.has_devices and devices and len(devices) != most:
+        message = f"'devices' names {len(devices)} devices of {which}, which has {most} ranks."
         raise JupyterDistError("bad_devices", message, "There is one rank per device.")
     if len(set(devices)) < len(devices):
         message = "'devices' lists a device of the nodes twice."
         raise JupyterDistError("bad_devices", message, "Only groups on one machine can have several ranks on a device.")
-    return num_nodes, per_node, (devices or list(range(per_node))) if accelerator.has_devices else []
+    return counts, (devices or list(range(most))) if accelerator.has_devices else []
+
+
+def _ranks_of_nodes(request: WantedGroup, default: int) -> list[int]:
+    """Return how many ranks each node has. Raises JupyterDistError `bad_request` if fields do not fit together."""
+    wanted, num_nodes = request.ranks_per_node, request.num_nodes or 1
+    if isinstance(wanted, list):
+        if request.num_nodes not in (None, len(wanted)):
+            message = f"'ranks_per_node' lists {len(wanted)} nodes, but 'num_nodes' is {num_nodes}."
+            raise bad_request(message, "Give only the list.")
+        return wanted
+    if wanted is None and request.devices is not None:
+        wanted = request.devices if isinstance(request.devices, int) else len(request.devices)
+    if wanted is None and request.num_ranks is not None:
+        wanted, rest = divmod(request.num_ranks, num_nodes)
+        if not wanted:
+            count = "1 rank was" if request.num_ranks == 1 else f"{request.num_ranks} ranks were"
+            message = f"{count} requested on {num_nodes} nodes."
+            raise bad_request(message, "Each node has at least one rank: choose fewer nodes.")
+        if rest:
+            message = f"{request.num_ranks} ranks cannot be divided evenly among {num_nodes} nodes."
+            example = divided(request.num_ranks, [wanted + 1] * rest + [wanted] * (num_nodes - rest))
+            shown = f", such as {example}" if num_nodes <= MAX_LISTED else ""
+            raise bad_request(message, f"Give the number of each node as a list in 'ranks_per_node'{shown}.")
+    return [default if wanted is None else wanted] * num_nodes
 
 
 def _why_on_cpu(environment: Environment, usable: Devices) -> str:

@@ -82,9 +82,14 @@ class Wanted:
     env: Mapping[str, str]  # the whole environment of the command; without credentials of the server
     cwd: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    ranks_per_node: int = 1
+    ranks_per_node: tuple[int, ...] = ()  # of each node; empty: one
     files: tuple[Path, ...] = ()  # arguments of the command that are files: copied where nodes can read them
     python: str = ""  # the interpreter of the group; the command may begin with a prologue or a container
+
+    @property
+    def most_ranks(self) -> int:
+        """Return how many ranks the node with the most has."""
+        return max(self.ranks_per_node, default=1)
 
 
 class NamedLauncher(Protocol):

@@ -93,7 +93,10 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
     # -- called by the server ---------------------------------------------------------------------------------
 
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
-        """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank."""
+        """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank.
+
+        `ranks_per_node` is the most that a node has: engines give all nodes of a job the same.
+        """
         return options
 
     async def grace_seconds(self, options: Mapping[str, Any]) -> float:
@@ -107,7 +110,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
             JupyterDistError: `bad_request` (see `check`), `launcher_failed` with the engine's message, `timed_out`.
             asyncio.CancelledError: the caller was cancelled; no job is left then.
         """
-        options = self.fitted(self.check(wanted.options, wanted.num_nodes), wanted.ranks_per_node)
+        options = self.fitted(self.check(wanted.options, wanted.num_nodes), wanted.most_ranks)
         starting = asyncio.ensure_future(self.start(self._prepared(wanted, options)))
         try:
             allocation = await asyncio.shield(starting)

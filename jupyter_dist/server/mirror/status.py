@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.ranks import MAX_RANKS
+from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.system.limits import within
@@ -82,9 +82,9 @@ class GroupStatus:
         return min(max(self.world_size, int(self.fields.get("most_ranks") or 0)), MAX_RANKS)
 
     @property
-    def num_nodes(self) -> int:
-        """Return the number of machines that the ranks are on."""
-        return int(self.fields["spec"].get("num_nodes", 1))
+    def node_ranks(self) -> list[RankSet]:
+        """Return the ranks of each machine; none for a group on one machine."""
+        return [RankSet.from_text(node["ranks"]) for node in self._nodes]
 
     @property
     def is_gone(self) -> bool:

@@ -1429,8 +1429,8 @@ export interface IStartOptions {
   launcher_options?: Record<string, unknown>;
   /** How many machines the ranks run on. */
   num_nodes?: number;
-  /** Ranks on each of them. */
-  ranks_per_node?: number;
+  /** Ranks on each of them; or a list with the number of each, such as [4, 8]. */
+  ranks_per_node?: number[] | number;
   /** One of auto, nccl, gloo, xccl. */
   backend?: string;
   /** A directory, absolute or relative to the server's root. */
@@ -1471,8 +1471,8 @@ export interface IStartRequest {
   launcher_options?: Record<string, unknown>;
   /** How many machines the ranks run on. */
   num_nodes?: number;
-  /** Ranks on each of them. */
-  ranks_per_node?: number;
+  /** Ranks on each of them; or a list with the number of each, such as [4, 8]. */
+  ranks_per_node?: number[] | number;
   /** One of auto, nccl, gloo, xccl. */
   backend?: string;
   /** A directory, absolute or relative to the server's root. */

@@ -46,7 +46,7 @@ class Dispatcher:
         self._on_change = on_change
         self.on_submit: Callable[[], None] = lambda: None  # a parked group is resumed
         self._execution_count = 0
-        self._num_nodes = 1
+        self._nodes: Sequence[range] = ()
         self._held: dict[str, str | None] = {}  # cells that wait for a lost link, and the warning that they had before
 
     @property
@@ -61,10 +61,10 @@ class Dispatcher:
         for code in cells:
             self._definitions.note(code, self._ranks)
 
-    def take_ranks(self, ranks: list[RankProcess], num_nodes: int = 1) -> None:
+    def take_ranks(self, ranks: list[RankProcess], nodes: Sequence[range] = ()) -> None:
         """Dispatch to these ranks from now on; a new generation counts its cells from 1."""
         self.replace_ranks(ranks)
-        self._num_nodes = num_nodes
+        self._nodes = nodes
         self._definitions.clear()
         self._execution_count = 0
 
@@ -72,10 +72,10 @@ class Dispatcher:
         """Take over ranks of the same generation, some of them new."""
         self._ranks = {rank.rank: rank for rank in ranks}
 
-    def resize(self, ranks: list[RankProcess], num_nodes: int) -> None:
+    def resize(self, ranks: list[RankProcess], nodes: Sequence[range]) -> None:
         """Dispatch to these ranks from now on: queued cells are for the ranks that their expressions name now."""
         self.replace_ranks(ranks)
-        self._num_nodes = num_nodes
+        self._nodes = nodes
         for execution in self.queue.in_state("queued"):
             try:
                 self._choose_ranks(execution)
@@ -87,7 +87,7 @@ class Dispatcher:
     def _choose_ranks(self, execution: AgentExecution) -> None:
         """Read the rank expression of a cell again: the group may have been resized since its client did."""
         if execution.spec.expression is not None:
-            execution.move(parse_ranks(execution.spec.expression, len(self._ranks), self._num_nodes))
+            execution.move(parse_ranks(execution.spec.expression, len(self._ranks), self._nodes))
 
     def submit(self, execution: AgentExecution) -> AgentExecution:
         """Queue a cell, and start it at once if nothing is queued before it.

@@ -46,13 +46,13 @@ class Resize:
         self._group = group
         self._wanted = wanted
         self._starter = starter
-        found = shapes.members(group.spec, group.ranks, group.nodes, wanted.num_ranks)
+        found = shapes.members(group.ranks, group.nodes, wanted.num_ranks)
         self._staying, self._leaving = found.staying, found.leaving
         nodes = [] if group.nodes is None else group.nodes.active
         self._before = Shape(group.spec, [(rank, rank.spec) for rank in group.ranks], nodes)
         group.num_shapes += 1
         self._number = group.num_shapes
-        spec = shapes.resized(group.spec, self._staying, wanted)
+        spec = shapes.resized(group.spec, found, wanted)
         self._fresh = [self._new_rank(spec, number) for number in range(len(self._staying), wanted.num_ranks)]
         places = [shapes.place(spec, number, rank.spec, self._number) for number, rank in enumerate(self._staying)]
         staying = list(zip(self._staying, places, strict=True))

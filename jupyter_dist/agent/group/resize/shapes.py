@@ -10,6 +10,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.environment import check_open_files, rank_spec
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.noderanks import divided
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.transport.frames import Header
 
@@ -37,11 +38,12 @@ class Shape(NamedTuple):
 
 
 class Members(NamedTuple):
-    """The ranks that stay and leave, in order, and the nodes of the new size."""
+    """The ranks that stay and leave, in order, and the nodes of the new size with their numbers of ranks."""
 
     staying: list[RankProcess]
     leaving: list[RankProcess]
     nodes: list[RemoteNode]
+    counts: list[int]  # empty for a group on one machine
 
 
 def check(spec: GroupSpec, wanted: WantedSize) -> None:
@@ -53,41 +55,45 @@ def check(spec: GroupSpec, wanted: WantedSize) -> None:
         check_open_files(wanted.num_ranks)
 
 
-def members(spec: GroupSpec, ranks: Sequence[RankProcess], nodes: Nodes | None, num_ranks: int) -> Members:
-    """Return who stays and who leaves: the living ranks in order; on several machines, of whole nodes.
+def members(ranks: Sequence[RankProcess], nodes: Nodes | None, num_ranks: int) -> Members:
+    """Return who stays and who leaves: the living ranks in order.
+
+    On several machines, nodes with a dead rank are left out, and the others are filled in order, each up to the number
+    of ranks that it began with: only the last one may have fewer.
 
     Raises:
         JupyterDistError: `bad_request`, if the nodes cannot have that many ranks.
     """
     living = [rank for rank in ranks if rank.state != "dead"]
     if nodes is None:
-        return Members(living[:num_ranks], living[num_ranks:], [])
-    size = spec.ranks_per_node
-    count, rest = divmod(num_ranks, size)
-    if rest:
-        hint = f"Choose a multiple of {size}."
-        raise bad_request(f"Each node has {size} ranks: {num_ranks} cannot be divided among nodes.", hint)
+        return Members(living[:num_ranks], living[num_ranks:], [], [])
     whole = [node for node in nodes.active if node.state == "joined" and _is_whole(node, ranks)]
     there = [*whole, *nodes.free()]
-    if len(there) < count:
-        message = f"{num_ranks} ranks need {count} nodes; {len(there)} are there, with all of their ranks."
+    rooms = [node.room for node in there]
+    if sum(rooms) < num_ranks:
+        machines = "1 node is" if len(there) == 1 else f"{len(there)} nodes are"
+        message = (
+            f"{num_ranks} ranks were requested; {machines} there, with all of their ranks, and room for {sum(rooms)}."
+        )
         raise bad_request(message, f"Replace dead ranks first, or choose fewer. {nodes.how_to_join()}")
-    numbers = {rank for node in whole[:count] for rank in node.ranks}
+    counts = divided(num_ranks, rooms)
+    numbers = {rank for node, count in zip(there, counts, strict=False) for rank in node.ranks[:count]}
     staying = [rank for rank in living if rank.rank in numbers]
-    return Members(staying, [rank for rank in living if rank.rank not in numbers], there[:count])
+    leaving = [rank for rank in living if rank.rank not in numbers]
+    return Members(staying, leaving, there[: len(counts)], counts)
 
 
 def _is_whole(node: RemoteNode, ranks: Sequence[RankProcess]) -> bool:
     return all(ranks[number].state != "dead" for number in node.ranks)
 
 
-def resized(spec: GroupSpec, staying: Sequence[RankProcess], wanted: WantedSize) -> GroupSpec:
+def resized(spec: GroupSpec, found: Members, wanted: WantedSize) -> GroupSpec:
     """Return the spec of the group in its new size."""
     if spec.is_on_nodes:
-        return replace(spec, world_size=wanted.num_ranks, num_nodes=wanted.num_ranks // spec.ranks_per_node)
+        return replace(spec, world_size=wanted.num_ranks, ranks_per_node=found.counts)
     if not ACCELERATORS[spec.accelerator].has_devices:
         return replace(spec, world_size=wanted.num_ranks)
-    numbers = [rank.rank for rank in staying]
+    numbers = [rank.rank for rank in found.staying]
     names = [spec.device_names[number] for number in numbers] if spec.device_names else []
     return replace(
         spec,

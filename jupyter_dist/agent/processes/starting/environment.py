@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.noderanks import place_of
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 
 USUAL_FILES = 1024
@@ -23,13 +24,13 @@ def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None,
 
     `master` is None for ranks on nodes: these know their network (nodes/head.py, nodes/member.py).
     """
-    node, local_rank = divmod(rank, spec.ranks_per_node)
+    node, local_rank = place_of(rank, spec.node_counts)
     environment = {
         # Variables of torchrun, which Fabric, Accelerate, fastai and plain scripts read.
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(spec.world_size),
-        "LOCAL_WORLD_SIZE": str(spec.ranks_per_node),
+        "LOCAL_WORLD_SIZE": str(spec.node_counts[node]),
         "GROUP_RANK": str(node),
         "GROUP_WORLD_SIZE": str(spec.num_nodes),
         "NODE_RANK": str(node),  # torchrun does not set it, but PyTorch Lightning reads it
@@ -45,7 +46,7 @@ def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None,
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         # A buffer of this size is dumped in a few milliseconds; the default of 2000 entries takes up to 0.2 s.
         "TORCH_FR_BUFFER_SIZE": "256",
-        **_device_environment(spec),
+        **_device_environment(spec, spec.node_counts[node]),
     }
     if master is not None:  # one machine: no backend listens beyond it
         own = {"MASTER_ADDR": master[0], "MASTER_PORT": str(master[1]), **accelerators.on_interface("lo")}
@@ -53,7 +54,8 @@ def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None,
     return {**environment, **spec.env}
 
 
-def _device_environment(spec: GroupSpec) -> dict[str, str]:
+def _device_environment(spec: GroupSpec, num_ranks: int) -> dict[str, str]:
+    """Return the variables about devices on a machine with so many ranks."""
     visible = accelerators.ACCELERATORS[spec.accelerator].visible_devices
     if visible is None:
         # Accelerator() on CPU defaults to one process; and `auto` must not pick a GPU in a CPU group.
@@ -62,7 +64,7 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
     # may create another process group: the default backend's variables are set in both cases.
     row = accelerators.ACCELERATORS[spec.accelerator]
     names = spec.device_names or list(map(str, spec.devices))
-    return {visible: ",".join(names), **row.order, **accelerators.BACKENDS[row.backends[0]].environment}
+    return {visible: ",".join(names[:num_ranks]), **row.order, **accelerators.BACKENDS[row.backends[0]].environment}
 
 
 def shared_device_environment(spec: GroupSpec, rank: int) -> dict[str, str]:
@@ -102,10 +104,10 @@ def node_devices(spec: RankSpec, environment: Mapping[str, str], num_seen: int) 
 
 def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, master: tuple[str, int] | None) -> RankSpec:
     """Return the spec of a rank's process."""
-    node, local_rank = divmod(rank, spec.ranks_per_node)
+    node, local_rank = place_of(rank, spec.node_counts)
     environment = rank_environment(spec, rank, master, generation)
     device_index = spec.devices[local_rank] if spec.device_names else None
-    local_world_size = spec.ranks_per_node
+    local_world_size = spec.node_counts[node]
     if spec.shares_devices:
         environment |= shared_device_environment(spec, rank)
         local_rank, local_world_size = 0, 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from traitlets import Dict, List, Unicode
@@ -48,17 +48,21 @@ class LauncherOptions(Configurable):
         limited = {"time_limit": self.limits["time_limit"]} if "time_limit" in self.limits else {}
         return checked(self.name, self.all_options(), {**limited, **self.defaults, **options})
 
-    def check_limits(self, options: Mapping[str, Any], num_nodes: int, num_ranks: int) -> None:
+    def check_limits(self, options: Mapping[str, Any], ranks_per_node: Sequence[int]) -> None:
         """Raise JupyterDistError `bad_request` if a group asks for more than the limits.
 
         Args:
             options: as `check` returned them.
-            num_nodes: the nodes of the group.
-            num_ranks: its ranks on all nodes.
+            ranks_per_node: how many ranks each node of the group has.
         """
-        shape = {"num_nodes": num_nodes, "num_ranks": num_ranks, "ranks_per_node": -(-num_ranks // num_nodes)}
+        counts = ranks_per_node
+        shape = {"num_nodes": len(counts), "num_ranks": sum(counts), "ranks_per_node": max(counts)}
         gpus = {"gpus_per_node": found} if (found := self.gpus_per_node(options)) else {}
         check_limits(f"{type(self).__name__}.limits", self.limits, self.all_options(), {**options, **gpus, **shape})
+
+    def reserved_gpus(self, options: Mapping[str, Any], ranks_per_node: Sequence[int]) -> list[int]:
+        """Return how many GPUs are reserved on each node: most engines give all nodes of a job the same."""
+        return [self.gpus_per_node(options)] * len(ranks_per_node)
 
     def gpus_per_node(self, options: Mapping[str, Any]) -> int:
         """Return how many GPUs the options, with the defaults, reserve on each node; 0 if they name none."""

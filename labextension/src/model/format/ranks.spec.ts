@@ -7,7 +7,7 @@ import { countRanks, expandRanks, formatRanks, includesRank, isRankSet, parseRan
 describe('parseRanks', () => {
   for (const vector of vectors) {
     const { expr, world_size, ranks, canonical, error } = vector;
-    const nodes = Array.from({ length: vector.num_nodes ?? 0 }, () => ({ host: null }));
+    const nodes = (vector.nodes ?? []).map(ranks => ({ host: null, ranks }));
     const parse = () => parseRanks(expr, { world_size, nodes });
     const name = JSON.stringify(expr.slice(0, 40));
     it(`${name} of ${world_size}: ${canonical ?? error}`, () => {
@@ -77,7 +77,7 @@ describe('canonical expressions', () => {
 describe('host names in rank expressions', () => {
   for (const { expr, hosts, nodes: expression, ranks } of hostVectors) {
     it(`${expr}: ${expression}`, () => {
-      const nodes = hosts.map(host => ({ host }));
+      const nodes = hosts.map((host, node) => ({ host, ranks: `${2 * node}-${2 * node + 1}` }));
       expect(withNodes(expr, nodes)).toBe(expression);
       const parse = () => parseRanks(expr, { world_size: 2 * hosts.length, nodes });
       if (ranks) {

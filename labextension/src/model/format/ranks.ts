@@ -13,10 +13,16 @@ const RANGE = /^([0-9]{1,7})-([0-9]{1,7})$/;
 const NODE = /^node:([0-9]{1,7})$/;
 const SLICE = /^(-?[0-9]{1,7})?:(-?[0-9]{1,7})?(?::(-?[0-9]{1,7})?)?$/;
 
+/** A machine of a group, with the canonical expression of its ranks. */
+export interface IPlace {
+  readonly host: string | null;
+  readonly ranks: string;
+}
+
 /** What the ranks of a group depend on. */
 export interface IShape {
   world_size: number;
-  nodes?: readonly { readonly host: string | null }[];
+  nodes?: readonly IPlace[];
 }
 
 /**
@@ -28,7 +34,6 @@ export interface IShape {
  */
 export function parseRanks(expression: string, group: IShape): number[] {
   const worldSize = group.world_size;
-  const numNodes = countNodes(group);
   if (expression.length > MAX_EXPRESSION_LENGTH) {
     const message = translation().__('The rank expression is longer than %1 characters.', MAX_EXPRESSION_LENGTH);
     throw bad(message, worldSize);
@@ -40,7 +45,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
   const chosen = new Set(terms[0].startsWith('!') ? span(0, worldSize) : []);
   for (const term of terms) {
     const removes = term.startsWith('!');
-    const ranks = termRanks(removes ? term.slice(1) : term, expression, worldSize, numNodes);
+    const ranks = termRanks(removes ? term.slice(1) : term, expression, group);
     for (const rank of ranks) {
       if (removes) {
         chosen.delete(rank);
@@ -61,7 +66,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
  * expression itself, such as "all" or "7", keeps its meaning, and so does a
  * short name of several hosts.
  */
-export function withNodes(expression: string, nodes: NonNullable<IShape['nodes']>): string {
+export function withNodes(expression: string, nodes: readonly Pick<IPlace, 'host'>[]): string {
   const hosts = nodes.map(({ host }) => host);
   if (!hosts.some(Boolean) || expression.length > MAX_EXPRESSION_LENGTH) {
     return expression;
@@ -158,7 +163,8 @@ function rangesOf(canonical: string): [number, number][] {
   return ranges;
 }
 
-function termRanks(term: string, expression: string, worldSize: number, numNodes: number): number[] {
+function termRanks(term: string, expression: string, group: IShape): number[] {
+  const worldSize = group.world_size;
   if (term === 'all') {
     return span(0, worldSize);
   }
@@ -176,7 +182,7 @@ function termRanks(term: string, expression: string, worldSize: number, numNodes
   }
   const node = NODE.exec(term);
   if (node) {
-    return nodeRanks(Number(node[1]), term, worldSize, numNodes);
+    return nodeRanks(Number(node[1]), term, group);
   }
   const slice = SLICE.exec(term);
   if (slice) {
@@ -186,13 +192,9 @@ function termRanks(term: string, expression: string, worldSize: number, numNodes
   throw bad(translation().__("'%1' in '%2' is not a rank expression.", term, where), worldSize);
 }
 
-/** The number of machines; a group without nodes has one. */
-function countNodes(group: IShape): number {
-  return group.nodes?.length || 1;
-}
-
-/** The ranks of one machine of the group. */
-function nodeRanks(node: number, term: string, worldSize: number, numNodes: number): number[] {
+/** The ranks of one machine of the group; a group without nodes has one. */
+function nodeRanks(node: number, term: string, { world_size: worldSize, nodes = [] }: IShape): number[] {
+  const numNodes = nodes.length || 1;
   if (node >= numNodes) {
     const trans = translation();
     const message =
@@ -201,8 +203,7 @@ function nodeRanks(node: number, term: string, worldSize: number, numNodes: numb
         : trans.__("There is no node %1 ('%2'): this group has nodes 0 to %3.", node, term, numNodes - 1);
     throw bad(message, worldSize);
   }
-  const size = Math.floor(worldSize / numNodes);
-  return span(node * size, (node + 1) * size);
+  return nodes.length > 0 ? expandRanks(nodes[node].ranks) : span(0, worldSize);
 }
 
 /** The ranks of a Python slice with a positive step. */

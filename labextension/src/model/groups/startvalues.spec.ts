@@ -10,6 +10,7 @@ import {
   presetForm,
   problems,
   shownOption,
+  sized,
   startRequest
 } from './startvalues';
 
@@ -111,8 +112,20 @@ it('asks a launcher for nodes, with the options that were filled in', () => {
   expect(problems({ ...onNodes, accelerator: 'rocm' }, here)).toEqual({});
   expect(problems({ ...onNodes, nodes: '0', ranks: '' }, here)).toEqual({
     nodes: 'nodes-invalid',
-    ranks: 'ranks-invalid'
+    ranks: 'ranks-of-nodes-invalid'
   });
+  const uneven = { ...onNodes, ranks: '1, 3' };
+  expect(problems(uneven, here)).toEqual({});
+  expect(startRequest(uneven, here, null)).toMatchObject({ num_nodes: 2, ranks_per_node: [1, 3] });
+  for (const ranks of ['1, 3, 2', '1,', '1, x', '0, 3']) {
+    expect(problems({ ...onNodes, ranks }, here)).toEqual({ ranks: 'ranks-of-nodes-invalid' });
+  }
+  expect([8, 7, 1].map(size => sized(onNodes, size))).toEqual([
+    { nodes: '2', ranks: '4' },
+    { nodes: '2', ranks: '4, 3' },
+    { nodes: '1', ranks: '1' }
+  ]);
+  expect(sized(defaultForm(here, 'cuda', 4), 7)).toEqual({ ranks: '7' });
   const down = world({ launchers: [{ ...slurm, usable: false }] });
   expect(problems(onNodes, down)).toEqual({ launcher: 'launcher-unusable' });
 });

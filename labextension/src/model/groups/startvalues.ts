@@ -27,7 +27,7 @@ export interface IStartForm {
   readonly accelerator: string;
   /** Indices of the selected devices. */
   readonly devices: readonly number[];
-  /** The number of CPU ranks, or of ranks on each node, as typed. */
+  /** The number of CPU ranks, or of ranks on each node, as typed: `4`, or `4, 8` for nodes that differ. */
   readonly ranks: string;
   /** `local`, or the name of a launcher for nodes. */
   readonly launcher: string;
@@ -54,6 +54,7 @@ export type StartProblem =
   | 'devices-none-present'
   | 'devices-none-ticked'
   | 'ranks-invalid'
+  | 'ranks-of-nodes-invalid'
   | 'nodes-invalid'
   | 'launcher-unusable'
   | 'backend-not-here'
@@ -141,7 +142,7 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
     found.env = 'variables-invalid';
   }
   if (isOnNodes(form)) {
-    return { ...found, ...rankProblems(form), ...nodeProblems(form, world) };
+    return { ...found, ...nodeProblems(form, world) };
   }
   const place = acceleratorOf(form, world) ? deviceProblems(form, world) : rankProblems(form);
   return { ...found, ...place };
@@ -161,7 +162,8 @@ export function startRequest(form: IStartForm, world: IStartWorld, notebook: str
   if (isOnNodes(form)) {
     request.launcher = form.launcher;
     request.num_nodes = Number(form.nodes);
-    request.ranks_per_node = Number(form.ranks);
+    const counts = readCounts(form.ranks);
+    request.ranks_per_node = counts.length > 1 ? counts : counts[0];
     const options = givenOptions(form, world);
     if (Object.keys(options).length > 0) {
       request.launcher_options = options;
@@ -268,7 +270,7 @@ function nodesOf({ launcher, launcher_options, num_nodes, ranks_per_node }: IWan
     launcher,
     options: Object.fromEntries(Object.entries(launcher_options ?? {}).map(([name, value]) => [name, asText(value)])),
     ...(num_nodes === undefined ? {} : { nodes: String(num_nodes) }),
-    ...(ranks_per_node === undefined ? {} : { ranks: String(ranks_per_node) })
+    ...(ranks_per_node === undefined ? {} : { ranks: [ranks_per_node].flat().join(', ') })
   };
 }
 
@@ -317,6 +319,10 @@ function nodeProblems(form: IStartForm, world: IStartWorld): StartProblems {
   if (!Number.isInteger(count) || count < 1 || count > MAX_NODES) {
     found.nodes = 'nodes-invalid';
   }
+  const counts = readCounts(form.ranks);
+  if (!counts.every(isRankCount) || (counts.length > 1 && counts.length !== count)) {
+    found.ranks = 'ranks-of-nodes-invalid';
+  }
   if (!chosenLauncher(form, world)?.usable) {
     found.launcher = 'launcher-unusable';
   }
@@ -325,9 +331,25 @@ function nodeProblems(form: IStartForm, world: IStartWorld): StartProblems {
 
 function rankProblems(form: IStartForm): StartProblems {
   const found: StartProblems = {};
-  const count = Number(form.ranks);
-  if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {
+  if (!isRankCount(Number(form.ranks))) {
     found.ranks = 'ranks-invalid';
   }
   return found;
+}
+
+/** The numbers of ranks that were typed: one for all nodes, or one for each. */
+export function readCounts(text: string): number[] {
+  return text.split(',').map(Number);
+}
+
+/** The changes to a form for a group of that size, on nodes as evenly as possible. */
+export function sized(form: IStartForm, size: number): Partial<IStartForm> {
+  const count = Math.max(1, Math.min(isOnNodes(form) ? Number(form.nodes) || 1 : 1, size));
+  const [each, rest] = [Math.floor(size / count), size % count];
+  const counts = Array.from({ length: count }, (_, node) => each + (node < rest ? 1 : 0));
+  return { ranks: rest > 0 ? counts.join(', ') : String(each), ...(isOnNodes(form) ? { nodes: String(count) } : {}) };
+}
+
+function isRankCount(count: number): boolean {
+  return Number.isInteger(count) && count >= 1 && count <= MAX_RANKS;
 }

@@ -34,7 +34,13 @@ it('keeps what starts a group like this one again, here or on another machine', 
 });
 
 it('keeps the launcher of a group on nodes, and what it was asked for', () => {
-  const onNodes = group({ launcher: 'slurm', nodes: [{}, {}], accelerator: 'cuda', backend: 'nccl', world_size: 8 });
+  const onNodes = group({
+    launcher: 'slurm',
+    nodes: [{ ranks: '0-3' }, { ranks: '4-7' }],
+    accelerator: 'cuda',
+    backend: 'nccl',
+    world_size: 8
+  });
   const options = { partition: 'gpu', cpus_per_node: 4, requeue: true };
   const wanted = wantedOf(onNodes, { launcher_options: { ...options, extra_arguments: '--exclusive' } }, []);
   expect(wanted).toEqual({
@@ -46,6 +52,11 @@ it('keeps the launcher of a group on nodes, and what it was asked for', () => {
   });
   expect(sizeOf(wanted)).toBe(8);
   expect(readWanted(JSON.parse(JSON.stringify(wanted)))).toEqual({ wanted, refused: [] });
+  const differ = { launcher: 'slurm', nodes: [{ ranks: '0' }, { ranks: '1-3' }], world_size: 4 };
+  const uneven = wantedOf(group(differ), null, []);
+  expect(uneven).toMatchObject({ num_nodes: 2, ranks_per_node: [1, 3] });
+  expect(sizeOf(uneven)).toBe(4);
+  expect(readWanted(JSON.parse(JSON.stringify(uneven))).refused).toEqual([]);
   // A group on the server's machine asks for none.
   expect(wantedOf(group({ launcher: 'local', nodes: [] }), null, [])).toEqual({ num_ranks: 8 });
 });
@@ -80,6 +91,8 @@ it.each([
   [{ launcher: '../x' }, 'launcher'],
   [{ num_nodes: 0 }, 'num_nodes'],
   [{ ranks_per_node: 1e9 }, 'ranks_per_node'],
+  [{ ranks_per_node: [] }, 'ranks_per_node'],
+  [{ ranks_per_node: [4, 0] }, 'ranks_per_node'],
   [{ launcher_options: ['a'] }, 'launcher_options'],
   [{ launcher_options: { extra_arguments: ' --task-prolog=/tmp/x' } }, 'launcher_options'],
   [{ launcher_options: { prologue: 'curl example.org' } }, 'launcher_options'],

@@ -4,6 +4,7 @@
  */
 import type { IDevice, IDevices, IGroup, IStartRequest } from '../../services/protocol';
 import type { IReadWanted, IWantedGroup } from '../../tokens';
+import { countRanks } from '../format/ranks';
 import { freeName, isGone } from './groups';
 
 const MAX_RANKS = 256;
@@ -32,7 +33,7 @@ const VALID: { [field in keyof Required<IWantedGroup>]: (value: unknown) => bool
   launcher: value => typeof value === 'string' && WORD.test(value),
   launcher_options: isOptions,
   num_nodes: value => isCount(value) && value >= 1 && value <= MAX_NODES,
-  ranks_per_node: value => isCount(value) && value >= 1 && value <= MAX_RANKS
+  ranks_per_node: value => isRanksOfNode(value) || isRanksOfNodes(value)
 };
 
 /** The wanted group in the metadata of a notebook. */
@@ -61,7 +62,9 @@ export function wantedOf(group: IGroup, request: IStartRequest | null, devices: 
 function placeOf(group: IGroup, present: readonly IDevice[]): IWantedGroup {
   const { accelerator, devices, world_size: size, launcher = LOCAL, nodes = [] } = group;
   if (launcher !== LOCAL && nodes.length > 0) {
-    return { launcher, num_nodes: nodes.length, ranks_per_node: size / nodes.length, accelerator };
+    const counts = nodes.map(({ ranks }) => countRanks(ranks));
+    const differ = counts.some(count => count !== counts[0]);
+    return { launcher, num_nodes: nodes.length, ranks_per_node: differ ? counts : counts[0], accelerator };
   }
   if (accelerator === 'cpu') {
     return { num_ranks: size, ...(present.length > 0 ? { accelerator } : {}) };
@@ -86,6 +89,9 @@ function chosenIn(request: IStartRequest | null): IWantedGroup {
 
 /** How many ranks it will have; null: as many as there are devices, or the default. */
 export function sizeOf({ num_ranks, devices, num_nodes, ranks_per_node }: IWantedGroup): number | null {
+  if (Array.isArray(ranks_per_node)) {
+    return ranks_per_node.reduce((sum, count) => sum + count, 0);
+  }
   if (num_nodes !== undefined && ranks_per_node !== undefined) {
     return num_nodes * ranks_per_node;
   }
@@ -128,6 +134,15 @@ export function fittingSize(machine: IDevices | null): number {
 function deviceCount(machine: IDevices | null): number {
   const devices = machine?.devices ?? [];
   return devices.filter(device => device.accelerator === devices[0].accelerator).length;
+}
+
+function isRanksOfNode(value: unknown): boolean {
+  return isCount(value) && value >= 1 && value <= MAX_RANKS;
+}
+
+/** The number of each node. */
+function isRanksOfNodes(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.length <= MAX_NODES && value.every(isRanksOfNode);
 }
 
 function isDeviceList(value: unknown): boolean {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { IGroup } from '../../services/protocol';
-import { sizeOfRest, sizeStep } from './resize';
+import { sizeOfRest } from './resize';
 
 type Node = 'joined' | 'unreachable' | 'gone';
 
@@ -31,12 +31,5 @@ describe('sizeOfRest', () => {
     expect(sizeOfRest(group(6, [], ['joined', 'unreachable', 'joined']))).toBe(4);
     expect(sizeOfRest(group(6, [0], ['joined', 'gone', 'joined']))).toBe(2);
     expect(sizeOfRest(group(4, [], ['gone', 'unreachable']))).toBeNull();
-  });
-});
-
-describe('sizeStep', () => {
-  it('is the number of ranks of a machine', () => {
-    expect(sizeStep(group(6, [], ['joined', 'joined', 'joined']))).toBe(2);
-    expect(sizeStep(group(6, []))).toBe(1);
   });
 });

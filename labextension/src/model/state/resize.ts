@@ -2,11 +2,6 @@
 import type { IGroup } from '../../services/protocol';
 import { countRanks, expandRanks } from '../format/ranks';
 
-/** A group on several machines is resized by whole machines: by how many ranks. */
-export function sizeStep({ nodes, world_size: size }: Pick<IGroup, 'nodes' | 'world_size'>): number {
-  return nodes && nodes.length > 0 ? Math.max(1, Math.floor(size / nodes.length)) : 1;
-}
-
 /** How many ranks are left without the dead and the unreachable ones; null if none is missing, or all are. */
 export function sizeOfRest(group: Pick<IGroup, 'nodes' | 'ranks' | 'state' | 'world_size'>): number | null {
   const { nodes = [], ranks, state, world_size: size } = group;

@@ -3,7 +3,6 @@ import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { MAX_RANKS } from '../../model/format/ranks';
-import { sizeStep } from '../../model/state/resize';
 import type { IGroup } from '../../services/protocol';
 
 /** Resolves with the number of ranks. */
@@ -35,7 +34,7 @@ class ResizeBody extends ReactWidget implements Dialog.IBodyWidget<number> {
 
   protected render(): React.ReactElement {
     const { _trans: trans, _group: group } = this;
-    const step = sizeStep(group);
+    const numNodes = group.nodes?.length ?? 0;
     return (
       <>
         <label className="jpd-StateDialog-field">
@@ -43,9 +42,8 @@ class ResizeBody extends ReactWidget implements Dialog.IBodyWidget<number> {
           <input
             className="jp-mod-styled"
             type="number"
-            min={step}
+            min={1}
             max={MAX_RANKS}
-            step={step}
             defaultValue={this._value}
             onChange={event => {
               this._value = event.target.valueAsNumber;
@@ -57,7 +55,9 @@ class ResizeBody extends ReactWidget implements Dialog.IBodyWidget<number> {
             'Ranks that stay keep their processes and all variables. New ranks get copies of what all ranks have alike; what they do not have alike is asked about.'
           )}
         </p>
-        {step > 1 && <p>{trans.__('The group is on several machines with %1 ranks each.', step)}</p>}
+        {numNodes > 1 && (
+          <p>{trans.__('Ranks leave the last of the %1 machines first, and new ranks are added there.', numNodes)}</p>
+        )}
       </>
     );
   }

@@ -88,6 +88,7 @@ function problemWords(trans: TranslationBundle, problem: StartProblem): string {
     'devices-none-present': trans.__('This machine has no such device.'),
     'devices-none-ticked': trans.__('Select at least one device.'),
     'ranks-invalid': trans.__('Enter a number from 1 to %1.', MAX_RANKS),
+    'ranks-of-nodes-invalid': trans.__('Enter a number from 1 to %1, or one for each node: 4, 8.', MAX_RANKS),
     'nodes-invalid': trans.__('Enter a number from 1 to %1.', MAX_NODES),
     'launcher-unusable': trans.__('It cannot be used here.'),
     'variables-invalid': trans.__('Enter NAME=value, one in a line, at most %1.', MAX_VARIABLES),

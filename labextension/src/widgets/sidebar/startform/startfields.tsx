@@ -11,6 +11,7 @@ import {
   knownAccelerators,
   MAX_RANKS,
   offeredDevices,
+  readCounts,
   StartProblems
 } from '../../../model/groups/startvalues';
 import type { IEnvironment } from '../../../services/protocol';
@@ -124,15 +125,40 @@ export function DevicesField({ form, world, found, set }: IFieldProps): React.Re
 
 export function RanksField({ form, found, set }: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
-  const label = isOnNodes(form) ? trans.__('Ranks per node') : trans.__('Ranks');
+  if (isOnNodes(form)) {
+    return <NodeRanksField found={found} form={form} set={set} />;
+  }
   return (
     <NumberRow
-      label={label}
+      label={trans.__('Ranks')}
       problem={found.ranks}
       max={MAX_RANKS}
       value={form.ranks}
       change={ranks => set({ ranks })}
     />
+  );
+}
+
+/** One number for all nodes, or one for each: as many nodes as numbers. */
+function NodeRanksField({ form, found, set }: Pick<IFieldProps, 'form' | 'found' | 'set'>): React.ReactElement {
+  const { trans } = useSidebar();
+  const change = (ranks: string): void => {
+    const { length } = readCounts(ranks);
+    set(length > 1 ? { ranks, nodes: String(length) } : { ranks });
+  };
+  return (
+    <Row label={trans.__('Ranks per node')} problem={found.ranks}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          value={form.ranks}
+          title={trans.__('One number for all nodes, or one for each: 4, 8')}
+          spellCheck={false}
+          onChange={event => change(event.target.value)}
+        />
+      )}
+    </Row>
   );
 }
 

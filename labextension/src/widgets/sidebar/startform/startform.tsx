@@ -9,6 +9,7 @@ import {
   isOnNodes,
   IStartWorld,
   problems,
+  sized,
   startRequest
 } from '../../../model/groups/startvalues';
 import type {
@@ -140,7 +141,7 @@ function useSave(open: OpenForm, form: IStartForm, set: (changes: Partial<IStart
     open.save = chosen;
     setSave(chosen);
     if (chosen) {
-      set({ ranks: String(chosen.world_size), name: form.name || chosen.group });
+      set({ ...sized(form, chosen.world_size), name: form.name || chosen.group });
     }
   };
   return { chosen: save, onChoose };
