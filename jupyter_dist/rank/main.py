@@ -31,7 +31,7 @@ from jupyter_dist.rank.cells.runner import Runner, RunnerParts, report_stray, st
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell, ShellParts
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives import captures, process_group, torch_compat, torch_recorders
-from jupyter_dist.rank.collectives.diagnosis import peers
+from jupyter_dist.rank.collectives.diagnosis import mainthread, peers
 from jupyter_dist.rank.collectives.interruptible import storewaits, tcpstores, waits
 from jupyter_dist.rank.collectives.process_group import Membership, RevivedGroups
 from jupyter_dist.rank.collectives.revival import followers
@@ -128,7 +128,7 @@ class Rank:
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
         self._emit = Emitter(self._outbox, self._streams, self._interrupter.safe_point)
-        self._memory = MemoryCounters(spec.device)
+        self._memory = MemoryCounters(spec.device, mainthread.main_thread_moves)
         self._surroundings = Surroundings()
         self._debuggers = Debuggers(namespace, self._interrupter)
         self._context = contextvars.copy_context()

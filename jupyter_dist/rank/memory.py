@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
-from jupyter_dist.rank.guard.own import gc, os
+from jupyter_dist.rank.guard.own import gc, os, threading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jupyter_dist.protocol.models.memory import CellMemory
 
 RESERVE_BYTES = 8 << 20
@@ -30,9 +32,17 @@ class Mark(NamedTuple):
 
 
 class MemoryCounters:
-    """Reads memory counters; opens its file early, so that it works even if no descriptor is left."""
+    """Reads memory counters; opens its file early, so that it works even if no descriptor is left.
 
-    def __init__(self, device: str) -> None:
+    Torch's counters have a lock, which the main thread may hold for as long as a collective hangs. While other threads
+    may not ask for that reason, they get the numbers of the last time.
+    """
+
+    def __init__(self, device: str, may_ask: Callable[[], bool] = lambda: True) -> None:
+        """`may_ask` returns whether a thread other than the main thread may ask torch (main_thread_moves)."""
+        self._may_ask = may_ask
+        self._of_device: dict[str, int | None] = dict.fromkeys(("allocated_bytes", "reserved_bytes", "peak_bytes"))
+        self._num_alloc_retries: int | None = None
         self._device = torch.device(device)
         self._module = getattr(torch, self._device.type)
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
@@ -58,22 +68,24 @@ class MemoryCounters:
 
     def counters(self) -> dict[str, int | None]:
         """Return the counters of the process and of torch; does not query the device, which may be busy."""
-        on_device = self._on_device()
-        # The current device is per thread, so the side thread must pass it.
-        module = self._module
-        return {
-            "resident_bytes": self.resident_bytes(),
-            "allocated_bytes": module.memory_allocated(self._device) if on_device else None,
-            "reserved_bytes": module.memory_reserved(self._device) if on_device else None,
-            "peak_bytes": module.max_memory_allocated(self._device) if on_device else None,
-        }
+        if self._on_device() and self._can_ask():
+            # The current device is per thread, so the side thread must pass it.
+            module = self._module
+            self._of_device = {
+                "allocated_bytes": module.memory_allocated(self._device),
+                "reserved_bytes": module.memory_reserved(self._device),
+                "peak_bytes": module.max_memory_allocated(self._device),
+            }
+        return {"resident_bytes": self.resident_bytes(), **self._of_device}
 
     def num_alloc_retries(self) -> int | None:
         """Return how often torch has freed its cache of device memory to find room; None if it does not count that."""
         if not self._on_device() or not hasattr(self._module, "memory_stats_as_nested_dict"):
             return None
-        found = self._module.memory_stats_as_nested_dict(self._device).get("num_alloc_retries")
-        return None if found is None else int(found)
+        if self._can_ask():
+            found = self._module.memory_stats_as_nested_dict(self._device).get("num_alloc_retries")
+            self._num_alloc_retries = None if found is None else int(found)
+        return self._num_alloc_retries
 
     def busy_percent(self) -> int | None:
         """Return the percent of the last second in which the device ran anything; None if that is not known.
@@ -169,6 +181,9 @@ class MemoryCounters:
     def trim() -> None:
         """Give freed host memory back to the system."""
         ctypes.CDLL(None).malloc_trim(0)
+
+    def _can_ask(self) -> bool:
+        return threading.current_thread() is threading.main_thread() or self._may_ask()
 
     def _on_device(self) -> bool:
         return self._device.type in DEVICE_TYPES and bool(self._module.is_initialized())

@@ -22,6 +22,9 @@ _READS, _POLLS, _SLEEPS = {
 }.get(platform.machine(), (set(), set(), set()))
 _STATE_SAMPLES = 5
 _SAMPLE_SECONDS = 0.01
+_MOVE_LOOKS = 5
+_MOVE_SECONDS = 0.002
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # the folder rank
 
 
 def main_thread_sleeps() -> bool:
@@ -33,6 +36,27 @@ def main_thread_sleeps() -> bool:
             return False
         time.sleep(_SAMPLE_SECONDS)
     return True
+
+
+def main_thread_moves() -> bool:
+    """Whether the main thread runs Python code, or waits in this package for a request, rather than in one long call.
+
+    In such a call it may hold a lock for as long as a collective hangs: `torch.cuda.empty_cache()` waits for the device
+    with the lock of torch's allocator. Another thread that asks for the allocator's counters waits for that lock, with
+    the GIL, and the whole process stands still: seen on an H100 (`facts:driver_locks` and `product:busy_driver`).
+    """
+    before = None
+    for _ in range(_MOVE_LOOKS):
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        if frame is None or frame.f_code.co_filename.startswith(_OURS):
+            return True
+        place = id(frame), frame.f_lasti
+        del frame
+        if before not in (None, place):
+            return True
+        before = place
+        time.sleep(_MOVE_SECONDS)
+    return False
 
 
 def main_thread_syscall() -> tuple[int | None, int]:
