@@ -244,7 +244,7 @@ def test_the_time_limit_is_announced(slurm, place):
 def test_preemption_is_named(slurm, place):
     async def run():
         async with launched(place, cpus_per_node=8) as (_, _, followed):
-            await followed.until(AgentStarted, 2)
+            await followed.until_ready()
             slurm.ask(
                 "sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"
             )
