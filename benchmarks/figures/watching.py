@@ -1,4 +1,4 @@
-"""The cost of watching the pace of a cell: on eight ranks, in pairs of a watched and a silent cell; on many ranks."""
+"""The cost of watching the pace of a cell: on eight ranks, in pairs of a watched and a silent cell, and on many."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import json
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import NamedTuple
 
 from benchmarks.options import Options
-from benchmarks.ours import Server
-from benchmarks.processes import scheduled_seconds
+from benchmarks.ours import FINAL, Client, Server
+from benchmarks.processes import scheduled_seconds, wait_until
 from benchmarks.tables import Table
 from jupyter_dist.agent.watch.pace.clocks import Clocks
 from jupyter_dist.agent.watch.pace.reports import read_report
 from jupyter_dist.agent.watch.pacewatch import LEAST_ARRIVALS, MANY_SECONDS, MAX_ARRIVALS, WatchedCell
 
 from .slow import SlowPage
+from .thousand import simulated_group
 
 WATCHED_RANKS = 8
 MOST_PERCENT, MOST_LOST_PERCENT = 0.5, 1.0
@@ -39,7 +41,10 @@ for step in range(STEPS):
 marks.append((used(), time.perf_counter()))
 open(f"HOME/marks-{rank}", "w").write(json.dumps(marks))
 """
-MANY_RANKS, MOST_OF_AGENT = 256, 2.0
+MANY_RANKS, MOST_OF_AGENT, MOST_OF_SERVER = 256, 2.0, 2.0
+RANKS_PER_NODE = 8
+LOOP_SECONDS, QUICK_SECONDS = 55.0, 15.0  # of simulated ranks; in the first seconds there are more looks
+PAGE_SECONDS = 2.5  # as often a page asks that shows where the time goes (labextension/src/model/executions/pace.ts)
 _numbers = itertools.count()
 
 
@@ -63,7 +68,7 @@ def measure(options: Options) -> list[Table]:
     agent_cost.row("the agent").values.extend(_judging())
     most = statistics.median(agent_cost.rows[0].values)
     agent_cost.aim(f"under {MOST_OF_AGENT:g} % of a core: {most:.2f} %", most < MOST_OF_AGENT)
-    return [cost, agent_cost]
+    return [cost, agent_cost, _serving()]
 
 
 class _Loop(NamedTuple):
@@ -134,6 +139,42 @@ def _judging() -> list[float]:
         cell.take(MANY_SECONDS * look, {rank: one for rank, one in reports.items() if one}, clocks, hosts)
         found.append(100 * (time.process_time() - began) / MANY_SECONDS)
     return found
+
+
+def _serving() -> Table:
+    """Return the table of what a watched cell of many simulated ranks costs, more than one that is not watched."""
+    table = Table(
+        f"A slow cell of {MANY_RANKS} simulated ranks, {RANKS_PER_NODE} on each node, with its details in a page",
+        "% of a core",
+        "",
+    )
+    with Server() as server, closing(Client(server)) as page:
+        page.open_channel()
+        with simulated_group(page, MANY_RANKS // RANKS_PER_NODE, RANKS_PER_NODE) as group:
+            processes = {"the server": server.pid, "the agent": server.agent_of(group)}
+            silent, watched = (_used_in_loop(page, group, processes, silent) for silent in (True, False))
+            page.end_group(group)
+    for name in processes:
+        table.row(name).values.append(100 * (watched[name] - silent[name]))
+    of_server = table.row("the server").median
+    table.aim(f"under {MOST_OF_SERVER:g} % of a core for the server: {of_server:.2f} %", of_server < MOST_OF_SERVER)
+    return table
+
+
+def _used_in_loop(page: Client, group: str, processes: dict[str, int], silent: bool) -> dict[str, float]:
+    """Return the cores that processes use while ranks run a loop; a page shows where its time goes if it is watched."""
+    body = {"code": f"runs_on = {LOOP_SECONDS}", "ranks": "all", "silent": silent}
+    path = f"/groups/{group}/executions/{page.must('POST', f'/groups/{group}/executions', body)['id']}"
+    time.sleep(QUICK_SECONDS)
+    began, before = time.monotonic(), {name: scheduled_seconds(pid) for name, pid in processes.items()}
+    while time.monotonic() - began < LOOP_SECONDS - QUICK_SECONDS - 2 * PAGE_SECONDS:
+        time.sleep(PAGE_SECONDS)
+        if not silent and not page.must("GET", f"{path}/pace")["causes"]:
+            raise RuntimeError("the cause is not named")
+    seconds = time.monotonic() - began
+    used = {name: (scheduled_seconds(pid) - before[name]) / seconds for name, pid in processes.items()}
+    wait_until(lambda: page.must("GET", path)["execution"]["state"] in FINAL, LOOP_SECONDS, "the loop has ended")
+    return used
 
 
 def _answer(rank: int) -> str:

@@ -40,6 +40,7 @@ from jupyter_dist.transport.frames import FrameDecoder, Header, decode_frame, en
 
 FIRST_PID = 1 << 23  # more than Linux gives
 MEMORY_BYTES = 300 << 20
+STEP_SECONDS = 0.1  # of the loop that a cell is that runs on
 STEP = 55  # from a node to the one that answers after it: no divisor of a number of nodes that is used here
 
 
@@ -84,6 +85,8 @@ class SimulatedRank:
         self._unsent = b""
         node, others = spec.rank // spec.local_world_size, spec.world_size // spec.local_world_size
         self._place = 0.9 * (node * STEP % others) / others + 0.1 * spec.local_rank / spec.local_world_size
+        self._loop: str | None = None  # the cell that runs on
+        self._asked = 0.0  # when its pace was last asked for
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
         self._send({"t": "phase", "phase": "joining"})
         ready = {"device": spec.device, "python_version": "3", "torch_version": "2", "backend": "gloo", "pid": 1}
@@ -116,7 +119,23 @@ class SimulatedRank:
         elif kind == "shutdown":
             self.end(0, None)
         elif "id" in header:
-            self._send(*pack({"t": "answer", "id": header["id"], "ok": True}, self._answer(kind)))
+            answer = self._pace(header["max_arrivals"]) if kind == "pace" else self._answer(kind)
+            self._send(*pack({"t": "answer", "id": header["id"], "ok": True}, answer))
+
+    def _pace(self, max_arrivals: int) -> Header:
+        """The pace of a loop that waits for its data, as `PaceMeter.answer` has it."""
+        now, since = time.monotonic(), self._asked
+        self._asked = now
+        newest = int(now / STEP_SECONDS)
+        numbers = range(max(int(since / STEP_SECONDS) + 1, newest - max_arrivals), newest)
+        rows = [["0", "all_reduce", 4096, n, int(1e6 * STEP_SECONDS * n), None, False] for n in numbers]
+        seconds = now - since if since else 0.0
+        place = ["<ipython-input-1-0123456789ab>", 4, "<module>", "for batch in loader:"]
+        samples = [[activity, 10, 1000, place, None, False] for activity in ("input", "backward")]
+        counts = dict.fromkeys(("compiles", "cpu_seconds", "run_delay_seconds", "stopped_seconds"), 0)
+        found = {"seconds": seconds, "now": int(1e6 * now), "samples": samples, "arrivals": rows, **counts}
+        nothing = {"collections": [0, 0.0], "device": [None, None], "grown": [], "updates": [], "steps": []}
+        return {"execution_id": self._loop, "memory": self._answer("sample"), **found, **nothing}
 
     def _answer(self, kind: str) -> Header:
         if kind == "sample":
@@ -163,7 +182,17 @@ class SimulatedRank:
         status = {"status": "error" if error else "ok", "seconds": time.perf_counter() - began}
         state = {"process_group": "ok", "collective_seq": 0, "kinds": {}}
         frames.append(({"t": "reply", **execution, **status, **state, "ename": None, "evalue": None}, b""))
-        self._write(b"".join(encode_frame(*frame) for frame in frames))  # as the outbox of a rank does
+        data = b"".join(encode_frame(*frame) for frame in frames)  # as the outbox of a rank does
+        if seconds := self._namespace.pop("runs_on", 0.0):  # the cell is a loop
+            self._loop, self._asked = header["execution_id"], 0.0
+            asyncio.get_running_loop().call_later(seconds, self._end_loop, data)
+        else:
+            self._write(data)
+
+    def _end_loop(self, data: bytes) -> None:
+        self._loop = None
+        if self._sock.fileno() >= 0:
+            self._write(data)
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
         self._write(encode_frame(header, payload))

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from jupyter_dist.rank.cells.variables.opening import attributes_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.collectives.diagnosis import counters
 
 MAX_NAMES = 2000
 MAX_MODELS = 8
 MAX_READ = 3  # parameters of a model
+MAX_DEPTH = 4  # trainer, connector, strategy, model
+MAX_OBJECTS, MAX_ATTRIBUTES, MAX_ELEMENTS = 500, 100, 8
 
 
 class ModelUpdates:
@@ -28,11 +33,7 @@ class ModelUpdates:
 
         An optimizer changes a parameter at least once a step, so there were at most as many steps as changes.
         """
-        models: dict[int, DistributedDataParallel] = {}  # by id
-        for value in list(namespace.values())[:MAX_NAMES]:
-            if issubclass(type(value), torch.nn.Module):
-                with contextlib.suppress(RuntimeError, AttributeError):  # it is built at this moment
-                    models.update({id(model): model for model in _distributed(value)})
+        models = {id(model): model for model in _models(list(namespace.values())[:MAX_NAMES])}
         before, self._known = self._known, {}
         rows = []
         for identity, model in list(models.items())[:MAX_MODELS]:
@@ -65,6 +66,32 @@ class _KnownModel:
     def _read(self) -> list[int]:
         alive = [parameter() for parameter in self._parameters]
         return [0 if parameter is None else torch_compat.version_of(parameter) or 0 for parameter in alive]
+
+
+def _models(values: list[Any]) -> Iterator[DistributedDataParallel]:
+    """Yield the models among these values, and those that objects hold, as trainers of Lightning do."""
+    seen: set[int] = set()
+    for _ in range(MAX_DEPTH):
+        held: list[Any] = []
+        for value in values:
+            with contextlib.suppress(RuntimeError, AttributeError):  # it is built at this moment
+                if issubclass(type(value), torch.nn.Module):
+                    yield from _distributed(value)
+                elif id(value) not in seen and len(held) < MAX_OBJECTS:
+                    seen.add(id(value))
+                    held += _held_by(value)
+        values = held[:MAX_OBJECTS]
+
+
+def _held_by(value: Any) -> list[Any]:
+    """Return what an object has as attributes, or a list as elements. No code of the user runs."""
+    if type(value) in (list, tuple):
+        return list(value[:MAX_ELEMENTS])
+    if type(value) is dict:
+        return list(value.values())[:MAX_ELEMENTS]
+    if issubclass(type(value), (type, ModuleType, FunctionType, torch.Tensor)):
+        return []
+    return list((attributes_of(value) or {}).values())[:MAX_ATTRIBUTES]
 
 
 def _distributed(module: torch.nn.Module) -> list[DistributedDataParallel]:
