@@ -1,4 +1,5 @@
 /** Notebook 7: one notebook per page, and the same picker, output and restart. */
+import * as fs from 'fs';
 import { expect, test } from '@playwright/test';
 import * as lab from '../tests/lab';
 
@@ -25,4 +26,23 @@ test('in Notebook 7 a cell runs on ranks, the picker chooses them, and Restart m
   await page.reload();
   await lab.sessionReady(page);
   await expect(lab.picker(page)).toHaveText(`${lab.GROUP} \u00b7 1`);
+});
+
+test('in Notebook 7 the time of a running cell leads to its line, and the notebook stays', async ({ page }) => {
+  const stop = lab.newPath('stop');
+  lab.writeNotebook('seventime.ipynb', [
+    `import os, time\nwhile not os.path.exists(${JSON.stringify(stop)}):\n    time.sleep(0.1)`
+  ]);
+  await page.goto('/notebooks/seventime.ipynb');
+  await lab.sessionReady(page);
+  const cell = await lab.runCell(page, 0);
+  await cell.node.locator('.jpd-Ranks-header').hover();
+  await cell.node.getByRole('button', { name: 'Time', exact: true }).click();
+  const region = cell.node.getByRole('region', { name: 'Where the time goes' });
+  await region.getByRole('button', { name: /^cell \[\d+\]:3$/ }).click();
+  const line = (): Promise<string | null | undefined> =>
+    page.evaluate(() => window.getSelection()?.anchorNode?.parentElement?.closest('.cm-line')?.textContent);
+  await expect.poll(line).toBe('    time.sleep(0.1)');
+  fs.writeFileSync(stop, '');
+  await expect(cell.summary).toContainText('ok');
 });

@@ -14,8 +14,14 @@ export async function showCell(
   if (!execution.notebook) {
     return false;
   }
-  await app.commands.execute('docmanager:open', { path: execution.notebook });
-  const panel = tracker?.find(({ context }) => context.path === execution.notebook);
+  const find = () => tracker?.find(({ context }) => context.path === execution.notebook);
+  const open = find();
+  if (open) {
+    app.shell.activateById(open.id); // docmanager:open would close the notebook of a page of Notebook 7
+  } else {
+    await app.commands.execute('docmanager:open', { path: execution.notebook });
+  }
+  const panel = find();
   await panel?.context.ready;
   const at = panel?.content.widgets.findIndex(({ model }) => model.id === execution.cell_id) ?? -1;
   if (panel && at >= 0) {
