@@ -69,7 +69,7 @@ class _KnownModel:
 
 
 def _models(values: list[Any]) -> Iterator[DistributedDataParallel]:
-    """Yield the models among these values, and those that objects hold, as trainers of Lightning do."""
+    """Yield the models among these values and in their attributes, such as the model of a trainer of Lightning."""
     seen: set[int] = set()
     for _ in range(MAX_DEPTH):
         held: list[Any] = []
@@ -84,7 +84,7 @@ def _models(values: list[Any]) -> Iterator[DistributedDataParallel]:
 
 
 def _held_by(value: Any) -> list[Any]:
-    """Return what an object has as attributes, or a list as elements. No code of the user runs."""
+    """Return the attributes of an object, or the elements of a list. No code of the user runs."""
     if type(value) in (list, tuple):
         return list(value[:MAX_ELEMENTS])
     if type(value) is dict:
