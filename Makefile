@@ -66,7 +66,7 @@ test-browser: .venv/frontend browser ui-tests/node_modules
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going $(BROWSER)
 
 test-browser-1 test-browser-2: test-browser-%:
-	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* npx playwright test --shard $*/2 --output test-results/$*
+	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* ../.ci/ownnetwork npx playwright test --shard $*/2 --output test-results/$*
 
 test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release does, and look into them
 	$(BIN)/python -m pytest tests/packaging

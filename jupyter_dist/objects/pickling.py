@@ -142,13 +142,5 @@ def _storage(dtype: Any, kind: str | None, data: Any) -> Any:
         untyped = torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
     module = getattr(torch, kind, None) if kind in DEVICE_TYPES else None
     if module is not None and module.is_available() and ("LOCAL_RANK" in os.environ or module.is_initialized()):
-        untyped = _on_device(torch.UntypedStorage(untyped.nbytes(), device=kind), untyped, view)
+        untyped = torch.UntypedStorage(untyped.nbytes(), device=kind).copy_(untyped)
     return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
-
-
-def _on_device(target: Any, source: Any, view: memoryview) -> Any:
-    """Copy a storage to a device, and return it there."""
-    if view.readonly or not staging.is_staged(target):
-        return target.copy_(source)
-    staging.fill(target, view.cast("B"))
-    return target

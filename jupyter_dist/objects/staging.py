@@ -1,8 +1,7 @@
-"""Large tensors on a device are copied into the file of an exchange, and out of it, in chunks through pinned memory.
+"""Large tensors on a device are copied into the file of an exchange in chunks, through pinned memory.
 
-Without it they are copied twice on the way out: into new memory of the process, whose pages must be allocated (0.6 s
-for each GiB on an H100), and from there into the file. On the way in, the driver copies from memory that is not pinned:
-0.15 s for each GiB there, and 0.02 s from pinned memory, which the processor fills meanwhile.
+Without it they are copied twice: into new memory of the process, whose pages must be allocated (0.6 s for each GiB on
+an H100), and from there into the file.
 """
 
 from __future__ import annotations
@@ -52,13 +51,16 @@ def parts(piece: memoryview) -> Iterator[memoryview]:
 
 def chunks_of(storage: Any) -> Iterator[memoryview]:
     """Yield the bytes of a storage on a device in order; each chunk is valid until the next one is asked for."""
-    torch, module = sys.modules["torch"], _module(storage)
+    torch = sys.modules["torch"]
+    module = getattr(torch, storage.device.type)
     with module.device(storage.device), torch.no_grad():
         source = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+        if not _pinned:
+            _pinned.extend(_chunks(torch))
         under_way: tuple[Any, Any] | None = None  # the chunk that the device copies while the one before is written
         for number, start in enumerate(range(0, source.numel(), CHUNK_BYTES)):
             size = min(CHUNK_BYTES, source.numel() - start)
-            chunk = _buffers(torch)[number % 2][:size]
+            chunk = _pinned[number % 2][:size]
             chunk.copy_(source[start : start + size], non_blocking=True)
             copied = module.Event()
             copied.record()
@@ -67,36 +69,6 @@ def chunks_of(storage: Any) -> Iterator[memoryview]:
             under_way = chunk, copied
         if under_way is not None:
             yield _written(*under_way)
-
-
-def fill(storage: Any, data: memoryview) -> None:
-    """Copy bytes into a storage on a device; the processor fills one chunk while the device copies the one before."""
-    torch, module = sys.modules["torch"], _module(storage)
-    with module.device(storage.device), torch.no_grad():
-        target = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-        under_way: list[Any] = [None, None]  # when the device will have copied each of the two chunks
-        for number, start in enumerate(range(0, target.numel(), CHUNK_BYTES)):
-            size = min(CHUNK_BYTES, target.numel() - start)
-            chunk, copied = _buffers(torch)[number % 2][:size], under_way[number % 2]
-            if copied is not None:
-                copied.synchronize()
-            chunk.copy_(torch.frombuffer(data[start : start + size], dtype=torch.uint8))
-            target[start : start + size].copy_(chunk, non_blocking=True)
-            under_way[number % 2] = event = module.Event()
-            event.record()
-        for copied in filter(None, under_way):
-            copied.synchronize()  # the chunks are used again
-
-
-def _module(storage: Any) -> Any:
-    """Return the module of torch for the device of a storage."""
-    return getattr(sys.modules["torch"], storage.device.type)
-
-
-def _buffers(torch: Any) -> list[Any]:
-    if not _pinned:
-        _pinned.extend(_chunks(torch))
-    return _pinned
 
 
 def _chunks(torch: Any) -> list[Any]:

@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from jupyter_dist.objects import files
 from jupyter_dist.server.devices.nvml import NvmlReader
 
 from .harness import AgentProcess
@@ -95,15 +94,8 @@ def test_emptying_the_cache_gives_memory_back(gpus):
     assert header["freed_bytes"]["0"] >= 1 << 28
 
 
-def test_a_large_tensor_is_copied_from_the_device_in_chunks(gpus, tmp_path):
-    agent = gpus(1)
-    save = f"from jupyter_dist.objects import files\nfiles.save({{'x': x}}, [{str(tmp_path / 'x')!r}])"
-    agent.run(f"x = torch.arange(40 << 20, device=device, dtype=torch.int32)\n{save}", [0])
-    found = files.load(str(tmp_path / "x"))["x"]
-    assert [found[index].item() for index in (0, (16 << 20) + 1, -1)] == [0, (16 << 20) + 1, (40 << 20) - 1]
-
-
-def test_a_large_tensor_is_copied_to_the_device_in_chunks(gpus, tmp_path):
+def test_a_large_tensor_is_copied_from_the_device_in_chunks_and_back(gpus, tmp_path):
+    """In the rank: CUDA keeps descriptors of its own in a process that asks for it, as a load of a file does."""
     agent = gpus(1)
     path = str(tmp_path / "x")
     run = f"from jupyter_dist.objects import files\nfiles.save({{'x': x}}, [{path!r}])\ny = files.load({path!r})['x']"

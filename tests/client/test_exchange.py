@@ -1,6 +1,5 @@
 """Objects to real ranks and back."""
 
-import contextlib
 import os
 import pickle
 import signal
@@ -118,36 +117,6 @@ def test_tensors_that_stay_on_their_device_are_copied_in_parts_into_the_file(tmp
     assert (found["before"].sum().item(), found["after"]) == (3.0, b"after")
     # What is sent to another machine is packed whole: no bytes are left on a device.
     assert all(type(piece.obj) is not staging.OnDevice for piece in files.pack(values))
-
-
-class FakeDevice:
-    """What torch has for each kind of device, of one whose memory is the host's: there is none in tests."""
-
-    device = staticmethod(contextlib.nullcontext)
-
-    class Event:
-        number = 0
-
-        def record(self):
-            FakeDevice.Event.number += 1
-
-        def synchronize(self):
-            """Return at once: copies on the host have ended."""
-
-
-@pytest.mark.parametrize("size", [5, 300_000, 600_001])
-def test_bytes_for_a_device_go_through_two_chunks_in_turn(monkeypatch, size):
-    """As to a CUDA device (tests/agent/test_gpu.py), with tensors on the CPU."""
-    monkeypatch.setattr(staging, "CHUNK_BYTES", 100_000)
-    monkeypatch.setattr(staging, "_pinned", [])
-    monkeypatch.setattr(staging, "_module", lambda _storage: FakeDevice)
-    FakeDevice.Event.number = 0
-    data = bytearray(os.urandom(size))
-    target = torch.UntypedStorage(size)
-    staging.fill(target, memoryview(data))
-    assert torch.empty(0, dtype=torch.uint8).set_(target).numpy().tobytes() == data
-    assert FakeDevice.Event.number == -(-size // 100_000)
-    assert [chunk.numel() for chunk in staging._pinned] == [100_000] * 2
 
 
 def test_functions_are_called_on_ranks(group):

@@ -86,9 +86,10 @@ GROUP = {"group_id": "g", "name": "g", "world_size": 2, "accelerator": "cuda", "
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"devices": [0, 1]}, None),
-        ({"devices": [0, 0]}, "ranks that share a device"),
-        ({"devices": [0, 1], "num_nodes": 2}, "on several machines"),
+        ({"world_size": 1, "devices": [0]}, None),
+        ({"devices": [0, 0]}, "several ranks"),
+        ({"devices": [0, 1]}, "several ranks"),
+        ({"devices": [0], "ranks_per_node": [1, 1]}, "on several machines"),
         ({"accelerator": "cpu", "devices": []}, "no checkpoint of processes"),
     ],
 )

@@ -48,7 +48,7 @@ MEANINGS = {
     OFF_THE_BUS: Xid("it fell off the bus. The machine must be restarted"),
     94: Xid("an ECC error in the memory of one program, which must be started again", of_program=True),
     95: Xid("an ECC error that concerns all programs. The device must be reset"),
-    109: Xid("a program did not leave the device in time. The device must be reset"),
+    109: Xid("a program did not leave the device in time", of_program=True),  # the device went on: seen on an H100
     119: Xid("its system processor (GSP) does not answer. The device must be reset"),
     120: Xid("an error of its system processor (GSP). The device must be reset"),
 }
