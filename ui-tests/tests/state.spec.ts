@@ -300,6 +300,8 @@ test.describe('a group of 8 ranks', () => {
     await command(page, 'jupyter-dist:show-sidebar');
     const card = page.getByRole('region', { name: `Group ${NAME}` });
     expect((await request.post(`${url}/ranks/3/kill`, { data: {} })).ok()).toBe(true);
+    // First of the agent, then of the page: which of the two is late is to be named.
+    expect((await (await request.get(`${url}?wait=60&not_state=ready`)).json()).state).toBe('degraded');
     await expect(card).toHaveAttribute('data-state', 'degraded');
     await command(page, 'jupyter-dist:replace', { group: NAME });
     const replacing = dialog(page, `Replace rank 3 of ${NAME}`);
