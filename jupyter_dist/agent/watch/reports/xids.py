@@ -54,6 +54,17 @@ MEANINGS = {
 }
 _UNKNOWN = Xid("see NVIDIA's list of Xid errors")
 
+
+class _Seen(NamedTuple):
+    """When an Xid was reported."""
+
+    at: float  # by the wall clock, which is shown
+    since: float  # by the monotonic clock
+
+    def is_new(self) -> bool:
+        return time.monotonic() - self.since < SOON_SECONDS
+
+
 OnXid = Callable[[int, int], None]  # the device's index, and the number
 
 
@@ -124,7 +135,7 @@ class XidWatch:
         self._group = group
         self._load = load
         self._over = threading.Event()
-        self._reported: dict[tuple[int, int], float] = {}  # when, by device and number
+        self._reported: dict[tuple[int, int], _Seen] = {}  # by device and number
 
     def start(self) -> None:
         """Start listening, if these devices have such events; ranks of other machines are left out."""
@@ -141,7 +152,9 @@ class XidWatch:
     def sentences(self) -> list[str]:
         """Return a sentence for each report that still counts: on programs, while a rank of the device has lost it."""
         return [
-            _sentence(*key, when, self._ranks_on(key[0])) for key, when in self._reported.items() if self._counts(key)
+            _sentence(*key, seen.at, self._ranks_on(key[0]))
+            for key, seen in self._reported.items()
+            if self._counts(key)
         ]
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -156,8 +169,8 @@ class XidWatch:
 
     def reported(self, device: int, number: int) -> None:
         """Handle an Xid: show it now if it counts, or once a rank reports that it has lost the device."""
-        self._reported = {key: when for key, when in self._reported.items() if self._counts(key) or _is_new(when)}
-        self._reported[device, number] = time.time()
+        kept = {key: seen for key, seen in self._reported.items() if self._counts(key) or seen.is_new()}
+        self._reported = {**kept, (device, number): _Seen(time.time(), time.monotonic())}
         if self._counts((device, number)):
             self._group.status_changed()
 
@@ -168,10 +181,6 @@ class XidWatch:
 
     def _ranks_on(self, device: int) -> list[Any]:
         return [rank for rank, of in zip(self._group.ranks, self._group.spec.devices, strict=False) if of == device]
-
-
-def _is_new(when: float) -> bool:
-    return time.time() - when < SOON_SECONDS
 
 
 def _sentence(device: int, number: int, when: float, ranks: Sequence[Any]) -> str:
