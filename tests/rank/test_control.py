@@ -95,9 +95,13 @@ def test_request_that_makes_no_sense(shared: RankClient) -> None:
 def test_idle_rank_sleeps(rank: RankClient) -> None:
     threads = rank.run("import threading\nprint(*[t.native_id for t in threading.enumerate()][1:])").text().split()
     rank.ask("ping")
-    before = _switches(rank, threads)
-    rank.pump(0.5)
-    assert _switches(rank, threads) - before <= 4
+
+    def sleeps() -> bool:
+        before = _switches(rank, threads)
+        rank.pump(0.5)
+        return _switches(rank, threads) - before <= 4
+
+    until(sleeps)  # what a cell leaves to do takes longer on a busy machine
 
 
 def _switches(rank: RankClient, side_threads: list[str]) -> int:
