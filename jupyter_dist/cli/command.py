@@ -15,6 +15,7 @@ from jupyter_dist.cli.words import complete
 from jupyter_dist.client import Client, Group, JupyterDistError
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from jupyter_dist.protocol.noderanks import ranks_per_node
+from jupyter_dist.protocol.ranks import EXAMPLES
 from jupyter_dist.system.terminal import guarded_terminal
 
 INTERRUPTED = 130
@@ -123,7 +124,7 @@ def add_group_argument(
 
 def add_ranks_argument(parser: argparse.ArgumentParser) -> None:
     """Add the option for the ranks."""
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0, node:0, a host (all)")
+    parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
 
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:

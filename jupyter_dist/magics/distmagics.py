@@ -23,6 +23,7 @@ from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, s
 from jupyter_dist.magics.session import Session
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from jupyter_dist.protocol.noderanks import ranks_per_node
+from jupyter_dist.protocol.ranks import EXAMPLES
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
 DEFAULT_RANKS = 2
@@ -113,7 +114,7 @@ def park_parser() -> MagicParser:
 def variables_parser() -> MagicParser:
     """Return the parser of `%dist_variables`."""
     parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0, node:0, a host (all)")
+    parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
     return parser
 
 
@@ -129,7 +130,7 @@ def compare_parser() -> MagicParser:
     """Return the parser of `%dist_compare`."""
     parser = MagicParser("%dist_compare", description="Show what of a variable differs between ranks.")
     parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0, node:0, a host (all)")
+    parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
     return parser
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import JupyterDistError
 
+EXAMPLES = "all, 0, 0-3,7, ::2, !0, node:0, a host"  # of rank expressions, for help texts
 MAX_EXPRESSION_LENGTH = 1000
 # More ranks than any group has: sets with other ranks are damaged, and are rejected cheaply.
 MAX_RANKS = 4096

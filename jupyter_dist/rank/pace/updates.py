@@ -69,7 +69,7 @@ class _KnownModel:
 
 
 def _models(values: list[Any]) -> Iterator[DistributedDataParallel]:
-    """Yield the models among these values and in their attributes, such as the model of a trainer of Lightning."""
+    """Yield the models among these values and in their attributes, such as the model that a trainer holds."""
     seen: set[int] = set()
     for _ in range(MAX_DEPTH):
         held: list[Any] = []

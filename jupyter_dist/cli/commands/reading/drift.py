@@ -11,7 +11,7 @@ from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.displays.live import TextDisplay
 from jupyter_dist.client.results.drift import CaughtUp, Step
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.ranks import RankSet, ranks_in
+from jupyter_dist.protocol.ranks import EXAMPLES, RankSet, ranks_in
 
 
 class DriftCommand(Command):
@@ -41,9 +41,7 @@ class CatchUpCommand(Command):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group, and what to send to which ranks."""
         add_group_argument(parser)
-        parser.add_argument(
-            "-r", "--ranks", default="all", help="only these: all, 0, 0-3,7, ::2, !0, node:0, a host (all)"
-        )
+        parser.add_argument("-r", "--ranks", default="all", help=f"only these: {EXAMPLES} (all)")
         cell_help = "only the cell with this number, also on ranks that it was not sent to"
         parser.add_argument("-c", "--cell", type=int, action="append", help=cell_help)
         parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
