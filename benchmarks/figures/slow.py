@@ -78,7 +78,9 @@ def _watch_one(page: SlowPage, kind: Any, row: Row) -> None:
     if right:
         row.values.append(right[0])
         return
-    row.note = "; ".join(cause["message"] for _, cause in named) or ("nothing was named" if kinds else "")
+    seconds = time.perf_counter() - began
+    nothing = "nothing was named" if seconds >= WATCH_SECONDS else f"the cell ended after {seconds:.1f} s"
+    row.note = "; ".join(cause["message"] for _, cause in named) or (nothing if kinds else "")
     if not kinds:
         row.values.append(time.perf_counter() - began)
 

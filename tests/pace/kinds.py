@@ -1,6 +1,6 @@
 """The slow bench: programs with a planted cause of slowness, and innocent ones that look like it.
 
-On three ranks, unless it has another number. Each kind is a cell that runs for some ten seconds; docs/how-to/why-is-it-slow.md prints this table. What stands for
+On three ranks, unless it has another number. Each cell runs until the bench interrupts it, on a machine of any speed; docs/how-to/why-is-it-slow.md prints this table. What stands for
 the work of a device is a sleep: on a machine with few cores, ranks that compute would wait for each other's cores.
 """
 
@@ -14,6 +14,11 @@ EVERYONE = "0-2"
 FIRST = """import contextlib, gc, os, random, subprocess, sys, tempfile, time
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset
+for process in globals().get("others", ()):  # of the cell before, which has pinned rank 1 to a core
+    process.kill()
+    process.wait()
+others = []
+os.sched_setaffinity(0, range(os.cpu_count()))
 torch.set_num_threads(1)
 torch.manual_seed(0)
 chance = random.Random(rank)
@@ -70,13 +75,13 @@ STRAGGLER = ("straggler", "occasional")
 # A pipe that is read slowly.
 SLOW_DISK = (
     "code = 'import os, time\\nwhile os.read(0, 1 << 14): time.sleep(0.01)'\n"
-    "reader = subprocess.Popen([sys.executable, '-c', code], stdin=subprocess.PIPE)\nlog = reader.stdin.fileno()\n"
+    "reader = subprocess.Popen([sys.executable, '-c', code], stdin=subprocess.PIPE)\nothers.append(reader)\nlog = reader.stdin.fileno()\n"
 )
 
 SLOW = [
     Slow(
         "a rank computes more",
-        "matrix = torch.randn(300, 300)\nfor i in range(400):\n    train(batch)\n    time.sleep(0.01)\n"
+        "matrix = torch.randn(300, 300)\nfor i in range(10_000):\n    train(batch)\n    time.sleep(0.01)\n"
         "    if rank == 2:\n        torch.linalg.svd(matrix)",
         STRAGGLER,
         "2",
@@ -85,7 +90,7 @@ SLOW = [
     ),
     Slow(
         "a rank reads slowly",
-        "for i in range(300):\n    train(batch)\n    time.sleep(0.01)\n    if rank == 1:\n        time.sleep(0.04)",
+        "for i in range(10_000):\n    train(batch)\n    time.sleep(0.01)\n    if rank == 1:\n        time.sleep(0.04)",
         STRAGGLER,
         "1",
         ("time.sleep(0.04)",),
@@ -93,7 +98,7 @@ SLOW = [
     Slow(
         "a bigger batch on one rank",
         "model = DDP(layers(4, 256))\noptimizer = optim.SGD(model.parameters(), lr=1e-4)\n"
-        "mine = torch.ones(2048 if rank == 0 else 16, 256)\nfor i in range(2000):\n    loss = model(mine).sum()\n"
+        "mine = torch.ones(2048 if rank == 0 else 16, 256)\nfor i in range(10_000):\n    loss = model(mine).sum()\n"
         "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    time.sleep(0.005)",
         STRAGGLER,
         "0",
@@ -104,17 +109,17 @@ SLOW = [
         "a rank whose process is throttled",
         "code = f'''import os, signal, time\nfor _ in range(200):\n    os.kill({os.getpid()}, signal.SIGSTOP); time.sleep(0.04)\n"
         "    os.kill({os.getpid()}, signal.SIGCONT); time.sleep(0.02)'''\n"
-        "if rank == 1: subprocess.Popen([sys.executable, '-c', code])\nfor i in range(400):\n    train(batch)\n    time.sleep(0.005)",
+        "if rank == 1: others.append(subprocess.Popen([sys.executable, '-c', code]))\nfor i in range(10_000):\n    train(batch)\n    time.sleep(0.005)",
         ("straggler", "occasional", "contention"),
         "1",
         computes=True,
     ),
     Slow(
         "a rank that shares its core",
-        "burners = []\nif rank == 1:\n    os.sched_setaffinity(0, {0})\n    code = 'import os, time; os.sched_setaffinity(0, {0}); "
+        "if rank == 1:\n    os.sched_setaffinity(0, {0})\n    code = 'import os, time; os.sched_setaffinity(0, {0}); "
         "end = time.time() + 13\\nwhile time.time() < end: pass'\n"
-        "    burners = [subprocess.Popen([sys.executable, '-c', code]) for _ in range(3)]\nmatrix = torch.randn(100, 100)\n"
-        "for i in range(1500):\n    train(batch)\n    torch.linalg.svd(matrix)\n    time.sleep(0.005)",
+        "    others = [subprocess.Popen([sys.executable, '-c', code]) for _ in range(3)]\nmatrix = torch.randn(100, 100)\n"
+        "for i in range(10_000):\n    train(batch)\n    torch.linalg.svd(matrix)\n    time.sleep(0.005)",
         ("contention", "straggler"),
         "1",
         computes=True,
@@ -127,7 +132,7 @@ SLOW = [
     ),
     Slow(
         "workers that are started for each short epoch",
-        "loader = DataLoader(Items(16, 0.0), batch_size=8, num_workers=1)\nfor epoch in range(80):\n"
+        "loader = DataLoader(Items(16, 0.0), batch_size=8, num_workers=1)\nfor epoch in range(10_000):\n"
         "    for batch in loader:\n        train(batch)",
         ("input",),
         line=("for batch in loader",),
@@ -142,7 +147,7 @@ SLOW = [
     ),
     Slow(
         "rank 0 tokenises for all",
-        "def tokenise(text):\n    time.sleep(0.06)\n    return list(text)\nfor i in range(150):\n    found = [None]\n"
+        "def tokenise(text):\n    time.sleep(0.06)\n    return list(text)\nfor i in range(10_000):\n    found = [None]\n"
         "    if rank == 0:\n        found = [tokenise('words')]\n    dist.broadcast_object_list(found, 0)\n    train(batch)",
         STRAGGLER,
         "0",
@@ -150,7 +155,7 @@ SLOW = [
     ),
     Slow(
         "rank 0 saves a checkpoint now and then",
-        "state = {'weights': torch.ones(30_000_000)}\nfor i in range(600):\n    train(batch)\n    time.sleep(0.01)\n"
+        "state = {'weights': torch.ones(30_000_000)}\nfor i in range(10_000):\n    train(batch)\n    time.sleep(0.01)\n"
         "    if rank == 0 and i % 20 == 19:\n        torch.save(state, os.path.join(folder, 'checkpoint.pt'))",
         STRAGGLER,
         "0",
@@ -159,20 +164,28 @@ SLOW = [
     ),
     Slow(
         "rank 0 writes its log to a slow disk",
-        f"{SLOW_DISK}for i in range(400):\n    train(batch)\n    if rank == 0:\n        os.write(log, bytes(1 << 16))",
+        f"{SLOW_DISK}for i in range(10_000):\n    train(batch)\n    if rank == 0:\n        os.write(log, bytes(1 << 16))",
         STRAGGLER,
         "0",
         ("os.write(log, bytes(1 << 16))",),
     ),
     Slow(
         "all ranks wait for a slow disk",
-        f"{SLOW_DISK}for i in range(400):\n    train(batch)\n    os.write(log, bytes(1 << 16))",
+        f"{SLOW_DISK}for i in range(10_000):\n    train(batch)\n    os.write(log, bytes(1 << 16))",
         ("blocked",),
         line=("os.write(log, bytes(1 << 16))",),
     ),
     Slow(
+        "all ranks save many small tensors each fifth step",
+        "state = {str(number): torch.ones(10) for number in range(1500)}\nfor i in range(10_000):\n    train(batch)\n    time.sleep(0.005)\n"
+        "    if i % 5 == 4:\n        torch.save(state, os.path.join(folder, f'small-{rank}.pt'))",
+        ("saving",),
+        line=("torch.save(state",),
+        computes=True,
+    ),
+    Slow(
         "a large tensor is printed each step",
-        "torch.set_printoptions(threshold=100_000)\nwide = torch.randn(60, 60)\nfor i in range(300):\n    train(batch)\n"
+        "torch.set_printoptions(threshold=100_000)\nwide = torch.randn(60, 60)\nfor i in range(10_000):\n    train(batch)\n"
         "    print(wide)",
         ("printing",),
         line=("print(wide)",),
@@ -181,7 +194,7 @@ SLOW = [
     Slow(
         "gradients accumulate without no_sync",
         "model = DDP(layers(6, 768))\noptimizer = optim.SGD(model.parameters(), lr=1e-4)\nwide = torch.ones(2, 768)\n"
-        "for i in range(1000):\n    model(wide).sum().backward()\n    if i % 8 == 7:\n        optimizer.step()\n"
+        "for i in range(10_000):\n    model(wide).sum().backward()\n    if i % 8 == 7:\n        optimizer.step()\n"
         "        optimizer.zero_grad()",
         ("communication", "accumulation"),
         line=("model(wide).sum().backward()",),
@@ -189,12 +202,12 @@ SLOW = [
     ),
     Slow(
         "batches of uneven length",
-        "for i in range(400):\n    time.sleep(chance.choice([0.005, 0.1]))\n    train(batch)",
+        "for i in range(10_000):\n    time.sleep(chance.choice([0.005, 0.1]))\n    train(batch)",
         ("uneven",),
     ),
     Slow(
         "a list that keeps each loss with its graph",
-        "wide, losses = torch.ones(2048, 64), []\nfor i in range(1200):\n    hidden = torch.relu(wide * i)\n"
+        "wide, losses = torch.ones(2048, 64), []\nfor i in range(10_000):\n    hidden = torch.relu(wide * i)\n"
         "    loss = (hidden * batch.mean().requires_grad_()).sum()\n    losses.append(loss)\n    dist.all_reduce(loss.detach())\n"
         "    time.sleep(0.01)",
         ("memory",),
@@ -203,14 +216,14 @@ SLOW = [
     ),
     Slow(
         "a cache that grows on one rank",
-        "cache = {}\nfor i in range(1000):\n    if rank == 1:\n        cache[i] = torch.ones(100_000)\n    train(batch)\n    time.sleep(0.01)",
+        "cache = {}\nfor i in range(10_000):\n    if rank == 1:\n        cache[i] = torch.ones(100_000)\n    train(batch)\n    time.sleep(0.01)",
         ("memory",),
         "1",
         ("cache[i] = torch.ones",),
     ),
     Slow(
         "pauses of the garbage collector",
-        "kept = [[number] for number in range(500_000)]\nfor i in range(400):\n    train(batch)\n    time.sleep(0.01)\n"
+        "kept = [[number] for number in range(500_000)]\nfor i in range(10_000):\n    train(batch)\n    time.sleep(0.01)\n"
         "    if rank == 2: gc.collect()",
         ("collector", "straggler"),
         "2",
@@ -220,7 +233,7 @@ SLOW = [
         "torch.compile compiles each step anew",
         "torch._dynamo.config.recompile_limit = torch._dynamo.config.cache_size_limit = 10_000\n"
         "def silly(x):\n    for _ in range(15):\n        x = torch.sin(x) + 1\n    return x\n"
-        "compiled = torch.compile(silly, backend='eager', dynamic=False)\nfor i in range(400):\n"
+        "compiled = torch.compile(silly, backend='eager', dynamic=False)\nfor i in range(10_000):\n"
         "    compiled(torch.ones(i + 1))\n    train(batch)\n    time.sleep(0.02)",
         ("compiling",),
         line=("compiled(torch.ones(i + 1))",),
@@ -228,7 +241,7 @@ SLOW = [
     ),
     Slow(
         "a collective for each metric",
-        "metrics = [torch.ones(1) for _ in range(40)]\nfor i in range(2000):\n    for metric in metrics:\n"
+        "metrics = [torch.ones(1) for _ in range(40)]\nfor i in range(10_000):\n    for metric in metrics:\n"
         "        dist.all_reduce(metric)\n    dist.all_reduce(batch)",
         ("small_collectives", "communication"),
         line=("dist.all_reduce(metric)",),
@@ -237,7 +250,7 @@ SLOW = [
     Slow(
         "small buckets",
         "model = DDP(layers(40, 32), bucket_cap_mb=0.001)\noptimizer = optim.SGD(model.parameters(), lr=1e-4)\n"
-        "for i in range(2000):\n    model(torch.ones(1, 32)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()",
+        "for i in range(10_000):\n    model(torch.ones(1, 32)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()",
         ("small_collectives", "communication"),
         line=("backward()",),
         computes=True,
@@ -246,7 +259,7 @@ SLOW = [
         "find_unused_parameters with outputs in many lists",
         "class Boxes(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = layers(2, 64)\n"
         "        self.boxes = [{'name': 'box', 'corners': [number, number]} for number in range(6000)]\n"
-        "    def forward(self, batch):\n        return self.layers(batch), self.boxes\nboxed = DDP(Boxes(), find_unused_parameters=True)\nfor i in range(400):\n"
+        "    def forward(self, batch):\n        return self.layers(batch), self.boxes\nboxed = DDP(Boxes(), find_unused_parameters=True)\nfor i in range(10_000):\n"
         "    output, boxes = boxed(batch)\n    output.sum().backward()\n    time.sleep(0.02)",
         ("unused_parameters",),
         line=("output, boxes = boxed(batch)",),
@@ -254,14 +267,14 @@ SLOW = [
     ),
     Slow(
         "a slow link",
-        "wide = torch.ones(8_000_000)\nfor i in range(600):\n    dist.all_reduce(wide)\n    time.sleep(0.01)",
+        "wide = torch.ones(8_000_000)\nfor i in range(10_000):\n    dist.all_reduce(wide)\n    time.sleep(0.01)",
         ("communication",),
         line=("dist.all_reduce(wide)",),
         computes=True,
     ),
     Slow(
         "steps that take longer and longer",
-        "seen = []\nfor i in range(800):\n    seen.append(float(i))\n    train(batch)\n    time.sleep(0.005)\n"
+        "seen = []\nfor i in range(10_000):\n    seen.append(float(i))\n    train(batch)\n    time.sleep(0.005)\n"
         "    torch.tensor(seen * 150).sort()",
         ("growing",),
         line=("torch.tensor(seen * 150).sort()",),
@@ -269,7 +282,7 @@ SLOW = [
     ),
     Slow(
         "a straggler behind another process group",
-        "pair, both = dist.new_group([0, 1]), dist.new_group([1, 2])\nfor i in range(200):\n    if rank == 2:\n        time.sleep(0.05)\n"
+        "pair, both = dist.new_group([0, 1]), dist.new_group([1, 2])\nfor i in range(10_000):\n    if rank == 2:\n        time.sleep(0.05)\n"
         "    if rank in (1, 2): dist.all_reduce(batch, group=both)\n    if rank in (0, 1): dist.all_reduce(batch, group=pair)",
         STRAGGLER,
         "2",
@@ -281,7 +294,7 @@ STEADY = [
     Steady("balanced training", "for i in range(500):\n    train(batch)\n    time.sleep(0.02)"),
     Steady(
         "balanced training, computing",
-        "matrix = torch.randn(80, 80)\nfor i in range(1500):\n    torch.linalg.svd(matrix)\n    train(batch)",
+        "matrix = torch.randn(80, 80)\nfor i in range(10_000):\n    torch.linalg.svd(matrix)\n    train(batch)",
         computes=True,
     ),
     Steady(
@@ -291,7 +304,7 @@ STEADY = [
     Steady(
         "a first compilation",
         "def model_of(x):\n    for _ in range(60):\n        x = torch.sin(x) + 1\n    return x\n"
-        "compiled = torch.compile(model_of, backend='eager')\nfor i in range(300):\n    compiled(batch)\n    train(batch)\n    time.sleep(0.02)",
+        "compiled = torch.compile(model_of, backend='eager')\nfor i in range(600):\n    compiled(batch)\n    train(batch)\n    time.sleep(0.02)",
         computes=True,
     ),
     Steady(

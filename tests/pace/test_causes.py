@@ -147,6 +147,21 @@ def test_communication_is_named_unless_ranks_wait_for_each_other_or_for_cores():
     assert only(buckets).message.startswith("333 small collectives a second take 60 %")
 
 
+def test_the_only_collective_of_a_short_step_is_not_called_small_because_there_is_nothing_to_join():
+    def trained(changes):
+        """Two ranks whose steps are 5 ms long, and whose model changes so often in a look of 200 collectives."""
+        reports = {}
+        for rank, arrivals in steps(2, 600, 0.005).items():
+            looks = [tuple(arrivals[first : first + 200]) for first in (0, 200, 400)]
+            models, sampled = (Updates("0", 99, changes),), samples(wait=60, backward=40)
+            reports[rank] = [RankReport(1.0, 0, sampled, look, updates=models) for look in looks]
+        return observe(reports, {})
+
+    assert judge(trained(200)) == []
+    assert judge(trained(400)) == []  # an optimizer with weight decay
+    assert only(trained(50)).kind == only(trained(0)).kind == "small_collectives"
+
+
 def accumulating(changes, gradients=400_000, at_once=400_000, num_looks=4, **fields):
     """Reports of two ranks that average `at_once` bytes a step, 15 steps a look, of a model that changes so often."""
     reports = {}

@@ -11,7 +11,7 @@ from jupyter_dist.agent.watch.pace.observed import observe
 from jupyter_dist.agent.watch.pace.reports import Arrival, read_report
 from jupyter_dist.agent.watch.pace.rules.stragglers import find_straggler
 
-from .reports import LOOP, SLOW, samples, seen, steps
+from .reports import LOOP, SLOW, place, samples, seen, steps
 
 WAITING = samples(wait=40, backward=60)
 LATE = samples(run=(42, SLOW), backward=58)
@@ -94,6 +94,37 @@ def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
     works = {rank: 3.0 if rank == 2 else 1.0 for rank in range(4)}
     busy = seen(steps(4, 60, 0.1, late(2, 0.06)), of_four(2), run_delay_seconds=delays, cpu_seconds=works)
     assert [cause.kind for cause in judge(busy)] == ["straggler"]
+
+
+def test_less_time_without_a_core_is_enough_if_the_others_wait_for_the_rank():
+    delays = {rank: 1.6 if rank == 2 else 0.1 for rank in range(4)}
+    alike = dict.fromkeys(range(4), WAITING)
+    (cause,) = judge(seen(steps(4, 60, 0.1, late(2, 0.04)), alike, run_delay_seconds=delays))
+    assert (cause.kind, str(cause.ranks)) == ("contention", "2")
+    assert judge(seen(steps(4, 60, 0.1), alike, run_delay_seconds=delays)) == []
+    assert judge(seen(steps(4, 60, 0.1, late(1, 0.04)), alike, run_delay_seconds=delays)) == []
+
+
+def test_a_late_rank_that_is_found_in_collectives_too_is_named_by_the_line_at_which_it_is_alone():
+    """A save now and then: in all other steps the rank is in the collective as long as the others are."""
+    arrivals = steps(4, 60, 0.1, lambda step, rank: 0.6 * (rank == 0 and step % 12 == 5))
+    saving, waiting = samples(wait=30, save=(30, SLOW), run=40), samples(wait=35, run=65)
+    (cause,) = judge(seen(arrivals, {rank: saving if rank == 0 else waiting for rank in range(4)}))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("occasional", "0", SLOW)
+    busy = samples(wait=10, run=90)  # its collectives are asynchronous: the others go on
+    assert judge(seen(arrivals, {rank: saving if rank == 0 else busy for rank in range(4)})) == []
+
+
+def test_a_line_at_which_few_samples_differ_by_chance_is_not_named():
+    sleeping = place(4, "time.sleep(0.01)")
+    arrivals = steps(4, 60, 0.1, late(2, 0.04))
+    few = {rank: samples(wait=7 if rank == 2 else 12, run=(15 if rank == 2 else 13, sleeping)) for rank in range(4)}
+    (cause,) = judge(seen(arrivals, few))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("straggler", "2", None)
+    many = {
+        rank: samples(wait=70 if rank == 2 else 120, run=(150 if rank == 2 else 130, sleeping)) for rank in range(4)
+    }
+    assert judge(seen(arrivals, many))[0].place == sleeping
 
 
 def test_the_last_rank_of_a_gather_is_not_blamed_where_the_other_senders_go_on():

@@ -46,7 +46,7 @@ SLOW = [
         "def augment(images):\n    time.sleep(0.05 if rank == 1 else 0.0)\n    return np.flip(images, 1).copy()\n"
         "body = nn.Sequential(nn.Linear(48, 96), nn.ReLU(), nn.Linear(96, 48))\nfor part in body:\n"
         "    fully_shard(part) if isinstance(part, nn.Linear) else None\nfully_shard(body)\n"
-        "sgd = torch.optim.SGD(body.parameters(), lr=1e-3)\nfor step in range(300):\n"
+        "sgd = torch.optim.SGD(body.parameters(), lr=1e-3)\nfor step in range(10_000):\n"
         "    images = torch.from_numpy(augment(np.ones((4, 48), dtype='float32')))\n"
         "    body(images).sum().backward()\n    sgd.step()\n    sgd.zero_grad()",
         STRAGGLER,
@@ -58,7 +58,7 @@ SLOW = [
     Slow(
         "the last rank evaluates every eighth step",
         "def evaluate(model):\n    scores = []\n    for part in range(8):\n        time.sleep(0.05)\n        scores.append(part)\n"
-        "    return scores\nfor step in range(400):\n    fit(net, tokens)\n    time.sleep(0.01)\n"
+        "    return scores\nfor step in range(10_000):\n    fit(net, tokens)\n    time.sleep(0.01)\n"
         "    if rank == world - 1 and step % 8 == 7:\n        evaluate(net.module)",
         STRAGGLER,
         "3",
@@ -80,7 +80,7 @@ SLOW = [
         "rank 0 flushes its metrics to the disk each step",
         "log = open(os.path.join(folder, 'metrics.jsonl'), 'w')\ndef flush(record):\n    for _ in range(4):\n"
         "        log.write(json.dumps(record))\n        os.fsync(log.fileno())\n        time.sleep(0.015)\n"
-        "for step in range(500):\n    loss = fit(net, tokens)\n    time.sleep(0.005)\n    if rank == 0:\n        flush({'step': step})",
+        "for step in range(10_000):\n    loss = fit(net, tokens)\n    time.sleep(0.005)\n    if rank == 0:\n        flush({'step': step})",
         STRAGGLER,
         "0",
         ("time.sleep(0.015)", "os.fsync(log.fileno())", "flush({'step'"),
@@ -100,7 +100,7 @@ SLOW = [
     Slow(
         "logging of each weight",
         "logger = logging.getLogger('run')\nlogger.handlers = [logging.StreamHandler(sys.stdout)]\nlogger.setLevel(logging.INFO)\n"
-        "for step in range(600):\n    fit(net, tokens)\n    for name, weight in net.module.named_parameters():\n"
+        "for step in range(10_000):\n    fit(net, tokens)\n    for name, weight in net.module.named_parameters():\n"
         "        for row in weight[:40]:\n            logger.info('%s %s', name, row)",
         ("printing",),
         "0-2",
@@ -109,7 +109,7 @@ SLOW = [
     ),
     Slow(
         "all ranks save each fourth step",
-        "big = {'ema': torch.ones(4_000_000)}\nfor step in range(500):\n    fit(net, tokens)\n    time.sleep(0.005)\n"
+        "big = {'ema': torch.ones(4_000_000)}\nfor step in range(10_000):\n    fit(net, tokens)\n    time.sleep(0.005)\n"
         "    if step % 4 == 3:\n        torch.save(big, os.path.join(folder, f'last-{rank}.pt'))",
         ("saving",),
         "0-1",
@@ -119,7 +119,7 @@ SLOW = [
     ),
     Slow(
         "predictions that are kept on all ranks",
-        "predictions = {}\ndef remember(step, output):\n    predictions[step] = output\nfor step in range(600):\n    fit(net, tokens)\n"
+        "predictions = {}\ndef remember(step, output):\n    predictions[step] = output\nfor step in range(10_000):\n    fit(net, tokens)\n"
         "    remember(step, torch.ones(60_000) * step)\n    time.sleep(0.02)",
         ("memory",),
         "0-3",
@@ -128,7 +128,7 @@ SLOW = [
     ),
     Slow(
         "objects in cycles, collected by hand on all ranks",
-        "kept = [{'id': number, 'next': [number]} for number in range(300_000)]\nfor step in range(300):\n    fit(net, tokens)\n"
+        "kept = [{'id': number, 'next': [number]} for number in range(300_000)]\nfor step in range(10_000):\n    fit(net, tokens)\n"
         "    gc.collect()",
         ("collector",),
         "0-1",
@@ -139,7 +139,7 @@ SLOW = [
         "a function that is compiled for each sequence length",
         "torch._dynamo.reset()\ntorch._dynamo.config.recompile_limit = torch._dynamo.config.cache_size_limit = 10_000\n"
         "@torch.compile(backend='eager', dynamic=False)\ndef score(values):\n    for power in range(2, 20):\n"
-        "        values = values + torch.cos(values) / power\n    return values.sum()\nfor length in range(3, 500):\n"
+        "        values = values + torch.cos(values) / power\n    return values.sum()\nfor length in range(3, 10_000):\n"
         "    score(torch.rand(length))\n    fit(net, tokens)\n    time.sleep(0.01)",
         ("compiling",),
         "0-1",

@@ -16,7 +16,7 @@ from jupyter_dist.protocol.ranks import RankSet
 from .causes import Cause, at_place, percent
 
 LEAST_INPUT = 0.3
-LEAST_SAVING = 0.2
+LEAST_SAVING = 0.12
 LEAST_PRINTING = 0.15
 LEAST_COMPILING = 0.15
 LEAST_UNUSED = 0.1

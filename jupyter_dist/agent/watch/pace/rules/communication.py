@@ -24,6 +24,7 @@ MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks unev
 LEAST_AVERAGING = 0.15  # of the time: what the averages cost that no step follows
 LEAST_PASSES = 1.7  # for each change of the parameters: an optimizer changes them once a step, or several times
 LEAST_CHANGES = 2
+FEW = 2  # collectives for each change of the parameters
 OTHER_BYTES = 0.02  # of a model's gradients, which other collectives of a step may have
 
 
@@ -45,7 +46,8 @@ def find_communication(seen: Observed) -> Cause | None:
         f"A step of {seconds_in_words(step)} has {seen.period} collectives of {bytes_in_words(num_bytes)} together.",
     ]
     rate = seen.period / step  # collectives that are all alike, such as equal buckets, seem to be a step each
-    if (seen.period >= MANY or rate >= MANY_A_SECOND) and num_bytes / seen.period < SMALL_BYTES:
+    are_small = (seen.period >= MANY or rate >= MANY_A_SECOND) and num_bytes / seen.period < SMALL_BYTES
+    if are_small and not _has_few_a_step(seen):
         number = (
             f"{seen.period} small collectives a step"
             if seen.period >= MANY
@@ -60,6 +62,17 @@ def find_communication(seen: Observed) -> Cause | None:
     message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(speed)} a second{at_place(place)}."
     advice = "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
     return Cause("communication", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+def _has_few_a_step(seen: Observed) -> bool:
+    """Whether there are hardly more collectives than steps of optimizers: then there is nothing to join.
+
+    Short steps of a small model have many collectives a second, too.
+    """
+    reports = seen.ranks[min(seen.ranks)].reports
+    changes = sum(updates.changes for report in reports[1:] for updates in report.updates)
+    groups = {arrival.group for report in reports for arrival in report.arrivals}
+    return changes >= LEAST_CHANGES and sum(_num_begun(reports, group) for group in groups) < FEW * changes
 
 
 def find_uneven(seen: Observed) -> Cause | None:

@@ -11,6 +11,7 @@ from jupyter_dist.agent.watch.pace.reports import Grown
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
+from .stragglers import SMALL
 
 LEAST_COLLECTING = 0.1
 LEAST_REPORTS = 3  # in which memory grew, and a variable with it
@@ -18,6 +19,7 @@ MANY_REPORTS = 5  # without a variable: allocators take memory in steps at times
 LEAST_GROWTH = 1 << 20  # bytes in each report
 EVEN = 0.3  # the smallest growth of a report, of the mean: a cache grows fast, then slowly
 LEAST_DELAY = 0.25
+LEAST_DELAY_WAITED_FOR = 0.15  # if the others wait as long for these ranks
 
 
 def find_collecting(seen: Observed) -> Cause | None:
@@ -93,7 +95,8 @@ def _most_grown(seen: Observed, ranks: RankSet) -> Grown | None:
 def find_contention(seen: Observed) -> Cause | None:
     """Return the cause if ranks wait for a core that other programs use."""
     delays = {rank: its.part(lambda report: report.kept_seconds) for rank, its in seen.ranks.items()}
-    waiting = RankSet(rank for rank, delay in delays.items() if delay >= LEAST_DELAY)
+    least = {rank: LEAST_DELAY_WAITED_FOR if _are_waited_for(seen, rank) else LEAST_DELAY for rank in delays}
+    waiting = RankSet(rank for rank, delay in delays.items() if delay >= least[rank])
     rest = [delay for rank, delay in delays.items() if rank not in waiting]
     if not waiting or not rest or len(waiting) > len(delays) / 2:
         return None
@@ -111,3 +114,16 @@ def find_contention(seen: Observed) -> Cause | None:
     ]
     advice = "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
     return Cause("contention", waiting, share, message, evidence, advice)
+
+
+def _are_waited_for(seen: Observed, rank: int) -> bool:
+    """Whether the other ranks wait for a rank in collectives, and it does not wait for them."""
+    waits = seen.waits
+    others = [waits.share(other) for other in waits.stays if other != rank]
+    return (
+        seen.are_waits_known
+        and rank in waits.stays
+        and bool(others)
+        and statistics.median(others) >= LEAST_DELAY_WAITED_FOR
+        and waits.share(rank) < SMALL * statistics.median(others)
+    )

@@ -6,6 +6,7 @@ of stacks (it is found in code where the others are found waiting).
 
 from __future__ import annotations
 
+import math
 import statistics
 from typing import NamedTuple
 
@@ -27,9 +28,11 @@ FAR = 5  # times the wait of the median collective: a long wait
 STEADY_LONG = 0.85  # of the long waits must be for one rank
 LEAST_LONG = 3  # of them
 NEARLY_ALL = 4  # all but a fourth of the others
-LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples
+LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples, beyond that of late ranks
+LEAST_SEEN = 0.6  # of it, if a line stands out at which late ranks alone are found
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
+SURE = 2.0  # standard deviations: few samples differ by chance
 
 
 class Lateness(NamedTuple):
@@ -47,9 +50,11 @@ class Lateness(NamedTuple):
 def find_straggler(seen: Observed) -> Cause | None:
     """Return the ranks that the others wait for, if there are such ranks."""
     lateness = _lateness(seen) or _long_lateness(seen)
-    if lateness is None or not _agree(seen, lateness):
+    if lateness is None:
         return None
     place, activity = _excess(seen, lateness)
+    if not _agree(seen, lateness, place):
+        return None
     if lateness.is_long and place is None:
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
@@ -164,8 +169,8 @@ def _recurs(seen: Observed, blamed: list[_Waiting]) -> bool:
     return len(times) > 1 and max(times) - min(times) > LEAST_SPREAD * (whole[1] - whole[0])
 
 
-def _agree(seen: Observed, lateness: Lateness) -> bool:
-    """Whether the samples show the same: the others are found waiting, the late ranks are not."""
+def _agree(seen: Observed, lateness: Lateness, place: CodePlace | None) -> bool:
+    """Whether the samples show the same: the others are found waiting, and the late ranks not, or at a line alone."""
     if not seen.is_sampled or not seen.are_waits_known:
         return False
     kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
@@ -176,22 +181,30 @@ def _agree(seen: Observed, lateness: Lateness) -> bool:
     # Of nearly each of the others: a rank that only sends in a collective (gather, reduce) does not wait.
     waiting = sorted(seen.ranks[rank].share("wait") for rank in lateness.others if rank in seen.ranks)
     late = seen.median(lambda rank: rank.share("wait"), lateness.late)
-    return bool(waiting) and waiting[len(waiting) // NEARLY_ALL] - late >= LEAST_AGREEMENT * lateness.share
+    nearly_all = waiting[len(waiting) // NEARLY_ALL] if waiting else 0.0
+    # Late ranks are in the collective, too, for as long as it takes.
+    is_seen = nearly_all >= LEAST_SEEN * lateness.share and place is not None
+    return is_seen or nearly_all - late >= LEAST_AGREEMENT * lateness.share
 
 
 def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
     """Return the line at which late ranks are more than the others, and their activity there."""
     places = {key for rank in lateness.late for key in seen.ranks[rank].samples}
     best: tuple[CodePlace | None, str] = (None, RUN)
-    most = 0.0
+    most = LEAST_EXCESS * lateness.share
+    num_late, num_other = (
+        sum(seen.ranks[rank].num_samples for rank in ranks if rank in seen.ranks)
+        for ranks in (lateness.late, lateness.others)
+    )
     for activity, place in places:
         if activity == "wait" or place is None:
             continue
         late = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.late)  # type: ignore[misc]
         other = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.others)  # type: ignore[misc]
-        if late - other > most:
+        by_chance = math.sqrt(late * (1 - late) / max(1, num_late) + other * (1 - other) / max(1, num_other))
+        if late - other >= max(most, SURE * by_chance):
             best, most = (place, activity), late - other
-    return best if most >= LEAST_EXCESS * lateness.share else (None, RUN)
+    return best
 
 
 def _waits_in_words(seen: Observed, lateness: Lateness) -> str:
