@@ -42,7 +42,7 @@ class MemoryCounters:
         """`may_ask` returns whether a thread other than the main thread may ask torch (main_thread_moves)."""
         self._may_ask = may_ask
         self._of_device: dict[str, int | None] = dict.fromkeys(("allocated_bytes", "reserved_bytes", "peak_bytes"))
-        self._num_alloc_retries: int | None = None
+        self.num_alloc_retries: int | None = None  # how often torch has freed its cache to find room, as last counted
         self._device = torch.device(device)
         self._module = getattr(torch, self._device.type)
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
@@ -69,23 +69,23 @@ class MemoryCounters:
     def counters(self) -> dict[str, int | None]:
         """Return the counters of the process and of torch; does not query the device, which may be busy."""
         if self._on_device() and self._can_ask():
-            # The current device is per thread, so the side thread must pass it.
-            module = self._module
-            self._of_device = {
-                "allocated_bytes": module.memory_allocated(self._device),
-                "reserved_bytes": module.memory_reserved(self._device),
-                "peak_bytes": module.max_memory_allocated(self._device),
-            }
+            self._of_device = self._ask_torch()
         return {"resident_bytes": self.resident_bytes(), **self._of_device}
 
-    def num_alloc_retries(self) -> int | None:
-        """Return how often torch has freed its cache of device memory to find room; None if it does not count that."""
-        if not self._on_device() or not hasattr(self._module, "memory_stats_as_nested_dict"):
-            return None
-        if self._can_ask():
-            found = self._module.memory_stats_as_nested_dict(self._device).get("num_alloc_retries")
-            self._num_alloc_retries = None if found is None else int(found)
-        return self._num_alloc_retries
+    def _ask_torch(self) -> dict[str, int | None]:
+        """Return torch's counters of the device; those that it has only together are read in one call."""
+        module, device = self._module, self._device  # the current device is per thread: the side thread must pass it
+        if not hasattr(module, "memory_stats_as_nested_dict"):
+            allocated, reserved = module.memory_allocated(device), module.memory_reserved(device)
+            peak = module.max_memory_allocated(device)
+        else:
+            found = module.memory_stats_as_nested_dict(device)
+            of_tensors = found["allocated_bytes"]["all"]
+            allocated, peak = of_tensors["current"], of_tensors["peak"]
+            reserved = found["reserved_bytes"]["all"]["current"]
+            retries = found.get("num_alloc_retries")
+            self.num_alloc_retries = None if retries is None else int(retries)
+        return {"allocated_bytes": allocated, "reserved_bytes": reserved, "peak_bytes": peak}
 
     def busy_percent(self) -> int | None:
         """Return the percent of the last second in which the device ran anything; None if that is not known.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -38,14 +39,14 @@ class Device:
     def is_initialized(self) -> bool:
         return True
 
-    def memory_allocated(self, device: torch.device) -> int:
+    def memory_stats_as_nested_dict(self, device: torch.device) -> dict[str, Any]:
         self.num_asked += 1
-        return 100 * self.num_asked
-
-    memory_reserved = max_memory_allocated = memory_allocated
-
-    def memory_stats_as_nested_dict(self, device: torch.device) -> dict[str, int]:
-        return {"num_alloc_retries": self.memory_allocated(device)}
+        number = 100 * self.num_asked
+        return {
+            "num_alloc_retries": self.num_asked,
+            "allocated_bytes": {"all": {"current": number, "peak": number + 1}},
+            "reserved_bytes": {"all": {"current": number + 2}},
+        }
 
 
 def test_another_thread_does_not_ask_torch_while_the_main_thread_is_in_one_call() -> None:
@@ -53,37 +54,59 @@ def test_another_thread_does_not_ask_torch_while_the_main_thread_is_in_one_call(
     counters, device = MemoryCounters("cuda", mainthread.main_thread_moves), Device()
     counters._module = device
     known = counters.counters()  # in the main thread, which holds no lock then
-    assert device.num_asked == 3
+    assert {**known, "resident_bytes": 0} == {
+        "resident_bytes": 0,
+        "allocated_bytes": 100,
+        "reserved_bytes": 102,
+        "peak_bytes": 101,
+    }
+    assert (device.num_asked, counters.num_alloc_retries) == (1, 1)
     found: list[dict[str, int | None]] = []
-    retries: list[int | None] = []
-
-    def ask() -> None:
-        found.append(counters.counters())
-        retries.append(counters.num_alloc_retries())
 
     def ask_in_one_call() -> None:
         while mainthread.main_thread_moves():
             pass
-        ask()
+        found.append(counters.counters())
 
     asking = threading.Thread(target=ask_in_one_call)
     asking.start()
     asking.join()  # one call, in which the main thread waits
-    assert (device.num_asked, retries) == (3, [None])
+    assert (device.num_asked, counters.num_alloc_retries) == (1, 1)
     assert {**found[0], "resident_bytes": 0} == {**known, "resident_bytes": 0}
 
     def ask_until_answered() -> None:
-        while device.num_asked == 3:  # the main thread may have got no core meanwhile
+        while device.num_asked == 1:  # the main thread may have got no core meanwhile
             found.append(counters.counters())
-        while retries[-1] is None:
-            retries.append(counters.num_alloc_retries())
 
     asking = threading.Thread(target=ask_until_answered)
     asking.start()
     while asking.is_alive():
         pass
-    assert found[-1]["allocated_bytes"] == 400
-    assert retries[-1] == 700
+    assert (found[-1]["allocated_bytes"], counters.num_alloc_retries) == (200, 2)
+
+
+class OtherDevice:
+    """Stands for a kind of device that has each counter by itself."""
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def memory_allocated(self, device: torch.device) -> int:
+        return 1
+
+    def memory_reserved(self, device: torch.device) -> int:
+        return 2
+
+    def max_memory_allocated(self, device: torch.device) -> int:
+        return 3
+
+
+def test_a_kind_of_device_without_a_table_of_counters_is_asked_for_each() -> None:
+    counters = MemoryCounters("xpu")
+    counters._module = OtherDevice()
+    found = counters.counters()
+    assert (found["allocated_bytes"], found["reserved_bytes"], found["peak_bytes"]) == (1, 2, 3)
+    assert counters.num_alloc_retries is None
 
 
 @pytest.mark.gpu

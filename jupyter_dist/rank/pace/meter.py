@@ -92,8 +92,9 @@ class PaceMeter:
         measured = self._measured.take(min(max_arrivals, MAX_ARRIVALS))
         grown = self._measured.growth.look(self._namespace, self._measured.cell_file)
         updates = self._measured.updates.look(self._namespace)
-        device = [self._memory.busy_percent(), self._memory.num_alloc_retries()]
-        return {**measured, "memory": self._memory.counters(), "device": device, "grown": grown, "updates": updates}
+        memory = self._memory.counters()
+        device = [self._memory.busy_percent(), self._memory.num_alloc_retries]
+        return {**measured, "memory": memory, "device": device, "grown": grown, "updates": updates}
 
     def _running_id(self) -> str | None:
         running = self._running()
