@@ -15,7 +15,9 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup browser slurm
+.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
+	test-python-again test-ray-again test-versions-again test-typescript-again test-browser-again test-browser-1-again test-browser-2-again \
+	test-beside test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -30,33 +32,55 @@ lab: .venv/frontend  ## Open the same notebook in JupyterLab
 TESTS := test-python+test-ray+test-versions+test-typescript+test-browser
 
 test: .venv/frontend browser slurm  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py $(TESTS)
+	@$(PYTHON) .ci/parts.py $(if $(filter 0,$(RERUNS)),,--again) $(TESTS)
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
 JOBS ?= 5
-# How often a failed test is run again. The summary names what passed only then: a fault too, but one that comes seldom.
+# How often a failed test is run again: by NAME-again, when all parts are done, so that nothing runs beside it. The summary
+# names what passed only then: a fault too, but one that comes seldom.
 export RERUNS ?= 1
 # Where a fixture is broken, each of its tests waits to its limit, and a run that is cut off after an hour names none.
-MAXFAIL ?= 10
+MAXFAIL ?= 20
+
+# Two arguments: the part, and which tests. What failed is noted for the second run. pytest ends with 1 where tests failed; with
+# another number it has not run all of them, and a second run of some would be no answer.
+FAILED := $(CURDIR)/.venv/failed
+PYTEST = $(BIN)/python -m pytest $(2) -o cache_dir=$(FAILED)/$(1) -rfE \
+	|| { status=$$?; [ $$status = 1 ] || rm -rf $(FAILED)/$(1); exit $$status; }
+PYTEST_AGAIN = $(BIN)/python -m pytest $(2) -o cache_dir=$(FAILED)/$(1) --last-failed --last-failed-no-failures none --maxfail 3 -rfE
+PYTHON_TESTS := tests -m "not ray"
+RAY_TESTS := tests/launchers -m ray
 
 # Collects once before: else each of the workers compiles all files, of a new checkout, at the same time.
 test-python: .venv/ready
+	@rm -rf $(FAILED)/python
 	$(BIN)/python -m pytest tests --collect-only --quiet > .venv/collected || { cat .venv/collected; exit 1; }
-	$(BIN)/python -m pytest tests -m "not ray" --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
-		--max-worker-restart 1 --maxfail $(MAXFAIL) --reruns $(RERUNS) -rfER
+	$(call PYTEST,python,$(PYTHON_TESTS) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
+		--max-worker-restart 1 --maxfail $(MAXFAIL))
+
+test-python-again: .venv/ready
+	$(call PYTEST_AGAIN,python,$(PYTHON_TESTS))
 
 test-ray: .venv/ready  ## Launchers on a real Ray; its cluster takes 20 s to start, and is started once
-	$(BIN)/python -m pytest tests/launchers -m ray --reruns $(RERUNS) -rfER
+	@rm -rf $(FAILED)/ray
+	$(call PYTEST,ray,$(RAY_TESTS))
+
+test-ray-again: .venv/ready
+	$(call PYTEST_AGAIN,ray,$(RAY_TESTS))
 
 test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 	$(BIN)/python tests/matrix/run.py --quick
+
+test-versions-again: test-versions
 
 matrix: .venv/ready  ## All versions whose torch is a build for the CPU; docs/compatibility.md is made of what ran
 	$(BIN)/python tests/matrix/run.py
 
 test-typescript: .venv/ready
 	npm run --silent test
+
+test-typescript-again: test-typescript
 
 # Half of the files each. Each half has a JupyterLab and a Chromium of its own, and says what it did when it is done.
 BROWSER := test-browser-1 test-browser-2
@@ -66,7 +90,14 @@ test-browser: .venv/frontend browser ui-tests/node_modules
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going $(BROWSER)
 
 test-browser-1 test-browser-2: test-browser-%:
-	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* ../.ci/ownnetwork npx playwright test --shard $*/2 --output test-results/$*
+	@rm -rf ui-tests/test-results/$*
+	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* ../.ci/ownnetwork npx playwright test --retries 0 --shard $*/2 --output test-results/$*
+
+test-browser-again: .venv/frontend browser ui-tests/node_modules
+	@cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)1 ../.ci/ownnetwork ../.ci/failedpages test-results/1 test-results/2
+
+test-browser-1-again test-browser-2-again: test-browser-%-again:
+	@cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* ../.ci/ownnetwork ../.ci/failedpages test-results/$*
 
 test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release does, and look into them
 	$(BIN)/python -m pytest tests/packaging

@@ -1,10 +1,13 @@
 """Run targets of the Makefile one after the other, even if one fails, and report how long each took.
 
-    python3 .ci/parts.py setup lint test-python+test-ray+test-browser
+    python3 .ci/parts.py [--again] setup lint test-python+test-ray+test-browser
 
 Targets joined by + run two at a time, in this order. What the first prints is shown at once, and all that another
 printed when it is done. The report repeats the lines that say what failed: of a long output, services keep the end.
 What targets leave running is named and ended, and they have failed.
+
+With --again, each target NAME whose tests failed is followed, when all others are done and nothing runs beside it, by
+NAME-again, which runs these tests again. What passes then has passed, and the report names it.
 """
 
 from __future__ import annotations
@@ -22,22 +25,28 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-SETTLE_SECONDS = 15.0
+SETTLE_SECONDS = 60.0  # for what ends by itself, on a busy machine
 LIMIT_SECONDS = 60 * 60.0  # twice what the longest part takes on a busy machine
 LANES = 2  # as many as there are cores on the smallest machine that this runs on
 NEEDED = "setup"  # without it nothing else can run
+AGAIN = "--again"
+FAILED = "failed"
 _PR_SET_CHILD_SUBREAPER = 36
-# Of pytest, its reruns, Playwright, Vitest and make. Colours stand before some.
+# Of pytest, Playwright, Vitest and make. Colours stand before some.
 _FAILURE = re.compile(
-    r"(FAILED|ERROR|RERUN) |_{3,} .+ _{3,}$|E   +\S|\s+\d+\) tests/|\s+(\w*Error: |Retry #\d)|\s*FAIL |make.* \*\*\* "
+    r"(FAILED|ERROR) |_{3,} .+ _{3,}$|E   +\S|\s+\d+\) tests/|\s+(\w*Error: |Retry #\d)|\s*FAIL |make.* \*\*\* "
     # Of Playwright: the line that failed, what it waited for, why it did not come, the page (ui-tests/tests/scene.ts).
     r"|\s+> +\d+ \||\s*(Locator|Expected.*|Received.*): |\s+- (element is (not|outside)|<.*> intercepts)"
     r"|\s+(The page: |Test timeout of)"
 )
+# Of these the names of tests: of pytest, Playwright, Vitest.
+_TEST = re.compile(r"(FAILED|ERROR) \S|\s+\d+\) tests/|\s*FAIL ")
+_SECOND = "second run: "
+_FLAKY = re.compile(r"\s+\d+ flaky$")  # of Playwright, where it has tried again by itself; the tests follow, further in
 # What follows is about another test, or another try of it: equal lines of both are shown.
 _HEADING = re.compile(r"\s+\d+\) tests/|\s+Retry #\d|_{3,} .+ _{3,}$")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -54,20 +63,32 @@ class Part:
     problem: str | None
     seconds: float
     failures: list[str]  # lines of its output
+    second: list[str] = field(default_factory=list)  # tests that passed in a second run
+    again_seconds: float | None = None  # how long its second run took
+
+    @property
+    def result(self) -> str:
+        if self.again_seconds is None:
+            return self.problem or "ok"
+        outcome = "failed twice" if self.problem else "ok at the second run"
+        return f"{outcome}, alone, of what failed ({duration(self.again_seconds)})"
 
 
 def main(arguments: list[str]) -> int:
     # Processes that a test forgets become our children, so their CPU time is counted, and they are noticed.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began, parts = time.monotonic(), []
-    for argument in arguments:
+    for argument in (each for each in arguments if each != AGAIN):
         done = alone(argument) if "+" not in argument else together(argument.split("+"))
         if left := end_children():
-            problem = f"{'it' if len(done) == 1 else 'one of them'} left running: {', '.join(left)}"
-            done[-1].problem = "; ".join(filter(None, [done[-1].problem, problem]))
+            note_left(done[-1], left, "it" if len(done) == 1 else "one of them")
         parts += done
         if argument == NEEDED and done[-1].problem:
             break
+    if AGAIN in arguments:
+        for part in parts:
+            if part.problem == FAILED:
+                run_again(part)
     report(parts, time.monotonic() - began)
     return 1 if any(part.problem for part in parts) else 0
 
@@ -83,6 +104,23 @@ def together(targets: list[str]) -> list[Part]:
         first = lanes.submit(_make_in_sight, targets[0])
         others = lanes.map(_make_and_show, targets[1:])
         return [first.result(), *others]
+
+
+def run_again(part: Part) -> None:
+    """Run the tests of a part again that failed."""
+    print(f"==== {part.name}-again", flush=True)
+    again = _make_in_sight(f"{part.name}-again")
+    part.again_seconds = again.seconds
+    if again.problem:
+        part.failures += ["---- and when it was run again", *again.failures]
+    else:
+        part.problem, part.second = None, [line for line in part.failures if _TEST.match(line)]
+    if left := end_children():
+        note_left(part, left, "it")
+
+
+def note_left(part: Part, left: list[str], which: str) -> None:
+    part.problem = "; ".join(filter(None, [part.problem, f"{which} left running: {', '.join(left)}"]))
 
 
 def _make_in_sight(target: str) -> Part:
@@ -119,10 +157,13 @@ def _make(target: str, output: BinaryIO | None = None) -> Part:
     command = [os.environ.get("MAKE", "make"), "--no-print-directory", target]
     try:
         if subprocess.run(command, check=False, timeout=LIMIT_SECONDS, stdout=output, stderr=output).returncode:
-            problem = "failed"
+            problem = FAILED
     except subprocess.TimeoutExpired:
         problem = f"not done after {duration(LIMIT_SECONDS)}"
-    return Part(target, problem, time.monotonic() - began, failures(output) if output and problem else [])
+    seconds = time.monotonic() - began
+    if output is None:
+        return Part(target, problem, seconds, [])
+    return Part(target, problem, seconds, failures(output) if problem else [], second_runs(output))
 
 
 def failures(output: BinaryIO) -> list[str]:
@@ -134,7 +175,20 @@ def failures(output: BinaryIO) -> list[str]:
             heading = heading + line if "Retry #" in line else line
         if _FAILURE.match(line):
             found[heading, line[:200]] = line[:200]
-    return limited(list(found.values()))
+    return list(found.values())
+
+
+def second_runs(output: BinaryIO) -> list[str]:
+    """Return the tests that passed in a second run, of this program below or of Playwright."""
+    output.seek(0)
+    found, is_flaky = [], False
+    for line in (_COLOUR.sub("", line.decode(errors="replace").rstrip()) for line in output):
+        if line.startswith(_SECOND):
+            found.append(line.removeprefix(_SECOND))
+        is_flaky = bool(_FLAKY.match(line)) or (is_flaky and line.startswith("    "))
+        if is_flaky and line.startswith("    "):
+            found.append(line.strip(" ─"))
+    return list(dict.fromkeys(found))
 
 
 def limited(found: list[str]) -> list[str]:
@@ -145,12 +199,15 @@ def limited(found: list[str]) -> list[str]:
 def report(parts: list[Part], seconds: float) -> None:
     print(f"\n{'part':<18}{'took':>12}")
     for part in parts:
-        print(f"{part.name:<18}{duration(part.seconds):>12}   {part.problem or 'ok'}")
+        print(f"{part.name:<18}{duration(part.seconds):>12}   {part.result}")
     total = f"in {duration(seconds)} on {os.cpu_count()} cores, with {duration(cpu_seconds())} of CPU time"
     bad = [part.name for part in parts if part.problem]
     for part in parts:
         if part.failures:
-            print(f"\n---- what failed in {part.name}", *part.failures, sep="\n")
+            when = "" if part.problem else " at first"
+            print(f"\n---- what failed in {part.name}{when}", *limited(part.failures), sep="\n")
+    if second := [f"{_SECOND}{line.strip(' ─')}" for part in parts for line in part.second]:
+        print("\n---- failed, and passed when it was run again: a fault that comes seldom", *second, sep="\n")
     if bad:
         print(f"\nFAILED: {', '.join(bad)}; all parts {total}. To run only what failed: make {' '.join(bad)}")
     else:

@@ -18,7 +18,6 @@ from shared import SharedAgent, SharedServer
 
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
-LINES_OF_RERUN = 40
 _OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
@@ -71,11 +70,8 @@ def pytest_configure(config):
     settings.register_profile("expressions", max_examples=10 * examples)
 
 
-def pytest_terminal_summary(terminalreporter, exitstatus, config):
-    """Why a test had to run twice; the files of a run that passed are nothing to look at."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"failed before it was run again: {report.nodeid} ({report.when})", sep="-")
-        terminalreporter.line("\n".join(str(report.longrepr).splitlines()[-LINES_OF_RERUN:]))
+def pytest_terminal_summary(exitstatus, config):
+    """Remove the files of a run that passed: nobody looks at them."""
     if exitstatus == 0 and (base := config.stash.get(_OWN_BASE, None)):
         shutil.rmtree(base, ignore_errors=True)
 
