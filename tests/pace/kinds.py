@@ -201,6 +201,16 @@ SLOW = [
         computes=True,
     ),
     Slow(
+        "gradients of FSDP2 accumulate and are reduced each time",
+        "from torch.distributed.fsdp import fully_shard\nmodel = layers(4, 768)\nfor part in model:\n    fully_shard(part)\n"
+        "fully_shard(model)\noptimizer = optim.AdamW(model.parameters(), lr=1e-4)\nwide = torch.ones(2, 768)\n"
+        "for i in range(10_000):\n    model(wide).sum().backward()\n    if i % 8 == 7:\n        optimizer.step()\n"
+        "        optimizer.zero_grad()",
+        ("accumulation",),
+        line=("model(wide).sum().backward()",),
+        computes=True,
+    ),
+    Slow(
         "batches of uneven length",
         "for i in range(10_000):\n    time.sleep(chance.choice([0.005, 0.1]))\n    train(batch)",
         ("uneven",),
@@ -343,6 +353,13 @@ STEADY = [
         "accumulation with no_sync",
         "for i in range(400):\n    with model.no_sync() if i % 4 < 3 else contextlib.nullcontext():\n        model(batch).sum().backward()\n"
         "    if i % 4 == 3:\n        optimizer.step()\n        optimizer.zero_grad()\n    time.sleep(0.02)",
+    ),
+    Steady(
+        "accumulation of FSDP2 that reduces gradients once a step",
+        "from torch.distributed.fsdp import fully_shard\nmodel = layers(4, 128)\n"
+        "fully_shard(model)\noptimizer = optim.AdamW(model.parameters(), lr=1e-4)\nwide = torch.ones(2, 128)\n"
+        "for i in range(10_000):\n    model.set_requires_gradient_sync(i % 4 == 3)\n    model(wide).sum().backward()\n"
+        "    if i % 4 == 3:\n        optimizer.step()\n        optimizer.zero_grad()\n    time.sleep(0.1)",
     ),
     Steady("short cells", "for i in range(20):\n    train(batch)\n    time.sleep(0.02 * (1 + 4 * (rank == 1)))"),
 ]

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_dist.agent.watch.pace.judge import judge
 from jupyter_dist.agent.watch.pace.observed import StepsSeen, observe
-from jupyter_dist.agent.watch.pace.reports import Grown, RankReport, Sampled, Updates
+from jupyter_dist.agent.watch.pace.reports import Arrival, Grown, RankReport, Sampled, ShardedUpdates, Updates
 
 from .reports import LOOP, place, samples, seen, steps
 
@@ -190,6 +190,38 @@ def test_gradients_that_are_averaged_more_often_than_the_optimizer_steps_are_nam
     ]
     for seen_of in innocent:
         assert judge(seen_of) == []
+
+
+def sharded(changes, num_gradients=2, metrics=False):
+    """Reports of two ranks: a step gathers two modules, then reduces their gradients; and metrics, if there are any."""
+    kinds = [("all_gather", 2000), ("all_gather", 1000), ("_reduce_scatter_base", 1000), ("_reduce_scatter_base", 2000)]
+    kinds += [("all_reduce", 8)] * metrics
+    reports = {}
+    for rank in range(2):
+        looks = []
+        for look in range(4):
+            arrivals = []
+            for number in range(20 * len(kinds)):
+                seq = 20 * len(kinds) * look + number + 1
+                name, num_bytes = kinds[number % len(kinds)]
+                arrivals.append(Arrival("0", name, num_bytes, seq, 20_000 * seq, None))
+            models = (ShardedUpdates("0", 1000, num_gradients, changes), ShardedUpdates("0", 500, 1, 0))
+            sampled = samples(wait=60, backward=40)
+            looks.append(RankReport(1.6, 0, sampled, tuple(arrivals), sharded_updates=models))
+        reports[rank] = looks
+    return observe(reports, {})
+
+
+def test_gradients_of_a_sharded_model_are_counted_by_their_collectives():
+    for metrics in (False, True):
+        cause = only(sharded(changes=5, metrics=metrics))
+        assert (cause.kind, cause.place) == ("accumulation", LOOP)
+        assert cause.message.startswith("Gradients are averaged over the ranks 4 times for each step of the optimizer")
+        assert "set_requires_gradient_sync(False) of an FSDP2 model" in cause.advice
+        # Half of the bytes are gathered, which is needed each time.
+        assert cause.share == pytest.approx(0.6 * 0.5 * (1 - 1 / 4), abs=0.01)
+    for innocent in (sharded(changes=20), sharded(changes=40), sharded(changes=0), sharded(changes=5, num_gradients=3)):
+        assert judge(innocent) == []
 
 
 def test_ranks_that_take_turns_in_coming_last_are_uneven():

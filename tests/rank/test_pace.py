@@ -24,6 +24,11 @@ class Trainer:
         self.strategies = [Strategy()]
         self.strategies[0].model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
 trainer = Trainer()
+from torch.distributed.fsdp import fully_shard
+sharded = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.Linear(2, 2)))
+part = fully_shard(sharded[1])  # has a name of its own
+fully_shard(sharded)
+adam = torch.optim.AdamW(sharded.parameters())
 sgd = torch.optim.SGD(trainer.strategies[0].model.parameters(), lr=1e-3)
 for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):
     track(loss=1.0, step=number)
@@ -31,8 +36,10 @@ for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):
     dist.all_reduce(batch)
     gc.collect(0)
     trainer.strategies[0].model(torch.ones(1, 3)).sum().backward()
+    sharded(torch.ones(1, 4)).sum().backward()
     if number % 4 == 3:
         sgd.step()
+        adam.step()
 """
 
 
@@ -49,7 +56,8 @@ def gather(rank: RankClient, wanted: int) -> list[dict]:
         num_updates = sum(row[2] for answer in answers for row in answer["updates"])
         num_collections = sum(answer["collections"][0] for answer in answers)
         grown_by = sum(row[2] for row in answers[-1]["grown"])
-        return num_loading >= wanted and num_updates > 0 and min(num_collections, grown_by) > 5
+        num_sharded = sum(row[3] for answer in answers for row in answer["sharded_updates"])
+        return num_loading >= wanted and min(num_updates, num_sharded) > 0 and min(num_collections, grown_by) > 5
 
     until(enough, lambda: answers[-1])
     return answers
@@ -72,7 +80,7 @@ def test_samples_name_the_users_line_and_what_it_does(answers: list[dict]) -> No
     loading = [row for row in rows if row[4] is not None]
     assert {row[0] for row in loading} == {"input"}
     (line,) = {tuple(row[3][1:]) for row in loading}
-    assert line == (16, "<module>", "for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):")
+    assert line == (21, "<module>", "for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):")
     assert {tuple(row[4][1:]) for row in loading} == {(6, "__getitem__", "time.sleep(0.005)")}
     assert all(row[2] >= 0 for row in rows)
 
@@ -83,8 +91,9 @@ def test_each_collective_is_reported_once_with_its_begin(answers: list[dict]) ->
         pytest.skip("this torch keeps no records of gloo's collectives")
     assert len(set(seqs)) == len(seqs)
     assert seqs == sorted(seqs)
+    kinds = {tuple(row[1:3]) for answer in answers for row in answer["arrivals"]}
+    assert {("all_reduce", 8), ("all_reduce", 16)} <= kinds  # the batch, and the gradients
     row = next(answer["arrivals"][-1] for answer in reversed(answers) if answer["arrivals"])
-    assert row[1:3] in (["all_reduce", 8], ["all_reduce", 16])  # the batch, or the gradients
     assert 0 <= time.monotonic() - row[4] / 1e6 < PATIENCE
 
 
@@ -139,7 +148,7 @@ def test_looking_for_unused_parameters_is_an_activity_of_the_line_of_the_forward
 
 def test_growth_steps_and_collections_are_counted(answers: list[dict]) -> None:
     ((name, kind, by, place),) = answers[-1]["grown"]
-    assert (name, kind, place[1], place[3]) == ("grown", "list", 18, "grown.append((number,)); numbers.append(number)")
+    assert (name, kind, place[1], place[3]) == ("grown", "list", 23, "grown.append((number,)); numbers.append(number)")
     assert by > 5
     steps = [step for answer in answers for _, step in answer["steps"]]
     assert steps == list(range(steps[0], steps[-1] + 1))
@@ -150,6 +159,10 @@ def test_changes_of_the_parameters_of_a_model_that_a_trainer_holds_are_counted(a
     rows = [row for answer in answers for row in answer["updates"]]
     assert {tuple(row[:2]) for row in rows} == {("0", 16)}
     steps = [step for answer in answers for _, step in answer["steps"]]
+    sharded = [row for answer in answers for row in answer["sharded_updates"]]
+    # Four bytes for each of 24 parameters, and of 40; decay of weights is another change.
+    assert {tuple(row[:3]) for row in sharded} == {("0", 96, 2)}
+    assert 0 < sum(row[3] for row in sharded) <= (steps[-1] - steps[0]) / 2 + 4
     # The parameters are looked at before the first and after the last of these steps: one more change at each end.
     assert 0 < sum(row[2] for row in rows) <= (steps[-1] - steps[0]) / 4 + 2
 

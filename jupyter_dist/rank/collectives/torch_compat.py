@@ -524,6 +524,13 @@ def local_tensor(value: Any) -> Any:
     return object.__getattribute__(value, "_local_tensor")
 
 
+def is_sharded(kind: type) -> bool:
+    """Whether FSDP2 (`fully_shard`) has made a class of modules from the user's class."""
+    places = ("torch.distributed.fsdp", "torch.distributed._composable.fsdp")  # the latter before torch 2.6
+    known = [getattr(sys.modules.get(place), "FSDPModule", None) for place in places]
+    return any(sharded is not None and issubclass(kind, sharded) for sharded in known)
+
+
 def without_functions() -> AbstractContextManager[Any]:
     """Return a context in which no `__torch_function__` of users runs: of a class, or a mode that is on."""
     disable = getattr(torch._C, "DisableTorchFunction", None)

@@ -94,7 +94,7 @@ class PaceMeter:
         updates = self._measured.updates.look(self._namespace)
         memory = self._memory.counters()
         device = [self._memory.busy_percent(), self._memory.num_alloc_retries]
-        return {**measured, "memory": memory, "device": device, "grown": grown, "updates": updates}
+        return {**measured, "memory": memory, "device": device, "grown": grown, **updates}
 
     def _running_id(self) -> str | None:
         running = self._running()

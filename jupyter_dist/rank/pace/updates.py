@@ -1,4 +1,4 @@
-"""How often the parameters of DistributedDataParallel models change: torch counts the changes of each tensor."""
+"""How often the parameters of DDP and FSDP2 models change: torch counts the changes of each tensor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
+from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
 from jupyter_dist.rank.cells.variables.opening import attributes_of
@@ -28,38 +29,46 @@ class ModelUpdates:
     def __init__(self) -> None:
         self._known: dict[int, _KnownModel] = {}  # by id
 
-    def look(self, namespace: dict[str, Any]) -> list[list[Any]]:
-        """Return a row for each model: its process group, the bytes of its gradients, its changes since the last look.
+    def look(self, namespace: dict[str, Any]) -> dict[str, list[list[Any]]]:
+        """Return the rows `updates` and `sharded_updates` of docs/messaging.md, with the changes since the last look.
 
         An optimizer changes a parameter at least once a step, so there were at most as many steps as changes.
         """
         models = {id(model): model for model in _models(list(namespace.values())[:MAX_NAMES])}
         before, self._known = self._known, {}
-        rows = []
+        rows: dict[str, list[list[Any]]] = {"updates": [], "sharded_updates": []}
         for identity, model in list(models.items())[:MAX_MODELS]:
             known = before.get(identity)
-            with contextlib.suppress(RuntimeError, AttributeError):
+            with contextlib.suppress(RuntimeError, AttributeError, ValueError):
                 if known is None or known.model() is not model:
-                    self._known[identity] = _KnownModel(model)
+                    self._known[identity] = _known_model(model)
                 else:
                     self._known[identity] = known
-                    rows.append([known.group, known.num_bytes, known.num_changes()])
+        inner = {module for known in self._known.values() for module in known.inner}
+        for identity, known in self._known.items():
+            if known is before.get(identity) and identity not in inner:
+                known.add_row(rows)
         return rows
 
 
 class _KnownModel:
-    def __init__(self, model: DistributedDataParallel) -> None:
+    inner: frozenset[int] = frozenset()  # of its modules, by id: they are models, too
+
+    def __init__(self, model: Module, group: str) -> None:
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.model = weakref.ref(model)
-        self.group = counters.name_of_group(model.process_group)
-        self.num_bytes = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+        self.group = group
+        self.num_bytes = _num_bytes(parameters)
         # Some may be unused in a step, or frozen now.
         chosen = parameters[:: max(1, len(parameters) // MAX_READ)][:MAX_READ]
         self._parameters = [weakref.ref(parameter) for parameter in chosen]
         self._versions = self._read()
 
-    def num_changes(self) -> int:
-        """Return how often the parameters have changed since the last call."""
+    def add_row(self, rows: dict[str, list[list[Any]]]) -> None:
+        """Add the changes since the last call."""
+        rows["updates"].append([self.group, self.num_bytes, self._num_changes()])
+
+    def _num_changes(self) -> int:
         before, self._versions = self._versions, self._read()
         return max((now - then for now, then in zip(self._versions, before, strict=True)), default=0)
 
@@ -68,14 +77,47 @@ class _KnownModel:
         return [0 if parameter is None else torch_compat.version_of(parameter) or 0 for parameter in alive]
 
 
-def _models(values: list[Any]) -> Iterator[DistributedDataParallel]:
+class _KnownSharded(_KnownModel):
+    """A model of FSDP2: each of its sharded modules has a collective for its gradients."""
+
+    def __init__(self, model: Module) -> None:
+        parameters = {id(parameter): parameter for parameter in model.parameters() if parameter.requires_grad}
+        (mesh,) = {parameter.device_mesh for parameter in parameters.values()}
+        if mesh.ndim != 1:
+            raise ValueError("the gradients of a mesh of several dimensions need several collectives")
+        super().__init__(model, counters.name_of_group(mesh.get_group()))
+        sharded = [module for module in model.modules() if torch_compat.is_sharded(type(module))]
+        self.inner = frozenset(map(id, sharded)) - {id(model)}
+        sizes = []
+        for module in reversed(sharded):  # a module follows those that it is in
+            own = [parameters.pop(id(one)) for one in module.parameters() if id(one) in parameters]
+            sizes += [_num_bytes(own)] if own else []
+        self._num_gradients, self._least_bytes = len(sizes), min(sizes)
+
+    def add_row(self, rows: dict[str, list[list[Any]]]) -> None:
+        """Add the changes since the last call."""
+        row = [self.group, self._least_bytes, self._num_gradients, self._num_changes()]
+        rows["sharded_updates"].append(row)
+
+
+def _known_model(model: Module) -> _KnownModel:
+    if isinstance(model, DistributedDataParallel):
+        return _KnownModel(model, counters.name_of_group(model.process_group))
+    return _KnownSharded(model)
+
+
+def _num_bytes(parameters: list[torch.nn.Parameter]) -> int:
+    return sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+
+
+def _models(values: list[Any]) -> Iterator[Module]:
     """Yield the models among these values and in their attributes, such as the model that a trainer holds."""
     seen: set[int] = set()
     for _ in range(MAX_DEPTH):
         held: list[Any] = []
         for value in values:
             with contextlib.suppress(RuntimeError, AttributeError):  # it is built at this moment
-                if issubclass(type(value), torch.nn.Module):
+                if issubclass(type(value), Module):
                     yield from _distributed(value)
                 elif id(value) not in seen and len(held) < MAX_OBJECTS:
                     seen.add(id(value))
@@ -94,7 +136,9 @@ def _held_by(value: Any) -> list[Any]:
     return list((attributes_of(value) or {}).values())[:MAX_ATTRIBUTES]
 
 
-def _distributed(module: torch.nn.Module) -> list[DistributedDataParallel]:
-    """Return the DistributedDataParallel that a module is, or wraps, as torch.compile does."""
-    found = (module, *torch.nn.Module.children(module))
-    return [one for one in found if issubclass(type(one), DistributedDataParallel)]
+def _distributed(module: Module) -> list[Module]:
+    """Return the DDP or FSDP2 model that a module is, or wraps, as torch.compile does."""
+    found = (module, *Module.children(module))
+    return [
+        one for one in found if issubclass(type(one), DistributedDataParallel) or torch_compat.is_sharded(type(one))
+    ]

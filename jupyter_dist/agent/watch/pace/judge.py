@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .observed import Observed
-from .rules import activities, communication, devices, growth, resources
+from .rules import accumulation, activities, communication, devices, growth, resources
 from .rules.causes import Cause
 from .rules.stragglers import find_straggler
 
@@ -32,7 +32,7 @@ RULES: Sequence[Callable[[Observed], Cause | None]] = (
     growth.find_growing,
     devices.find_synchronizing,
     devices.find_fragmentation,
-    communication.find_accumulation,
+    accumulation.find_accumulation,
     communication.find_communication,
     communication.find_uneven,
 )

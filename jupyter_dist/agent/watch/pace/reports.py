@@ -75,6 +75,15 @@ class Updates(NamedTuple):
     changes: int
 
 
+class ShardedUpdates(NamedTuple):
+    """How often the parameters of an FSDP2 model have changed since the report before."""
+
+    group: str  # its process group
+    least_bytes: int  # of the gradients that are reduced together
+    num_gradients: int  # collectives for the gradients of a backward pass
+    changes: int
+
+
 @dataclass(frozen=True)
 class RankReport:
     """What a rank has measured since its report before."""
@@ -95,6 +104,7 @@ class RankReport:
     num_retries: int | None = None  # how often torch has freed its cache of device memory to find room
     grown: tuple[Grown, ...] = ()
     updates: tuple[Updates, ...] = ()
+    sharded_updates: tuple[ShardedUpdates, ...] = ()
     steps: tuple[tuple[float, int], ...] = field(default=())
 
     @property
@@ -127,6 +137,10 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             updates=tuple(
                 Updates(_text(group), _whole(size), _whole(changes))
                 for group, size, changes in answer["updates"][:MAX_MODELS]
+            ),
+            sharded_updates=tuple(
+                ShardedUpdates(_text(group), _whole(size), _whole(number), _whole(changes))
+                for group, size, number, changes in answer.get("sharded_updates", ())[:MAX_MODELS]  # not in 0.2
             ),
             steps=tuple((_seconds(at), _whole(step)) for at, step in answer["steps"][-MAX_STEPS:]),
         )

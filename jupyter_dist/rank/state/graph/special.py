@@ -19,6 +19,7 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 from torch.nn.parallel import DistributedDataParallel
 
+from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.collectives.revival import models
 from jupyter_dist.rank.state.process import groups
 
@@ -58,7 +59,7 @@ def _check(value: Any, kind: type) -> None:
 
 
 def _reduce_of_torch(value: Any, kind: type) -> Any:
-    if _is_sharded_module(kind):
+    if torch_compat.is_sharded(kind):
         return _reduce_sharded_module(value)
     if issubclass(kind, torch.nn.Module) and "parametrizations" in vars(value).get("_modules", {}):
         return _make_instance, (kind,), vars(value)  # its own method refuses, because its class is made for it
@@ -74,12 +75,6 @@ def refuse(value: Any, name: str = "") -> NoReturn:
     kind = type(value)
     known = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
     raise TypeError(f"cannot pickle '{name or known}' object")
-
-
-def _is_sharded_module(kind: type) -> bool:
-    """Whether FSDP2 (`fully_shard`) has made a class from the class of a module."""
-    sharded = getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)
-    return sharded is not None and issubclass(kind, sharded)
 
 
 def _reduce_sharded_module(module: Any) -> Any:

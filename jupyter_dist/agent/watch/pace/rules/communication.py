@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
-from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from jupyter_dist.agent.watch.pace.observed import Observed
-from jupyter_dist.agent.watch.pace.reports import RankReport
 from jupyter_dist.protocol.ranks import RankSet
 
+from .accumulation import LEAST_CHANGES, find_accumulation, num_begun
 from .causes import Cause, at_place, bytes_in_words, percent, seconds_in_words
 
 LEAST_SHARE = 0.35
@@ -21,11 +17,7 @@ MANY = 16  # collectives in a step
 MANY_A_SECOND = 100
 SMALL_BYTES = 256 << 10
 MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks uneven
-LEAST_AVERAGING = 0.15  # of the time: what the averages cost that no step follows
-LEAST_PASSES = 1.7  # for each change of the parameters: an optimizer changes them once a step, or several times
-LEAST_CHANGES = 2
 FEW = 2  # collectives for each change of the parameters
-OTHER_BYTES = 0.02  # of a model's gradients, which other collectives of a step may have
 
 
 def find_communication(seen: Observed) -> Cause | None:
@@ -72,7 +64,7 @@ def _has_few_a_step(seen: Observed) -> bool:
     reports = seen.ranks[min(seen.ranks)].reports
     changes = sum(updates.changes for report in reports[1:] for updates in report.updates)
     groups = {arrival.group for report in reports for arrival in report.arrivals}
-    return changes >= LEAST_CHANGES and sum(_num_begun(reports, group) for group in groups) < FEW * changes
+    return changes >= LEAST_CHANGES and sum(num_begun(reports, group) for group in groups) < FEW * changes
 
 
 def find_uneven(seen: Observed) -> Cause | None:
@@ -94,63 +86,3 @@ def find_uneven(seen: Observed) -> Cause | None:
 
 def _waits_for_cores(seen: Observed) -> bool:
     return seen.median(lambda rank: rank.part(lambda report: report.kept_seconds)) > MOST_DELAY
-
-
-class _Averages(NamedTuple):
-    number: float  # how often gradients were averaged
-    changes: int  # how often the parameters have changed meanwhile
-
-
-def find_accumulation(seen: Observed) -> Cause | None:
-    """Return the cause if DistributedDataParallel averages gradients more often than the optimizer uses them.
-
-    Counts are compared, and no times, so a busy machine changes nothing: the bytes of collectives are the bytes of a
-    model's gradients, and torch counts how often its parameters change.
-    """
-    averages = _averages(seen)
-    if averages is None or averages.changes < LEAST_CHANGES or averages.number < LEAST_PASSES * averages.changes:
-        return None
-    passes = averages.number / averages.changes
-    share = min(rank.share("wait") for rank in seen.ranks.values()) * (1 - 1 / passes)
-    if share < LEAST_AVERAGING:
-        return None
-    place = max(seen.ranks.values(), key=lambda rank: rank.share("wait")).main_place("wait")
-    message = (
-        f"Gradients are averaged over the ranks {passes:.0f} times for each step of the optimizer, which takes "
-        f"{percent(share)} of the time{at_place(place)}."
-    )
-    evidence = [
-        f"They were averaged {averages.number:.0f} times, while the parameters changed {averages.changes} times.",
-        f"The ranks are in collectives {percent(share / (1 - 1 / passes))} of the time.",
-    ]
-    advice = "Accumulate under no_sync() of the DDP model, in all backward passes but the last one before a step."
-    return Cause("accumulation", RankSet(seen.ranks), share, message, evidence, advice, place)
-
-
-def _averages(seen: Observed) -> _Averages | None:
-    """Return the averages of the only model that is trained; None if there are several, or it cannot be known."""
-    if seen.period is None or not seen.is_sampled:
-        return None
-    rank = min(seen.ranks)
-    reports = seen.ranks[rank].reports
-    changes: Counter[tuple[str, int]] = Counter()
-    for updates in (one for report in reports[1:] for one in report.updates):
-        changes[updates.group, updates.num_bytes] += updates.changes
-    trained = [model for model, number in changes.items() if number > 0]
-    if len(trained) != 1:
-        return None
-    group, num_bytes = trained[0]
-    step = [meeting for meeting in seen.meetings if rank in meeting.began][-seen.period :]
-    in_group = [meeting for meeting in step if meeting.group == group]
-    passes = sum(meeting.num_bytes for meeting in in_group) / max(1, num_bytes)
-    if round(passes) < 1 or abs(passes - round(passes)) > OTHER_BYTES:
-        return None
-    number = _num_begun(reports, group) / len(in_group) * round(passes)
-    return _Averages(number, changes[group, num_bytes])
-
-
-def _num_begun(reports: Sequence[RankReport], group: str) -> int:
-    """Return how many collectives of a process group a rank has begun between its first and its last report."""
-    newest = [max((one.seq for one in report.arrivals if one.group == group), default=None) for report in reports]
-    pairs = itertools.pairwise(newest)
-    return sum(max(0, after - before) for before, after in pairs if before is not None and after is not None)
