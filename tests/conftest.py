@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import secondrun
 from cputime import CpuTimes
 from exits import pytest_runtest_makereport  # noqa: F401 (a hook)
 from faults.server import REPOSITORY, shared_home
@@ -58,6 +59,7 @@ def pytest_configure(config):
         config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
     config.pluginmanager.register(CpuTimes(config))
+    config.pluginmanager.register(secondrun)
     os.environ.update(preloading(LIGHT))
     # One import of torch for all groups with the same environment, whatever runtime folder a test has. Each worker has
     # its own: the kernel gives it the keepers that are forked.

@@ -8,6 +8,7 @@ LIGHT = ("numpy",)  # for all tests that do not say otherwise
 OPTIMIZERS = ("numpy", "torch._dynamo.config", "matplotlib")
 EXAMPLES = (*OPTIMIZERS, "sklearn.datasets")
 FSDP = ("numpy", "torch._dynamo.config", "torch.distributed.fsdp")
+PARALLEL = (*FSDP, "torch.distributed.checkpoint", "torch.distributed.pipelining", "torch.distributed.tensor.parallel")
 FABRIC = (*OPTIMIZERS, "torchmetrics.functional")
 ACCELERATE = (*OPTIMIZERS, "transformers")
 FASTAI = EXAMPLES  # not fastcore nor fastprogress, which look when they are imported whether this is a notebook

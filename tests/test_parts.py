@@ -72,10 +72,16 @@ def test_the_report_of_all_names_the_second_runs_within_a_part(tmp_path):
     assert "second run: tests/b.spec.ts:9:5 \u203a another page\n" in rest
 
 
-def make(folder, target):
-    own = {"RAY_TESTS": str(folder), "FAILED": str(folder / "failed"), "BIN": str(Path(sys.executable).parent)}
+def make(folder, target, options=""):
+    """Run one of pytest's targets on the tests of a folder."""
+    own = {
+        "RAY_TESTS": f"{folder} {options}",
+        "FAILED": str(folder / "failed"),
+        "BIN": str(Path(sys.executable).parent),
+    }
     command = ["make", "--old-file=.venv/ready", target, *(f"{name}={value}" for name, value in own.items())]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 
@@ -88,6 +94,13 @@ def test_seldom():
     if not tried.exists():
         tried.touch()
         raise ValueError("the first time")
+"""
+CRASHES = """
+import os
+import pytest
+@pytest.mark.parametrize("number", range(3))
+def test_crash(number):
+    os._exit(3)
 """
 CUT_OFF = """
 import pytest
@@ -104,6 +117,9 @@ def test_a_second_run_has_only_what_failed_and_there_is_none_of_a_run_that_was_c
     assert make(tmp_path, "test-ray")[0] != 0
     status, output = make(tmp_path, "test-ray-again")
     assert (status, "1 passed" in output) == (0, True), output
-    file.write_text(CUT_OFF)
-    for target in ("test-ray", "test-ray-again"):
-        assert make(tmp_path, target)[0] != 0
+    workers = "-p secondrun --numprocesses 2 --max-worker-restart 1"
+    for bad, options in ((CUT_OFF, ""), (CRASHES, workers)):
+        file.write_text(bad)
+        assert make(tmp_path, "test-ray", options)[0] != 0
+        assert not (tmp_path / "failed" / "ray").exists()
+        assert make(tmp_path, "test-ray-again", options)[0] != 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from agent.harness import AgentProcess
+from libraries import PARALLEL, preloading
 
 KINDS = (Path(__file__).parent / "kinds.py").read_text()
 RANKS = range(4)
@@ -17,7 +18,8 @@ ROUNDS = 3
 def ranks(tmp_path_factory):
     """An agent with four ranks, on which the kinds are defined and have been trained without a fault."""
     directory = tmp_path_factory.mktemp("recovery")
-    with AgentProcess(directory / "g") as client:
+    # Its zygote imports what seven ranks would import, one after the other.
+    with AgentProcess(directory / "g", env=preloading(PARALLEL)) as client:
         client.start(4)
         run(client, define(directory))
         run(client, "import json\nbegin()\nundisturbed = [steps(number) for number in range(4)]")

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from libraries import FSDP as LIBRARIES  # noqa: F401 (of the groups)
 from waits import until
 
 from jupyter_dist.client import JupyterDistError
