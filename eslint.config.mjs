@@ -57,6 +57,26 @@ export default defineConfig([
     }
   },
   {
+    // What another process answers, or does not.
+    files: ['labextension/src/**/*.{ts,tsx}'],
+    ignores: ['**/*.spec.ts', '**/*.spec.tsx'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "CallExpression:matches([callee.name='fetch'], [callee.property.name='makeRequest']):not(CallExpression[callee.name='limited'] CallExpression)",
+          message: 'A proxy may never answer: wait with limited of services/rest/limits.ts.'
+        },
+        {
+          selector:
+            "NewExpression:matches([callee.name=/^(WebSocket|EventSource|XMLHttpRequest)$/], [callee.property.name='WebSocket']):not(ClassDeclaration[id.name='Channel'] NewExpression)",
+          message: "The page's only connection is that of services/channel/channel.ts, which has time limits."
+        }
+      ]
+    }
+  },
+  {
     files: ['**/*.spec.ts', '**/*.spec.tsx'],
     rules: {
       'max-lines-per-function': 'off',

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
+from jupyter_dist.protocol.operations import ANSWER_SECONDS, OPERATIONS, PARAMETERS, Operation
 from jupyter_dist.protocol.schemas import fields_of, schema_name
 
 API = Path(__file__).parents[1] / "labextension" / "src" / "services" / "rest" / "api.ts"
@@ -28,7 +28,12 @@ export interface IApiRequest {{
   readonly body?: object;
   /** Whether a retry with the same key is not carried out twice. */
   readonly isKeyed?: boolean;
+  /** How long the answer may take, besides what the query asks to wait; by default, and at least, ANSWER_SECONDS. */
+  readonly answerSeconds?: number;
 }}
+
+/** How long the answer to most requests may take. */
+export const ANSWER_SECONDS = {answer_seconds:g};
 
 /** How long a change is requested whose answer is lost, and with which key: the server does not carry it out twice. */
 export interface IRetries {{
@@ -54,7 +59,8 @@ def api_source() -> str:
     operations = [operation for operation in OPERATIONS if operation.name not in NO_METHOD]
     models = {schema_name(model) for each in operations for model in _models(each)}
     imports = ",\n  ".join(f"I{name}" for name in sorted(models))
-    return HEAD.format(imports=imports) + "".join(_method(operation) for operation in operations) + "}\n"
+    head = HEAD.format(imports=imports, answer_seconds=ANSWER_SECONDS)
+    return head + "".join(_method(operation) for operation in operations) + "}\n"
 
 
 def _models(operation: Operation) -> list[Any]:
@@ -86,6 +92,8 @@ def _method(operation: Operation) -> str:
         fields.append("isKeyed: true")
         arguments.append("retries?: IRetries")
         retries = ", retries"
+    if (operation.answer_seconds or 0) > ANSWER_SECONDS:
+        fields.append(f"answerSeconds: {operation.answer_seconds:g}")
     model = operation.answer.model
     answer = f"I{schema_name(model)}" if model in _models(operation) else "object"
     head = f"  {_camel(operation.name)}({', '.join(arguments)}): Promise<{answer}> {{\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from jupyter_dist.client.connection.http import REQUEST_SECONDS, Api
-from jupyter_dist.protocol.operations import BY_NAME
+from jupyter_dist.client.connection.http import Api
+from jupyter_dist.protocol.operations import ANSWER_SECONDS, BY_NAME
 
 Fields = Mapping[str, Any] | None
 
@@ -36,7 +36,7 @@ async def call(api: Api, name: str, *arguments: str, body: Fields = None, query:
     sent = None if body is None else _without_none(body)
     if operation.is_keyed:
         return await api.ask_once(*path, body=sent)
-    seconds = operation.answer_seconds or REQUEST_SECONDS
+    seconds = operation.answer_seconds or ANSWER_SECONDS
     params = _without_none(query or {}) or None
     return await api.ask(operation.verb.upper(), *path, body=sent, params=params, timeout_seconds=seconds)
 

@@ -18,11 +18,10 @@ from tornado.simple_httpclient import HTTPTimeoutError, SimpleAsyncHTTPClient
 
 from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
+from jupyter_dist.protocol.operations import ANSWER_SECONDS
 from jupyter_dist.system.processes import read_process
 
 CONNECT_SECONDS = 10.0
-# Starting a group probes its interpreter, shutting a group down waits for its processes.
-REQUEST_SECONDS = 120.0
 MAX_BODY_BYTES = 1 << 30
 # For as long as a server takes to restart.
 RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
@@ -75,7 +74,7 @@ class Api:
         *path: str,
         body: Any = None,
         params: dict[str, Any] | None = None,
-        timeout_seconds: float = REQUEST_SECONDS,
+        timeout_seconds: float = ANSWER_SECONDS,
         key: str | None = None,
     ) -> Any:
         """Make a request and return its JSON.
@@ -117,7 +116,7 @@ class Api:
         *path: str,
         body: Any = None,
         params: dict[str, Any] | None = None,
-        timeout_seconds: float = REQUEST_SECONDS,
+        timeout_seconds: float = ANSWER_SECONDS,
         key: str | None = None,
     ) -> HTTPResponse:
         """Make a request and return the response. Raises like `ask`."""

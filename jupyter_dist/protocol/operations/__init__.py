@@ -15,7 +15,18 @@ An operation is declared once, here. How a client's method is derived from it:
   a request whose answer was lost can be repeated.
 """
 
-from .declaration import KEY_HEADER, KEY_PATTERN, PARAMETERS, Answer, Operation, Parameter, Right, Verb, path_pattern
+from .declaration import (
+    ANSWER_SECONDS,
+    KEY_HEADER,
+    KEY_PATTERN,
+    PARAMETERS,
+    Answer,
+    Operation,
+    Parameter,
+    Right,
+    Verb,
+    path_pattern,
+)
 from .of_execution import EXECUTION_OPERATIONS
 from .of_group import GROUP_OPERATIONS
 from .of_rank import RANK_OPERATIONS
@@ -26,6 +37,7 @@ OPERATIONS = (*SERVER_OPERATIONS, *GROUP_OPERATIONS, *RANK_OPERATIONS, *EXECUTIO
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 __all__ = [
+    "ANSWER_SECONDS",
     "BY_NAME",
     "KEY_HEADER",
     "KEY_PATTERN",

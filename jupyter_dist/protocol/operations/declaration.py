@@ -10,6 +10,9 @@ Verb = Literal["get", "post", "delete"]
 Right = Literal["read", "write", "execute"]
 
 SMALL_BODY_BYTES = 64 << 10
+# How long clients wait for most answers. Starting a group probes its interpreter, shutting a group down waits for its
+# processes.
+ANSWER_SECONDS = 120.0
 
 KEY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
@@ -62,7 +65,7 @@ class Operation:
     is_keyed: bool = False  # takes the header Idempotency-Key: a retry is not carried out twice
     errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides the codes that every operation has
     is_capped: bool = False  # counts as a download: a user may have only so many at a time
-    answer_seconds: float | None = None  # how long a client waits for the answer; by default as for most
+    answer_seconds: float | None = None  # how long a client waits for the answer; by default ANSWER_SECONDS
     command: str = ""  # of `jupyter dist`, if one does only this
     why_not_execute: str = ""  # why what is no GET needs less than the right to execute
 

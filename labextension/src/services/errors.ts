@@ -21,6 +21,14 @@ export class DistError extends Error {
   readonly isUnanswered: boolean;
 }
 
+/** The error to show for any failure. */
+export function errorOf(reason: unknown): IErrorBody {
+  if (reason instanceof DistError) {
+    return { code: reason.code, message: reason.message, hint: reason.hint };
+  }
+  return { code: 'internal', message: String(reason), hint: '' };
+}
+
 /** Errors of a subscription that are still there when the server is asked again. */
 const LASTING: ReadonlySet<string> = new Set([
   'bad_request',

@@ -230,6 +230,105 @@ describe('a connection', () => {
   });
 });
 
+test('a connection that is never answered is given up in time, and named until one is answered', async () => {
+  vi.useFakeTimers();
+  const settings = ServerConnection.makeSettings({ WebSocket: Socket as unknown as typeof WebSocket });
+  const service = new DistService(settings);
+  const connected: boolean[] = [];
+  service.connectionChanged.connect((_, is) => connected.push(is));
+  await vi.advanceTimersByTimeAsync(2000);
+  const first = Socket.last;
+  await vi.advanceTimersByTimeAsync(18000);
+  expect([first.readyState, Socket.last === first, service.unopenedSeconds]).toEqual([0, true, null]);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect([first.readyState, Socket.last === first, service.unopenedSeconds]).toEqual([3, false, 20]);
+  expect(connected).toEqual([false]);
+  const second = Socket.last;
+  await vi.advanceTimersByTimeAsync(30000); // a slow line gets more time
+  expect(Socket.last).toBe(second);
+  await vi.advanceTimersByTimeAsync(20000);
+  expect([second.readyState, service.unopenedSeconds]).toEqual([3, 40]);
+  Socket.last.open();
+  expect([connected, service.unopenedSeconds, service.connected]).toEqual([[false, false, true], null, true]);
+  service.dispose();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a connection that is refused is not called unanswered', async () => {
+  vi.useFakeTimers();
+  const settings = ServerConnection.makeSettings({ WebSocket: Socket as unknown as typeof WebSocket });
+  const service = new DistService(settings);
+  await vi.advanceTimersByTimeAsync(25000);
+  expect(service.unopenedSeconds).toBe(20);
+  (Socket.last as unknown as { onclose(): void }).onclose();
+  expect(service.unopenedSeconds).toBeNull();
+  service.dispose();
+});
+
+describe('an answer that never comes', () => {
+  /** A page whose requests are answered like this. */
+  function openPage(fetch: (request: Request, init: RequestInit) => Promise<Response>): DistService {
+    vi.useFakeTimers();
+    const settings = ServerConnection.makeSettings({
+      WebSocket: Socket as unknown as typeof WebSocket,
+      fetch: fetch as typeof globalThis.fetch
+    });
+    return new DistService(settings);
+  }
+
+  const endless = (): Response =>
+    new Response(new ReadableStream({ start: stream => stream.enqueue(new Uint8Array(1)) }));
+
+  test.each([
+    ['at all', () => new Promise<Response>(() => undefined)],
+    ['to its end', async () => endless()]
+  ])('%s is an error in time, and the request is over', async (_, fetch) => {
+    const signals: AbortSignal[] = [];
+    const service = openPage((_, { signal }) => {
+      signals.push(signal!);
+      return fetch();
+    });
+    const settled: { message: string; code: string }[] = [];
+    service.groups().catch(reason => settled.push(reason));
+    service.status('g', { wait: 30, not_state: 'ready' }).catch(reason => settled.push(reason));
+    await vi.advanceTimersByTimeAsync(115000);
+    expect(settled).toEqual([]);
+    await vi.advanceTimersByTimeAsync(10000);
+    expect(settled.map(({ code, message }) => [code, message])).toEqual([
+      ['server_unreachable', 'The Jupyter server did not answer within 120 s.']
+    ]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+    await vi.advanceTimersByTimeAsync(30000); // which it was asked to wait
+    expect(settled[1].message).toBe('The Jupyter server did not answer within 150 s.');
+    service.dispose();
+  });
+
+  test('of a download is an error only when none of it comes', async () => {
+    let more: (() => void) | null = null;
+    const service = openPage(async () => {
+      const start = (stream: ReadableStreamDefaultController): void => {
+        more = () => stream.enqueue(new Uint8Array(3));
+      };
+      return new Response(new ReadableStream({ start }));
+    });
+    vi.stubGlobal('fetch', () => new Promise(() => undefined)); // the question for the cookie
+    const settled: string[] = [];
+    service
+      .download('g', `${ServerConnection.makeSettings().baseUrl}log`)
+      .catch(({ message }) => settled.push(message));
+    await vi.advanceTimersByTimeAsync(15000);
+    for (let minutes = 0; minutes < 5; minutes++) {
+      more!();
+      await vi.advanceTimersByTimeAsync(60000);
+    }
+    expect(settled).toEqual([]);
+    await vi.advanceTimersByTimeAsync(125000);
+    expect(settled).toEqual(['The Jupyter server did not answer within 120 s.']);
+    vi.unstubAllGlobals();
+    service.dispose();
+  });
+});
+
 describe('a subscription that fails', () => {
   const error = (code: string): object => ({ code, message: 'It failed.', hint: '' });
 

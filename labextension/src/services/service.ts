@@ -33,10 +33,14 @@ export interface IService extends IDisposable, Pick<Api, keyof Api> {
   /** Emitted when the WebSocket opens (true) or closes (false). */
   readonly connectionChanged: ISignal<unknown, boolean>;
   readonly connected: boolean;
+  /** How long the WebSocket was not answered when it was last opened, in seconds; null if it was, also by a refusal. */
+  readonly unopenedSeconds: number | null;
   /** Follow a topic; the subscription survives reconnections. */
   subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription;
   /** Resolves when the server has answered a start of that name from this page; null if there is none. */
   starting(name: string): Promise<void> | null;
+  /** Resolves when the server has answered a restart of that group, by its id, from this page; null if there is none. */
+  restarting(group: string): Promise<void> | null;
   /** What this page started a group with; null if it did not. */
   requestOf(group: string): IStartRequest | null;
   /** Send a message to a widget of a rank; resolves when it was sent, and rejects if it is refused. */
@@ -65,6 +69,10 @@ export class DistService extends Api implements IService {
     return this._channel.connected;
   }
 
+  get unopenedSeconds(): number | null {
+    return this._channel.unopenedSeconds;
+  }
+
   get isDisposed(): boolean {
     return this._channel.isDisposed;
   }
@@ -78,21 +86,21 @@ export class DistService extends Api implements IService {
   }
 
   async start(request: IStartRequest): Promise<IGroup> {
-    const answer = super.start(request);
-    const name = request.name ?? '';
-    const settled = answer.then(
-      () => undefined,
-      () => undefined
-    );
-    this._starting.set(name, settled);
-    void settled.then(() => this._starting.delete(name));
-    const group = await answer;
+    const group = await noted(this._starting, request.name ?? '', super.start(request));
     this._requests.set(group.id, request);
     return group;
   }
 
+  restart(group: string): Promise<IGroup> {
+    return noted(this._restarting, group, super.restart(group));
+  }
+
   starting(name: string): Promise<void> | null {
     return this._starting.get(name) ?? null;
+  }
+
+  restarting(group: string): Promise<void> | null {
+    return this._restarting.get(group) ?? null;
   }
 
   requestOf(group: string): IStartRequest | null {
@@ -132,6 +140,18 @@ export class DistService extends Api implements IService {
 
   private readonly _channel: Channel;
   private readonly _requests = new Map<string, IStartRequest>();
+  private readonly _restarting = new Map<string, Promise<void>>();
   private readonly _settings: ServerConnection.ISettings;
   private readonly _starting = new Map<string, Promise<void>>();
+}
+
+/** Note under a key that a request is on its way, until it has been answered in one way or the other. */
+function noted<T>(requests: Map<string, Promise<void>>, key: string, answer: Promise<T>): Promise<T> {
+  const settled = answer.then(
+    () => undefined,
+    () => undefined
+  );
+  requests.set(key, settled);
+  void settled.then(() => requests.get(key) === settled && requests.delete(key));
+  return answer;
 }

@@ -9,6 +9,9 @@ import { getNotebookTarget, getWanted } from '../targets/target';
 import { isGone } from '../groups/groups';
 import { fittingSize, isName, nameFor, offeredSizes, readWanted, sizeOf, wantedOf } from '../groups/wanted';
 
+const MEASURE_TRIES = 4;
+const MEASURE_AGAIN_MS = 1000;
+
 type Service = Pick<IDistService, 'devices' | 'start' | 'starting' | 'requestOf'>;
 
 export class GroupStarter extends ChangingModel implements IDistStarter {
@@ -73,12 +76,20 @@ export class GroupStarter extends ChangingModel implements IDistStarter {
     return this.start(nameFor(notebook, this._groups.groups), { num_ranks: ranks }, notebook);
   }
 
+  /** A server that cannot answer when the page is loaded is asked again; after that, the usual numbers are offered. */
   private async _measure(): Promise<void> {
-    try {
-      this._machine = await this._service.devices();
-      this.emitChanged();
-    } catch (reason) {
-      console.warn('jupyter_dist: could not read the devices', reason);
+    for (let tries = 1; ; tries++) {
+      try {
+        this._machine = await this._service.devices();
+        this.emitChanged();
+        return;
+      } catch (reason) {
+        if (tries === MEASURE_TRIES) {
+          console.warn('jupyter_dist: could not read the devices', reason);
+          return;
+        }
+      }
+      await new Promise(resolve => setTimeout(resolve, tries * MEASURE_AGAIN_MS));
     }
   }
 

@@ -220,6 +220,18 @@ describe('a kernel cell behind a rank cell', () => {
   });
 });
 
+it('a cell that is run while a restart is on its way is sent after it', async () => {
+  const answered = new PromiseDelegate<void>();
+  server.restarting = group => (group === 'g' ? answered.promise : null);
+  open({ a: 'print(1)' });
+  void run('a');
+  await later();
+  expect(sent()).toEqual([]);
+  answered.resolve();
+  await turns();
+  expect(sent()).toEqual(['print(1)']);
+});
+
 describe('the question about cells that need all ranks', () => {
   it('is asked again when such a cell is run again, while another runs for hours', async () => {
     const asked: string[] = [];

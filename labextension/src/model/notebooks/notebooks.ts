@@ -48,7 +48,7 @@ const TELLING: ReadonlySet<string> = new Set<GroupState>([
 export interface INotebooksOptions {
   executions: IDistExecutions;
   groups: IDistGroups;
-  service: Pick<IDistService, 'connected' | 'connectionChanged' | 'executions' | 'starting'>;
+  service: Pick<IDistService, 'connected' | 'connectionChanged' | 'executions' | 'restarting' | 'starting'>;
 }
 
 interface IAttachOptions {
@@ -76,6 +76,7 @@ export class NotebooksModel implements IDistNotebooks {
       emptyCache: () => this.emptyCache,
       askFirst: () => this.askFirst,
       starting: name => options.service.starting(name),
+      restarting: name => options.service.restarting(this._groups.find(name)?.id ?? name),
       onRefused: cell => this._refused.emit(cell),
       onUnanswered: cell => this._onUnanswered(cell),
       onAwaitsStart: cell => this._awaitsStart.emit(cell),

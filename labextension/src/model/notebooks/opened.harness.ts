@@ -43,6 +43,7 @@ class Server {
   refusal: DistError | null = null;
   connected = true;
   starting = (): null => null;
+  restarting: (group: string) => Promise<void> | null = () => null;
   connectionChanged = new Signal<unknown, boolean>({});
 
   /** An execution of a cell that this page does not know. */

@@ -331,6 +331,7 @@ class CellOffers {
       this._lastSaves.set(name, saves[0] ?? null);
       this._update();
     } catch (reason) {
+      this._lastSaves.delete(name); // the next change asks again
       console.warn('jupyter_dist: could not list the saves', reason);
     }
   }

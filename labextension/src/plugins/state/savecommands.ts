@@ -3,10 +3,10 @@ import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes, formatSeconds } from '../../model/format/quantities';
 import { cellsToRerun, clockTime, type ICellToRerun, proposedName } from '../../model/state/saves';
-import { DistError } from '../../services/errors';
+import { DistError, errorOf } from '../../services/errors';
 import type { IErrorBody, IExecution, IGroup, ISave, ISavePreview } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
-import { errorBody, notifyError } from '../../widgets/base/errornote';
+import { notifyError } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { RerunDialog } from '../../widgets/state/rerundialog';
 import { SaveDialog } from '../../widgets/state/savedialog';
@@ -50,7 +50,7 @@ export class SaveCommands {
       try {
         begun = await this._service.save(group.id, { name, ...(overwrite ? { overwrite } : {}) });
       } catch (reason) {
-        error = errorBody(reason);
+        error = errorOf(reason);
       }
     }
     await this._endSave(group, name, begun);
@@ -171,7 +171,7 @@ export class SaveCommands {
     try {
       return { preview: await this._service.previewSave(group.id), unknown: '' };
     } catch (reason) {
-      const { message } = errorBody(reason);
+      const { message } = errorOf(reason);
       const unknown = this._trans.__(
         '%1 So it is not known yet what cannot be saved; the save itself will list it.',
         message

@@ -1,10 +1,9 @@
 /** Starts groups that begin with the variables of a save. Loaded when it is first used. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { isStarting } from '../../model/format/states';
-import { DistError } from '../../services/errors';
+import { DistError, errorOf } from '../../services/errors';
 import type { IErrorBody, IGroup, ILastSave } from '../../services/protocol';
 import type { IDistService, IDistStarter } from '../../tokens';
-import { errorBody } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
 import type { SaveCommands } from './savecommands';
 
@@ -43,7 +42,7 @@ export class SavedStart {
         throw failure;
       }
     } catch (reason) {
-      await this._end(started, errorBody(reason));
+      await this._end(started, errorOf(reason));
     }
   }
 

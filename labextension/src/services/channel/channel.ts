@@ -65,6 +65,11 @@ export class Channel implements IDisposable {
     return this._socket?.readyState === 1;
   }
 
+  /** How long the last try to connect was not answered, in seconds; null if it was answered, also by a refusal. */
+  get unopenedSeconds(): number | null {
+    return this._liveness.unopenedSeconds;
+  }
+
   get isDisposed(): boolean {
     return this._isDisposed;
   }
@@ -148,13 +153,14 @@ export class Channel implements IDisposable {
 
   /**
    * One cycle of the poll, which lasts as long as the connection. A connection
-   * that never opened rejects, and the poll backs off.
+   * that never opened, or not in time, rejects, and the poll backs off.
    */
   private _connect(): Promise<void> {
     this._drop();
     return new Promise((resolve, reject) => {
       const socket = new this._settings.WebSocket(channelUrl(this._settings));
       this._socket = socket;
+      this._liveness.opening();
       let wasOpen = false;
       socket.onopen = () => {
         wasOpen = true;

@@ -1,7 +1,11 @@
 /**
  * Notices a connection that is dead and was not closed: after sleep, after a change of networks, or behind a proxy that
- * keeps the page's side open. The browser reports none of these.
+ * keeps the page's side open, or accepts it and never answers. The browser reports none of these.
  */
+
+/** How long opening a connection may take at first; each time that is not enough doubles it. */
+export const OPEN_MS = 20000;
+const MAX_OPEN_MS = 80000;
 
 /** The server answers most messages at once; if nothing comes for this time, it is asked whether it is there. */
 export const ANSWER_MS = 10000;
@@ -23,8 +27,21 @@ export interface ILivenessOptions {
 export class Liveness {
   constructor(private readonly _options: ILivenessOptions) {}
 
+  /** How long the last opening was not answered, in seconds; null if it was answered, also by a refusal. */
+  get unopenedSeconds(): number | null {
+    return this._unopenedMs === null ? null : this._unopenedMs / 1000;
+  }
+
+  /** A connection is being opened. */
+  opening(): void {
+    this._state = 'opening';
+    this._wait(this._openMs, () => this._wait(LATE_MS, () => this._loseOpening()));
+  }
+
   /** The connection was opened. */
   start(): void {
+    this._openMs = OPEN_MS;
+    this._unopenedMs = null;
     this._quiet();
   }
 
@@ -46,8 +63,11 @@ export class Liveness {
     }
   }
 
-  /** The connection was closed. */
+  /** The connection was closed, or refused. */
   stop(): void {
+    if (this._state === 'opening') {
+      this._unopenedMs = null;
+    }
     this._state = 'stopped';
     clearTimeout(this._timer);
   }
@@ -69,12 +89,21 @@ export class Liveness {
     this._options.lost();
   }
 
+  private _loseOpening(): void {
+    this.stop();
+    this._unopenedMs = this._openMs;
+    this._openMs = Math.min(2 * this._openMs, MAX_OPEN_MS);
+    this._options.lost();
+  }
+
   private _wait(ms: number, then: () => void): void {
     clearTimeout(this._timer);
     this._timer = setTimeout(then, ms);
   }
 
+  private _openMs = OPEN_MS;
   private _patience = PATIENCE_MS;
-  private _state: 'stopped' | 'quiet' | 'waiting' | 'asking' = 'stopped';
+  private _state: 'stopped' | 'opening' | 'quiet' | 'waiting' | 'asking' = 'stopped';
   private _timer: ReturnType<typeof setTimeout> | undefined;
+  private _unopenedMs: number | null = null;
 }

@@ -75,7 +75,12 @@ export interface IApiRequest {
   readonly body?: object;
   /** Whether a retry with the same key is not carried out twice. */
   readonly isKeyed?: boolean;
+  /** How long the answer may take, besides what the query asks to wait; by default, and at least, ANSWER_SECONDS. */
+  readonly answerSeconds?: number;
 }
+
+/** How long the answer to most requests may take. */
+export const ANSWER_SECONDS = 120;
 
 /** How long a change is requested whose answer is lost, and with which key: the server does not carry it out twice. */
 export interface IRetries {
@@ -374,6 +379,6 @@ export abstract class Api {
 
   /** Delete a save, and the data that no other save of its folder has. */
   deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
-    return this.ask({ verb: 'DELETE', path: ['saves', save], query });
+    return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
   }
 }

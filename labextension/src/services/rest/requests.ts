@@ -4,8 +4,9 @@ import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import { DistError } from '../errors';
 import { translation } from '../translation';
-import { errorBody, parseAnswer, unanswered, unreachable } from './answers';
-import type { IApiRequest, IRetries } from './api';
+import { errorBody, parseAnswer, unanswered } from './answers';
+import { ANSWER_SECONDS, type IApiRequest, type IRetries } from './api';
+import { limited } from './limits';
 
 type Settings = ServerConnection.ISettings;
 
@@ -70,7 +71,8 @@ async function askOnce<T>(
   }
 }
 
-async function send<T>(settings: Settings, { verb, path, query, body }: IApiRequest, key?: string): Promise<T> {
+async function send<T>(settings: Settings, request: IApiRequest, key?: string): Promise<T> {
+  const { verb, path, query, body } = request;
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
   const search = given.length > 0 ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}` : '';
   const init: RequestInit = { method: verb };
@@ -80,16 +82,23 @@ async function send<T>(settings: Settings, { verb, path, query, body }: IApiRequ
   if (body) {
     init.body = JSON.stringify(body);
   }
-  let response: Response;
-  let text: string;
-  try {
-    response = await ServerConnection.makeRequest(apiUrl(settings, ...path) + search, init, settings);
-    text = await response.text();
-  } catch {
-    throw new DistError(unreachable(translation().__('The Jupyter server did not answer.')));
-  }
+  const url = apiUrl(settings, ...path) + search;
+  const { response, text } = await limited(limitOf(request), async signal => {
+    const response = await ServerConnection.makeRequest(url, init, stoppedBy(signal, settings));
+    return { response, text: await response.text() };
+  });
   if (!response.ok) {
     throw new DistError(errorBody(response, text), response.status);
   }
   return parseAnswer<T>(text, response.status);
+}
+
+/** How long the answer may take, in seconds. */
+function limitOf({ answerSeconds = ANSWER_SECONDS, query }: IApiRequest): number {
+  return answerSeconds + (Number((query as { wait?: number } | undefined)?.wait) || 0);
+}
+
+/** Settings whose requests end with the signal. */
+export function stoppedBy(signal: AbortSignal, settings: Settings): Settings {
+  return { ...settings, fetch: input => settings.fetch.call(null, input, { signal }) };
 }

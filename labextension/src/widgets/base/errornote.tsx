@@ -66,14 +66,6 @@ export function notifyError(reason: unknown, { autoClose = ERROR_MS, group }: IE
   }
 }
 
-/** The error to show for any failure. */
-export function errorBody(reason: unknown): IErrorBody {
-  if (reason instanceof DistError) {
-    return { code: reason.code, message: reason.message, hint: reason.hint };
-  }
-  return { code: 'internal', message: String(reason), hint: '' };
-}
-
 /** Show an error in a dialog. */
 export async function explainError(title: string, error: IErrorBody): Promise<void> {
   await showDialog({ title, body: <ErrorNote error={error} />, buttons: [Dialog.okButton()] });

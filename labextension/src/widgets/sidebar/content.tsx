@@ -2,6 +2,7 @@
 import { addIcon, Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 import type { IGroup, IStartRequest } from '../../services/protocol';
+import type { IDistGroups } from '../../tokens';
 import { useSignal } from '../base/hooks';
 import { AddedSections } from './addedsections';
 import { ISidebarOptions, useSidebar } from './context';
@@ -60,6 +61,7 @@ export function Content({ widget }: { widget: ISidebarForms }): React.ReactEleme
 function Groups({ widget }: { widget: ISidebarForms }): React.ReactElement | null {
   const { groups, monitors, trans } = useSidebar();
   useSignal(groups.changed);
+  const areKnown = useAreKnown(groups);
   const current = groups.groups;
   useEffect(() => monitors.update(current), [monitors, current]);
   if (current.length > 0) {
@@ -70,6 +72,9 @@ function Groups({ widget }: { widget: ISidebarForms }): React.ReactElement | nul
         ))}
       </>
     );
+  }
+  if (!areKnown) {
+    return <p className="jpd-Sidebar-quiet">{trans.__('Asking the server for its groups\u2026')}</p>;
   }
   return widget.form ? null : (
     <div className="jpd-Sidebar-empty">
@@ -85,9 +90,9 @@ function Groups({ widget }: { widget: ISidebarForms }): React.ReactElement | nul
   );
 }
 
-/** Shows when the state is out of date. Delayed, because every page starts unconnected. */
+/** Shows when the state is out of date, and why. Delayed, because every page starts unconnected. */
 function Connection(): React.ReactElement | null {
-  const { groups, trans } = useSidebar();
+  const { groups, service, trans } = useSidebar();
   useSignal(groups.changed);
   const [isLate, setLate] = useState(false);
   useEffect(() => {
@@ -95,9 +100,31 @@ function Connection(): React.ReactElement | null {
     const timer = groups.connected ? 0 : window.setTimeout(() => setLate(true), 2000);
     return () => window.clearTimeout(timer);
   }, [groups.connected]);
-  return groups.connected || !isLate ? null : (
+  if (groups.connected || !isLate) {
+    return null;
+  }
+  const seconds = service.unopenedSeconds;
+  return (
     <p className="jpd-Sidebar-offline" role="status">
-      {trans.__('Not connected to the server. Showing the last known state; reconnecting\u2026')}
+      {seconds === null
+        ? trans.__('Not connected to the server. Showing the last known state; reconnecting\u2026')
+        : trans.__(
+            'Not connected to the server: its WebSocket did not open within %1 s. A proxy may not pass WebSockets on. Showing the last known state; trying again\u2026',
+            seconds
+          )}
     </p>
   );
+}
+
+/** Whether all groups have come since the page was loaded. */
+function useAreKnown(groups: IDistGroups): boolean {
+  const [areKnown, setKnown] = useState(groups.groups.length > 0);
+  useEffect(() => {
+    let isMounted = true;
+    void groups.ready.then(() => isMounted && setKnown(true));
+    return () => {
+      isMounted = false;
+    };
+  }, [groups]);
+  return areKnown;
 }

@@ -3,10 +3,10 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import React, { lazy, Suspense } from 'react';
-import { DistError, loaded } from '../../services/errors';
+import { DistError, loaded, errorOf } from '../../services/errors';
 import type { FilledForm } from '../../model/groups/startvalues';
 import type { IGroup, IStartRequest } from '../../services/protocol';
-import { ErrorNote, errorBody, notifyError } from '../base/errornote';
+import { ErrorNote, notifyError } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { ranksIcon } from '../base/icons';
 import { DEFAULT_OPTIONS, ISidebarContext, ISidebarOptions, SidebarContext } from './context';
@@ -104,7 +104,7 @@ export class RanksSidebar extends ReactWidget {
       }
       this.closeForm(form, group);
     } catch (reason) {
-      form.fail(errorBody(reason));
+      form.fail(errorOf(reason));
       if (form !== this._form) {
         form.answer(null);
       }

@@ -32,6 +32,8 @@ export interface IExecutorOptions {
   askFirst(): ((message: string) => Promise<PartialAnswer>) | null;
   /** Resolves when the server has answered a start of a group of that name; null if there is none. */
   starting(name: string): Promise<void> | null;
+  /** Resolves when the server has answered a restart of the group of that name; null if there is none. */
+  restarting(name: string): Promise<void> | null;
   /** Called with a cell that the server refused, or that was lost. */
   onRefused(cell: IRefusedCell): void;
   /** Called with a cell that was sent, and may run all the same. */
@@ -211,6 +213,11 @@ export class RankCellExecutor implements INotebookCellExecutor {
     if (answered) {
       this._options.onAwaitsStart({ notebook: job.notebook, cellId: job.cellId, group, answered });
       await answered;
+    }
+    // It would overtake a restart that is on its way, and run in the processes that the user has ended.
+    const restarted = this._options.restarting(group);
+    if (restarted) {
+      await restarted;
     }
     const ask = askFirst();
     const known = job.batch.answer;
