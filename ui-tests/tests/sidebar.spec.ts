@@ -61,10 +61,20 @@ test('starts a group on several nodes, shows what its launcher says, and a machi
   await form.getByLabel('Name').fill('wide');
   await form.getByLabel('Runs on').selectOption({ label: 'Several nodes on this machine' });
   await expect(form.getByText("The nodes are processes on the server's machine.")).toBeVisible();
+  // An engine that is not here is no choice, and the form has the reason.
+  await expect(form.getByLabel('Runs on').locator('option', { hasText: 'Kubernetes (not usable)' })).toBeDisabled();
+  const reasons = form.locator('details', { has: page.getByText('Kubernetes', { exact: true }) });
+  await reasons.locator('summary').click();
+  await expect(reasons.getByRole('listitem').filter({ hasText: /^Kubernetes: \w+/ })).toBeVisible();
+  const start = form.getByRole('button', { name: 'Start', exact: true });
   await form.getByLabel('Nodes').fill('0');
-  await expect(form.getByRole('button', { name: 'Start', exact: true })).toBeDisabled();
+  await expect(start).toBeDisabled();
   await form.getByLabel('Nodes').fill('2');
+  await form.getByLabel('Ranks per node').fill('x');
+  await expect(start).toBeDisabled();
+  await expect(start).toHaveCSS('opacity', '0.45'); // JupyterLab's colored buttons look the same when they are disabled
   await form.getByLabel('Ranks per node').fill('1');
+  await expect(start).toHaveCSS('opacity', '1');
   await form.getByText('Backend, folder and variables').click();
   await form.getByLabel('Variables').fill('JUPYTER_DIST_OPTIONAL_PRELOAD=numpy'); // each node imports by itself
   await form.getByRole('button', { name: 'Start', exact: true }).click();
@@ -140,6 +150,22 @@ test('warns before the engine of a group ends its nodes, and starts it again by 
   expect(JSON.stringify(await view.json())).toContain('keptkept');
   await shutdownAll(request);
   await expect(notice).toHaveCount(0);
+});
+
+test('what could not be listed is listed when the user tries again, and by itself', async ({ page }) => {
+  await page.route(/jupyter-dist\/api\/(environments|launchers)(\?|$)/, route => route.abort());
+  await command(page, 'jupyter-dist:start-group');
+  const sidebar = page.getByRole('region', { name: 'Ranks', exact: true });
+  const again = sidebar.getByRole('button', { name: 'Try again' });
+  await expect(sidebar.getByText('The Python environments could not be listed.')).toBeVisible();
+  await page.unroute(/jupyter-dist\/api\/(environments|launchers)(\?|$)/);
+  await page.route(/jupyter-dist\/api\/launchers(\?|$)/, route => route.abort());
+  await again.click();
+  await expect(sidebar.getByText('Other launchers could not be listed.')).toBeVisible();
+  await page.unrouteAll();
+  await expect(sidebar.getByLabel('Runs on').locator('option', { hasText: 'Kubernetes' })).toHaveCount(1);
+  await expect(again).toHaveCount(0);
+  await page.keyboard.press('Escape');
 });
 
 test('escape closes the form', async ({ page }) => {

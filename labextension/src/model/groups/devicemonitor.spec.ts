@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { DistError } from '../../services/errors';
 import type { IDevice, IDeviceProcess, IDevices, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import { DevicesModel, holders } from './devicemonitor';
@@ -46,4 +47,23 @@ it('subscribes while it is watched', async () => {
   expect(calls).toEqual(['subscribe']);
   two.dispose();
   expect(calls).toEqual(['subscribe', 'dispose']);
+});
+
+it('names why devices could not be read, until they are', async () => {
+  const error = { code: 'internal', message: 'The server failed.', hint: '' };
+  let receive: (message: TopicMessage) => void = () => undefined;
+  const service = {
+    devices: () => Promise.reject(new DistError(error)),
+    subscribe: (_: unknown, handler: { receive: (message: TopicMessage) => void }) => {
+      ({ receive } = handler);
+      return { dispose: () => undefined };
+    }
+  } as unknown as IService;
+  const model = new DevicesModel(service);
+  model.watch();
+  await expect.poll(() => model.error).toEqual(error);
+  receive({ type: 'devices', devices: [], host: {} as IDevices['host'], processes_hidden: false, problems: [] });
+  expect(model.error).toBeNull();
+  receive({ type: 'error', error, request: { topic: 'devices' } });
+  expect([model.error, model.devices?.devices]).toEqual([error, []]); // the last reading is kept
 });

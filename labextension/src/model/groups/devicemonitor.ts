@@ -1,7 +1,8 @@
 /** The devices and the host, followed while they are watched. */
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { IDevice, IDeviceProcess, IDevices, TopicMessage } from '../../services/protocol';
+import { errorOf } from '../../services/errors';
+import type { IDevice, IDeviceProcess, IDevices, IErrorBody, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
 
 /** Processes on a device: one of our ranks, by name, or others. */
@@ -27,6 +28,11 @@ export class DevicesModel {
     return this._devices;
   }
 
+  /** Why the last reading failed; null if it did not. */
+  get error(): IErrorBody | null {
+    return this._error;
+  }
+
   /** Follow until disposed. The first watcher also requests at once, without waiting for the next message. */
   watch(): IDisposable {
     this._watchers += 1;
@@ -40,12 +46,12 @@ export class DevicesModel {
     return new DisposableDelegate(() => this._release());
   }
 
-  /** Request once. A failure keeps the last known devices; the WebSocket reports if the server is gone. */
+  /** Request once. A failure keeps the last known devices. */
   async refresh(): Promise<IDevices | null> {
     try {
       this._set(await this._service.devices());
     } catch (reason) {
-      console.warn('jupyter_dist: could not read the devices', reason);
+      this._fail(errorOf(reason));
     }
     return this._devices;
   }
@@ -59,11 +65,19 @@ export class DevicesModel {
   private _receive(message: TopicMessage): void {
     if (message.type === 'devices') {
       this._set(message);
+    } else if (message.type === 'error') {
+      this._fail(message.error);
     }
   }
 
   private _set(devices: IDevices): void {
     this._devices = devices;
+    this._error = null;
+    this._changed.emit();
+  }
+
+  private _fail(error: IErrorBody): void {
+    this._error = error;
     this._changed.emit();
   }
 
@@ -77,6 +91,7 @@ export class DevicesModel {
 
   private readonly _service: IService;
   private _devices: IDevices | null = null;
+  private _error: IErrorBody | null = null;
   private _subscription: IDisposable | null = null;
   private _watchers = 0;
   private readonly _changed = new Signal<this, void>(this);

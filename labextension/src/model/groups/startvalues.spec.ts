@@ -128,6 +128,7 @@ it('asks a launcher for nodes, with the options that were filled in', () => {
   expect(sized(defaultForm(here, 'cuda', 4), 7)).toEqual({ ranks: '7' });
   const down = world({ launchers: [{ ...slurm, usable: false }] });
   expect(problems(onNodes, down)).toEqual({ launcher: 'launcher-unusable' });
+  expect(problems(onNodes, world({ launchers: null }))).toEqual({ launcher: 'launcher-unknown' });
 });
 
 it('starts a group on nodes again as its notebook wants it', () => {

@@ -57,6 +57,7 @@ export type StartProblem =
   | 'ranks-of-nodes-invalid'
   | 'nodes-invalid'
   | 'launcher-unusable'
+  | 'launcher-unknown'
   | 'backend-not-here'
   | 'variables-invalid';
 
@@ -67,8 +68,8 @@ export interface IStartWorld {
   readonly environments: readonly IEnvironment[];
   readonly devices: readonly IDevice[];
   readonly groups: readonly IGroup[];
-  /** Empty until they are known. */
-  readonly launchers: readonly ILauncherStatus[];
+  /** Null until they are known. */
+  readonly launchers: readonly ILauncherStatus[] | null;
   /** Empty until they are known, and on servers without any. */
   readonly presets: readonly IPreset[];
 }
@@ -85,7 +86,7 @@ export function isOnNodes(form: IStartForm): boolean {
 
 /** The launcher that was chosen; undefined until the launchers are known. */
 export function chosenLauncher(form: IStartForm, world: IStartWorld): ILauncherStatus | undefined {
-  return world.launchers.find(({ name }) => name === form.launcher);
+  return world.launchers?.find(({ name }) => name === form.launcher);
 }
 
 /** The accelerator whose devices the ranks will be on; null: they will be on the CPU. */
@@ -323,7 +324,9 @@ function nodeProblems(form: IStartForm, world: IStartWorld): StartProblems {
   if (!counts.every(isRankCount) || (counts.length > 1 && counts.length !== count)) {
     found.ranks = 'ranks-of-nodes-invalid';
   }
-  if (!chosenLauncher(form, world)?.usable) {
+  if (world.launchers === null) {
+    found.launcher = 'launcher-unknown';
+  } else if (!chosenLauncher(form, world)?.usable) {
     found.launcher = 'launcher-unusable';
   }
   return found;

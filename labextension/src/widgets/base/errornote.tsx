@@ -1,5 +1,6 @@
 /** An error of the product, as the page shows it: what is wrong, what to do, and where to read more. */
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 import { DistError, helpLink, openHelp } from '../../services/errors';
 import { translation } from '../../services/translation';
@@ -14,6 +15,37 @@ export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement 
         {error.hint} <HelpLink error={error} />
       </p>
     </div>
+  );
+}
+
+interface INotAnsweredProps {
+  /** What could not be shown, as a sentence. */
+  readonly what: string;
+  readonly error: IErrorBody;
+  readonly again: () => void;
+}
+
+/** Why the server did not answer, and a button that asks again. */
+export function NotAnswered({ what, error, again }: INotAnsweredProps): React.ReactElement {
+  return (
+    <div className="jpd-NotAnswered">
+      <ErrorNote error={{ ...error, message: `${what} ${error.message}` }} />
+      <Button type="button" className="jp-mod-styled" minimal={false} onClick={again}>
+        {translation().__('Try again')}
+      </Button>
+    </div>
+  );
+}
+
+/** The same in one line, where the view works without the answer. */
+export function NotAnsweredLine({ what, error, again }: INotAnsweredProps): React.ReactElement {
+  return (
+    <p className="jpd-NotAnswered-line" role="alert" title={error.hint || undefined}>
+      {`${what} ${error.message}`}{' '}
+      <button type="button" onClick={again}>
+        {translation().__('Try again')}
+      </button>
+    </p>
   );
 }
 

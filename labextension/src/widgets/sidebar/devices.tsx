@@ -5,6 +5,7 @@ import { holders, IHolder } from '../../model/groups/devicemonitor';
 import { formatBytes, formatPercent, fraction } from '../../model/format/quantities';
 import type { IDevice, IHost } from '../../services/protocol';
 import { useSignal } from '../base/hooks';
+import { NotAnswered } from '../base/errornote';
 import { useSidebar } from './context';
 import { Meter } from './charts/meter';
 
@@ -12,11 +13,19 @@ export function DevicesSection(): React.ReactElement {
   const { devices, trans } = useSidebar();
   useSignal(devices.changed);
   const known = devices.devices;
+  const failure = devices.error && (
+    <NotAnswered
+      what={trans.__('The devices could not be read.')}
+      error={devices.error}
+      again={() => void devices.refresh()}
+    />
+  );
   if (!known) {
-    return <p className="jpd-Sidebar-quiet">{trans.__('Reading the devices\u2026')}</p>;
+    return failure ?? <p className="jpd-Sidebar-quiet">{trans.__('Reading the devices\u2026')}</p>;
   }
   return (
     <>
+      {failure}
       <ul className="jpd-Devices" aria-label={trans.__('Devices')}>
         {known.devices.map(device => (
           <DeviceItem key={device.uuid || `${device.accelerator} ${device.index}`} device={device} />

@@ -8,7 +8,7 @@ import { Clock } from '../../model/format/clock';
 import { DevicesModel } from '../../model/groups/devicemonitor';
 import { GroupMonitors } from '../../model/groups/monitor';
 import { DistError } from '../../services/errors';
-import type { IGroup } from '../../services/protocol';
+import type { IGroup, ILauncherStatus } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import type { ISidebarContext } from './context';
 import { RanksSidebar } from './sidebar';
@@ -25,6 +25,9 @@ const REFUSED = new DistError({ code: 'bad_directory', message: 'There is no fol
 /** What the server has not answered yet. */
 let starts: PromiseDelegate<IGroup>[];
 let environments: Promise<void>;
+/** What the next questions for launchers, presets and saves are refused with. */
+let refusals: DistError[];
+let launchers: Partial<ILauncherStatus>[];
 let clock: Clock;
 let devices: DevicesModel;
 let sidebar: RanksSidebar;
@@ -32,14 +35,23 @@ let sidebar: RanksSidebar;
 beforeEach(() => {
   starts = [];
   environments = Promise.resolve();
+  refusals = [];
+  launchers = [];
+  const orRefused = async <T,>(answer: T): Promise<T> => {
+    const refusal = refusals.pop();
+    if (refusal) {
+      throw refusal;
+    }
+    return answer;
+  };
   const service = {
     environments: async () => {
       await environments;
       return { environments: [ENVIRONMENT], default: 'python3' };
     },
-    launchers: async () => ({ launchers: [] }),
-    presets: async () => ({ presets: [] }),
-    lastSaves: async () => ({ saves: [] }),
+    launchers: () => orRefused({ launchers }),
+    presets: () => orRefused({ presets: [] }),
+    lastSaves: () => orRefused({ saves: [] }),
     devices: () => new Promise(() => undefined),
     subscribe: () => ({ dispose: () => undefined }),
     start: () => {
@@ -138,6 +150,41 @@ it('keeps what was typed, and shows why a start was refused while it was hidden'
   sidebar.show();
   await expect.poll(() => field()?.value).toBe('typed');
   expect(sidebar.node.querySelector('form')?.textContent).toContain(REFUSED.message);
+});
+
+describe('the choices of the form', () => {
+  const LOST = new DistError({ code: 'server_unreachable', message: 'The server did not answer.', hint: '' });
+  const [MACHINE, SLURM] = ['This machine', 'Slurm'];
+  const LOCAL = { name: 'local', label: MACHINE, usable: true, text: 'Here.', options: [] };
+  const failures = () => [
+    ...sidebar.node.querySelectorAll('.jpd-NotAnswered .jpd-Error > p:first-child, .jpd-NotAnswered-line')
+  ];
+  const texts = (selector: string) => [...sidebar.node.querySelectorAll(selector)].map(node => node.textContent);
+
+  it('that could not be listed are no empty list: the failure is shown until the server has answered', async () => {
+    const failed = new PromiseDelegate<void>();
+    environments = failed.promise;
+    refusals = [LOST, LOST, LOST];
+    launchers = [LOCAL];
+    void sidebar.openForm('a.ipynb');
+    await expect.poll(() => texts('.jpd-Sidebar-quiet')).toContain('Looking for Python environments\u2026');
+    failed.reject(LOST);
+    await expect.poll(() => failures().length).toBe(1);
+    expect(failures()[0].textContent).toBe('The Python environments could not be listed. The server did not answer.');
+    environments = Promise.resolve();
+    press('Try again');
+    await expect.poll(() => failures().length).toBe(3); // launchers, presets and saves
+    // All of them are asked for again by themselves.
+    await expect.poll(() => failures().length).toBe(0);
+    expect(texts('option')).toContain(MACHINE);
+  });
+
+  it('that cannot be used here are disabled, with the reason', async () => {
+    launchers = [LOCAL, { name: 'slurm', label: SLURM, usable: false, text: 'There is no sbatch.', options: [] }];
+    void sidebar.openForm('a.ipynb');
+    await expect.poll(() => texts('option:disabled')).toEqual(['Slurm (not usable)']);
+    expect(texts('.jpd-StartForm-reasons li')).toEqual(['Slurm: There is no sbatch.']);
+  });
 });
 
 describe('the focus', () => {

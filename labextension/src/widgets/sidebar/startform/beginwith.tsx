@@ -1,8 +1,10 @@
 /** The row of the form that begins a group with the variables of a save. */
 import { HTMLSelect } from '@jupyterlab/ui-components';
-import React, { useEffect, useState } from 'react';
+import React from 'react';
 import { clockTime } from '../../../model/state/saves';
 import type { ILastSave } from '../../../services/protocol';
+import { NotAnsweredLine } from '../../base/errornote';
+import { useAsked } from '../../base/hooks';
 import { useSidebar } from '../context';
 import { Row } from './formrow';
 
@@ -13,8 +15,12 @@ export interface IBeginWithProps {
 
 /** Nothing where there is no save. */
 export function BeginWith({ chosen, onChoose }: IBeginWithProps): React.ReactElement | null {
-  const { clock, trans } = useSidebar();
-  const saves = useLastSaves();
+  const { clock, service, trans } = useSidebar();
+  const { answer, error, again } = useAsked(() => service.lastSaves());
+  if (error) {
+    return <NotAnsweredLine what={trans.__('The saves could not be listed.')} error={error} again={again} />;
+  }
+  const saves = answer?.saves ?? [];
   if (saves.length === 0) {
     return null;
   }
@@ -47,20 +53,4 @@ export function BeginWith({ chosen, onChoose }: IBeginWithProps): React.ReactEle
 
 function keyOf({ folder, name }: ILastSave): string {
   return `${folder}/${name}`;
-}
-
-function useLastSaves(): readonly ILastSave[] {
-  const { service } = useSidebar();
-  const [saves, setSaves] = useState<readonly ILastSave[]>([]);
-  useEffect(() => {
-    let isMounted = true;
-    service.lastSaves().then(
-      answer => isMounted && setSaves(answer.saves),
-      reason => console.warn('jupyter_dist: could not list the saves', reason)
-    );
-    return () => {
-      isMounted = false;
-    };
-  }, [service]);
-  return saves;
 }

@@ -17,10 +17,18 @@ interface IRowProps {
   readonly note?: string;
   /** The server's description of the problem, if it has one. */
   readonly words?: string | null;
+  /** All choices, with the reasons why some of them are disabled. */
+  readonly unusable?: readonly IChoiceReason[];
   readonly children: (ids: IInputIds) => React.ReactElement;
 }
 
-export function Row({ label, problem, note, words, children }: IRowProps): React.ReactElement {
+export interface IChoiceReason {
+  readonly label: string;
+  /** Why it cannot be used here; null: it can. */
+  readonly reason: string | null;
+}
+
+export function Row({ label, problem, note, words, unusable, children }: IRowProps): React.ReactElement {
   const id = useId();
   const described = problem || note ? `${id}-note` : undefined;
   return (
@@ -33,7 +41,26 @@ export function Row({ label, problem, note, words, children }: IRowProps): React
         </p>
       )}
       <Problem problem={problem} words={words} id={described} />
+      <Reasons choices={unusable ?? []} />
     </div>
+  );
+}
+
+/** Why choices are disabled: a browser shows it nowhere else, and not at all to those who use no mouse. */
+function Reasons({ choices }: { choices: readonly IChoiceReason[] }): React.ReactElement | null {
+  const { trans } = useSidebar();
+  const disabled = choices.filter(({ reason }) => reason !== null);
+  return disabled.length === 0 ? null : (
+    <details className="jpd-StartForm-reasons">
+      <summary>{trans.__('%1 cannot be used here', disabled.length)}</summary>
+      <ul>
+        {disabled.map(({ label, reason }) => (
+          <li key={label}>
+            <b>{label}</b>: {reason}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -91,6 +118,7 @@ function problemWords(trans: TranslationBundle, problem: StartProblem): string {
     'ranks-of-nodes-invalid': trans.__('Enter a number from 1 to %1, or one for each node: 4, 8.', MAX_RANKS),
     'nodes-invalid': trans.__('Enter a number from 1 to %1.', MAX_NODES),
     'launcher-unusable': trans.__('It cannot be used here.'),
+    'launcher-unknown': trans.__('It is not known yet whether it can be used here.'),
     'variables-invalid': trans.__('Enter NAME=value, one in a line, at most %1.', MAX_VARIABLES),
     'backend-not-here': trans.__('This accelerator does not use that backend; choose automatic.')
   };

@@ -1,35 +1,59 @@
 /** The fields of the form for a group on several nodes: what starts them, how many, and the options of that. */
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
 import { chosenLauncher, MAX_NODES, shownOption } from '../../../model/groups/startvalues';
-import type { ILauncherOption } from '../../../services/protocol';
+import type { ILauncherOption, ILaunchers } from '../../../services/protocol';
+import { NotAnsweredLine } from '../../base/errornote';
+import { type IAsked } from '../../base/hooks';
 import { useSidebar } from '../context';
 import { NumberRow, Row } from './formrow';
 import type { IFieldProps } from './startfields';
 
-/** Where the ranks run; nothing to choose from until the server has asked the engines. */
-export function LauncherField({ form, world, found, set }: IFieldProps): React.ReactElement | null {
+interface ILauncherProps extends IFieldProps {
+  readonly asked: IAsked<ILaunchers>;
+}
+
+/** Where the ranks run: this machine, until the server has asked the engines. */
+export function LauncherField({ form, world, asked, found, set }: ILauncherProps): React.ReactElement | null {
   const { trans } = useSidebar();
   const chosen = chosenLauncher(form, world);
-  if (world.launchers.length === 0) {
+  const { launchers } = world;
+  if (launchers?.length === 0) {
     return null;
   }
+  const unusable = (launchers ?? []).map(({ label, usable, text }) => ({ label, reason: usable ? null : text }));
+  const note = launchers || asked.error ? undefined : trans.__('Looking for Slurm, Ray and other launchers\u2026');
   return (
     <>
-      <Row label={trans.__('Runs on')} problem={found.launcher} words={chosen?.text}>
+      <Row label={trans.__('Runs on')} problem={found.launcher} words={chosen?.text} note={note} unusable={unusable}>
         {id => (
           <HTMLSelect {...id} value={form.launcher} onChange={event => set({ launcher: event.target.value })}>
-            {world.launchers.map(({ name, label, usable, text }) => (
-              <option key={name} value={name} title={text}>
-                {usable ? label : trans.__('%1 (not usable)', label)}
+            {!launchers && <option value="local">{labelOf(trans, 'local', '')}</option>}
+            {!chosen && form.launcher !== 'local' && (
+              <option value={form.launcher}>
+                {launchers ? trans.__('%1 (not on this server)', form.launcher) : form.launcher}
+              </option>
+            )}
+            {launchers?.map(({ name, label, usable, text }) => (
+              <option key={name} value={name} title={text} disabled={!usable}>
+                {usable ? labelOf(trans, name, label) : trans.__('%1 (not usable)', label)}
               </option>
             ))}
           </HTMLSelect>
         )}
       </Row>
+      {asked.error && (
+        <NotAnsweredLine {...asked} error={asked.error} what={trans.__('Other launchers could not be listed.')} />
+      )}
       {chosen?.usable && form.launcher !== 'local' && <p className="jpd-StartForm-engine">{chosen.text}</p>}
     </>
   );
+}
+
+/** The server's label, but for the choice that the form has before the server has answered. */
+function labelOf(trans: TranslationBundle, name: string, label: string): string {
+  return name === 'local' ? trans.__('This machine') : label;
 }
 
 export function NodesField({ form, found, set }: IFieldProps): React.ReactElement {

@@ -52,6 +52,7 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
       problem={found.environment}
       words={chosen?.problem}
       note={whereabouts(trans, chosen)}
+      unusable={world.environments.map(({ display_name, problem }) => ({ label: display_name, reason: problem }))}
     >
       {id => (
         <HTMLSelect {...id} value={form.environment} onChange={event => set({ environment: event.target.value })}>

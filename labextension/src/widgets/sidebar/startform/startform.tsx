@@ -12,16 +12,9 @@ import {
   sized,
   startRequest
 } from '../../../model/groups/startvalues';
-import type {
-  IEnvironment,
-  IErrorBody,
-  ILastSave,
-  ILauncherStatus,
-  IPreset,
-  IStartRequest
-} from '../../../services/protocol';
-import { ErrorNote, errorBody } from '../../base/errornote';
-import { useSignal } from '../../base/hooks';
+import type { IEnvironment, ILastSave, ILaunchers, IPresets, IStartRequest } from '../../../services/protocol';
+import { ErrorNote, NotAnswered } from '../../base/errornote';
+import { useSignal, useAsked } from '../../base/hooks';
 import { ISidebarContext, useSidebar } from '../context';
 import type { OpenForm } from './openform';
 import { BeginWith, type IBeginWithProps } from './beginwith';
@@ -47,27 +40,46 @@ export interface IStartFormProps {
 }
 
 export function StartForm(props: IStartFormProps): React.ReactElement {
+  const { service, trans } = useSidebar();
+  const { answer, error, again } = useAsked(() => service.environments());
+  if (answer) {
+    return <Fields {...props} environments={answer.environments} preferred={answer.default} />;
+  }
+  return (
+    <div className="jpd-StartForm">
+      {error ? (
+        <NotAnswered what={trans.__('The Python environments could not be listed.')} error={error} again={again} />
+      ) : (
+        <p className="jpd-Sidebar-quiet">{trans.__('Looking for Python environments\u2026')}</p>
+      )}
+      <div className="jpd-StartForm-buttons">
+        <CancelButton onClose={props.onClose} />
+      </div>
+    </div>
+  );
+}
+
+function CancelButton({ onClose }: Pick<IStartFormProps, 'onClose'>): React.ReactElement {
   const { trans } = useSidebar();
-  const known = useEnvironments();
-  if (known.error) {
-    return <ErrorNote error={known.error} />;
-  }
-  if (!known.environments) {
-    return <p className="jpd-Sidebar-quiet">{trans.__('Looking for Python environments\u2026')}</p>;
-  }
-  return <Fields {...props} environments={known.environments} preferred={known.preferred} />;
+  return (
+    <Button type="button" className="jp-mod-styled jp-mod-reject" minimal={false} onClick={onClose}>
+      {trans.__('Cancel')}
+    </Button>
+  );
 }
 
 interface IFieldsProps extends IStartFormProps {
-  readonly environments: IEnvironment[];
+  readonly environments: readonly IEnvironment[];
   readonly preferred: string | null;
 }
 
 function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFieldsProps): React.ReactElement {
   const sidebar = useSidebar();
   const { trans } = sidebar;
-  const world = useWorld(sidebar, environments);
-  const [form, set] = useFields(open, () => defaultForm(world, preferred, ranks));
+  const launchers = useAsked(() => sidebar.service.launchers());
+  const presets = useAsked(() => sidebar.service.presets());
+  const world = useWorld(sidebar, environments, launchers.answer, presets.answer);
+  const [form, set] = useFields(open, sidebar.devices.devices !== null, () => defaultForm(world, preferred, ranks));
   const node = useShown(open);
   useSignal(open.changed);
   const field = { form, world, set, found: problems(form, world) };
@@ -91,11 +103,11 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
         }
       }}
     >
-      <PresetField {...field} initial={defaultForm(world, preferred, ranks)} />
+      <PresetField {...field} asked={presets} initial={defaultForm(world, preferred, ranks)} />
       <NameField {...field} />
       <BeginWith {...useSave(open, form, set)} />
       <EnvironmentField {...field} />
-      <LauncherField {...field} />
+      <LauncherField {...field} asked={launchers} />
       {isOnNodes(form) && <NodesField {...field} />}
       <AcceleratorField {...field} />
       {acceleratorOf(form, world) && !isOnNodes(form) ? <DevicesField {...field} /> : <RanksField {...field} />}
@@ -108,9 +120,7 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
       </details>
       {open.error && <ErrorNote error={open.error} />}
       <div className="jpd-StartForm-buttons">
-        <Button type="button" className="jp-mod-styled jp-mod-reject" minimal={false} onClick={onClose}>
-          {trans.__('Cancel')}
-        </Button>
+        <CancelButton onClose={onClose} />
         <Button
           type="submit"
           className="jp-mod-styled jp-mod-accept"
@@ -124,13 +134,27 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
   );
 }
 
-/** What is typed: as it was before the sidebar was hidden, or as the form is filled in. */
-function useFields(open: OpenForm, initial: () => IStartForm): [IStartForm, (changes: Partial<IStartForm>) => void] {
+/**
+ * What is typed: as it was before the sidebar was hidden, or as the form is filled in. Devices that are read only after
+ * that are chosen then.
+ */
+function useFields(
+  open: OpenForm,
+  knowsDevices: boolean,
+  initial: () => IStartForm
+): [IStartForm, (changes: Partial<IStartForm>) => void] {
   const [form, setForm] = useState<IStartForm>(() => (open.fields ??= filledForm(initial(), open.wanted)));
   const set = (changes: Partial<IStartForm>) => {
     open.fields = { ...open.fields!, ...changes };
     setForm(open.fields);
   };
+  const wasKnown = useRef(knowsDevices);
+  useEffect(() => {
+    if (knowsDevices && !wasKnown.current) {
+      wasKnown.current = true;
+      set({ devices: filledForm(initial(), open.wanted).devices });
+    }
+  });
   return [form, set];
 }
 
@@ -161,72 +185,20 @@ function useShown(open: OpenForm): React.RefObject<HTMLFormElement> {
   return node;
 }
 
-interface IKnownEnvironments {
-  readonly environments: IEnvironment[] | null;
-  readonly preferred: string | null;
-  readonly error: IErrorBody | null;
-}
-
-function useEnvironments(): IKnownEnvironments {
-  const { service } = useSidebar();
-  const [known, setKnown] = useState<IKnownEnvironments>({ environments: null, preferred: null, error: null });
-  useEffect(() => {
-    let isMounted = true;
-    service.environments().then(
-      answer => isMounted && setKnown({ environments: answer.environments, preferred: answer.default, error: null }),
-      reason => isMounted && setKnown({ environments: null, preferred: null, error: errorBody(reason) })
-    );
-    return () => {
-      isMounted = false;
-    };
-  }, [service]);
-  return known;
-}
-
-/** The status of each launcher; asking an engine can take seconds, and the form does not wait. */
-function useLaunchers(): readonly ILauncherStatus[] {
-  const { service } = useSidebar();
-  const [launchers, setLaunchers] = useState<readonly ILauncherStatus[]>([]);
-  useEffect(() => {
-    let isMounted = true;
-    service.launchers().then(
-      found => isMounted && setLaunchers(found.launchers),
-      reason => console.warn('jupyter_dist: could not list the launchers', reason)
-    );
-    return () => {
-      isMounted = false;
-    };
-  }, [service]);
-  return launchers;
-}
-
-/** The presets of the server; none until it has answered. */
-function usePresets(): readonly IPreset[] {
-  const { service } = useSidebar();
-  const [presets, setPresets] = useState<readonly IPreset[]>([]);
-  useEffect(() => {
-    let isMounted = true;
-    service.presets().then(
-      found => isMounted && setPresets(found.presets),
-      reason => console.warn('jupyter_dist: could not list the presets', reason)
-    );
-    return () => {
-      isMounted = false;
-    };
-  }, [service]);
-  return presets;
-}
-
-function useWorld(sidebar: ISidebarContext, environments: IEnvironment[]): IStartWorld {
-  const launchers = useLaunchers();
-  const presets = usePresets();
+/** What the form is checked against. Asking an engine can take seconds, and the form does not wait. */
+function useWorld(
+  sidebar: ISidebarContext,
+  environments: readonly IEnvironment[],
+  launchers: ILaunchers | null,
+  presets: IPresets | null
+): IStartWorld {
   useSignal(sidebar.devices.changed);
   useSignal(sidebar.groups.changed);
   return {
     environments,
     devices: sidebar.devices.devices?.devices ?? [],
     groups: sidebar.groups.groups,
-    launchers,
-    presets
+    launchers: launchers?.launchers ?? null,
+    presets: presets?.presets ?? []
   };
 }
