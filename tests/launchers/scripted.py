@@ -166,12 +166,21 @@ def start_on(engine: str, host: str, command: list[str]) -> int:
     if (root() / f"{host}-is-down").exists():
         print(f"cannot connect to {host}", file=sys.stderr)
         return 255
+    for signum in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(signum, signal.SIG_DFL)  # another host: what this process ignores is not ignored there
     process = subprocess.Popen(
         command, env=_environment(engine, number), cwd="/", stdin=subprocess.DEVNULL, start_new_session=True
     )
     (folder / "tasks" / str(process.pid)).touch()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(signum, signal.SIG_IGN)  # the engine signals the program itself
+    if engine == "sge":  # a qrsh that ends has its program killed, as was seen on SGE 8.1.9
+
+        def end(*_: object) -> None:
+            os.killpg(process.pid, signal.SIGKILL)
+            os._exit(0)
+
+        signal.signal(signal.SIGTERM, end)
     code = process.wait()
     return code if code >= 0 else 128 - code
 
@@ -217,10 +226,11 @@ def pbs(command: str, arguments: list[str]) -> int:
             return fail("qsub: Unknown queue", 170)
         limits = dict(each.split("=", 1) for each in found.l)
         assert limits["place"] == "scatter", limits
-        nodes, _, chunk = limits["select"].partition(":")
-        amounts = dict(each.split("=") for each in chunk.split(":"))
+        amounts = []  # of each node
+        for nodes, chunk in (part.split(":", 1) for part in limits["select"].split("+")):
+            amounts += [dict(each.split("=") for each in chunk.split(":"))] * int(nodes)
         limit = seconds(limits["walltime"]) if "walltime" in limits else None
-        number = submit("pbs", found.N[0], found.rest[0], int(nodes), 1, limit)
+        number = submit("pbs", found.N[0], found.rest[0], len(amounts), 1, limit)
         (root() / "jobs" / number / "amounts.json").write_text(json.dumps(amounts))
         print(f"{number}.scripted")
         return 0

@@ -31,6 +31,13 @@ _PREFIX = re.compile(r"Job \d+ ")  # of a line of `qalter -w v`
 _IN_VAIN = "It will not start. Shut the group down, and start one with other options."
 _PROBLEM = re.compile(r"^error reason\s+\d*:?\s*(.*)$", re.M)
 
+# Grid Engine kills the program on the node when `qrsh` ends, so no signal for other processes of the job may reach it:
+# SIGUSR2 of qdel, and SIGTERM with which the node agent of the first host is asked to end.
+_QRSH = (
+    "/bin/sh -c 'trap \"\" USR1 USR2; PATH=$PATH:$SGE_BINARY_PATH:$SGE_ROOT/bin/$ARC:$SGE_O_PATH"
+    " exec setsid qrsh -inherit -nostdin \"$@\"' sh"
+)
+
 
 class GridEngineLauncher(QueueLauncher):
     """Groups on the nodes of a cluster with Grid Engine."""
@@ -53,7 +60,7 @@ class GridEngineLauncher(QueueLauncher):
     starter: ClassVar[Starter] = Starter(
         label=label,
         hosts="awk '{print $1}' \"${PE_HOSTFILE:-/dev/null}\" | grep . || uname -n",
-        starter='env PATH="$PATH:$SGE_BINARY_PATH:$SGE_ROOT/bin/$ARC:$SGE_O_PATH" qrsh -inherit -nostdin',
+        starter=_QRSH,
         advice="Choose a parallel environment that places as many slots on each host as a node has CPUs.",
         prefixes=("SGE_", "JOB_", "PE", "NSLOTS", "NHOSTS", "NQUEUES", "QUEUE", "REQUEST", "RESTARTED"),
         notifies=True,  # qdel sends SIGKILL, and with -notify SIGUSR2 before
