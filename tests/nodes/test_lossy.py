@@ -43,9 +43,8 @@ def lossy():
     yield from built(LossyNetwork())
 
 
-@pytest.mark.timeout(3600)
 def test_each_line_arrives_once_over_a_bad_network_that_is_cut(tmp_path, lossy, request):
-    """`--bad-cells 2000` is a soak with 20 cuts."""
+    """`--bad-cells 2000 --timeout 21600 -o faulthandler_timeout=21600` is a soak with 20 cuts."""
     num_cells = request.config.option.bad_cells
     num_cuts = max(1, num_cells // 100)
     with two_nodes(tmp_path / "g", lossy, node_lease_seconds=6 * LEASE_SECONDS) as nodes:
