@@ -163,14 +163,17 @@ def add_shape_arguments(parser: argparse.ArgumentParser, *, short: bool = True) 
 
 def devices(text: str) -> list[int] | str:
     """Parse `0,1,3` or `all`."""
-    return "all" if text == "all" else [int(part) for part in text.strip("[]").split(",")]
+    try:
+        return "all" if text == "all" else [int(part) for part in text.strip("[]").split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a list of devices: write 0,1,3, or all") from None
 
 
 def variable(text: str) -> tuple[str, str]:
     """Parse `NAME=VALUE`."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} has no value: write NAME=VALUE")
     return name, value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -56,10 +57,14 @@ def in_words(counts: Sequence[int]) -> str:
 
 
 def ranks_per_node(text: str) -> list[int] | int:
-    """Parse `4`, or `4,8`: the number of each node. Raises ValueError.
+    """Parse `4`, or `4,8`: the number of each node. Raises ArgumentTypeError.
 
     >>> ranks_per_node("4"), ranks_per_node("4,8")
     (4, [4, 8])
     """
-    counts = [int(part) for part in text.strip("[]").split(",")]
+    try:
+        counts = [int(part) for part in text.strip("[]").split(",")]
+    except ValueError:
+        message = f"{text[:60]!r} is not a number of ranks: write 4, or the number of each node, such as 4,8"
+        raise ArgumentTypeError(message) from None
     return counts if len(counts) > 1 else counts[0]

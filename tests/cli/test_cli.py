@@ -1,5 +1,6 @@
 """Every command, on real ranks."""
 
+import argparse
 import json
 import os
 import re
@@ -11,7 +12,10 @@ import pytest
 from records import counted
 from waits import PATIENCE, read_until, running, until
 
+from jupyter_dist.cli.command import add_start_arguments
 from jupyter_dist.cli.commands.reading.logs import record_text
+from jupyter_dist.magics.distmagics import init_parser
+from jupyter_dist.magics.failures import DistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
@@ -49,6 +53,27 @@ def test_without_a_command_they_are_named(dist):
         "completion",
     ):
         assert f"  {word} " in said
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--ranks-per-node 4,", "'4,' is not a number of ranks: write 4, or the number of each node, such as 4,8"),
+        ("--ranks-per-node 4,many", "'4,many' is not a number of ranks: write 4, or the number of each node"),
+        ("--devices 0,x", "'0,x' is not a list of devices: write 0,1,3, or all"),
+        ("--env DEBUG", "'DEBUG' has no value: write NAME=VALUE"),
+        ("--launcher-option gpus_per_node", "'gpus_per_node' has no value: write NAME=VALUE"),
+    ],
+)
+def test_a_wrong_value_of_an_option_has_a_sentence(words, sentence, capsys):
+    parser = argparse.ArgumentParser()
+    add_start_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(words.split())
+    assert sentence in capsys.readouterr().err
+    if "ranks" in words:
+        with pytest.raises(DistError, match=re.escape(sentence)):
+            init_parser().parse(words)
 
 
 def test_exec_prints_what_ranks_say_and_ends_with_their_outcome(dist, group):

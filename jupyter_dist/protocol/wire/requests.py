@@ -207,7 +207,10 @@ class StartOptions(TypedDict, total=False):
     num_nodes: Annotated[int, Field("How many machines the ranks run on.", minimum=1, maximum=MAX_NODES)]
     ranks_per_node: Annotated[
         list[int] | int,
-        Field("Ranks on each of them; or a list with the number of each, such as [4, 8].", schema=_RANKS_PER_NODE),
+        Field(
+            f"Ranks on each node, 1 to {MAX_CPU_RANKS}; or a list with the number of each node, such as [4, 8].",
+            schema=_RANKS_PER_NODE,
+        ),
     ]
     backend: Annotated[str, _one_of(BACKEND_CHOICES)]
     cwd: Annotated[str, Field("A directory, absolute or relative to the server's root.", maxLength=MAX_PATH)]

@@ -151,6 +151,8 @@ def _bad_field(error: ValidationError, schema: Schema) -> JupyterDistError:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return repr(value[:60])
+    if value == []:
+        return "an empty list"
     return repr(value) if isinstance(value, (int, float)) else _type_name(value)
 
 

@@ -1429,7 +1429,7 @@ export interface IStartOptions {
   launcher_options?: Record<string, unknown>;
   /** How many machines the ranks run on. */
   num_nodes?: number;
-  /** Ranks on each of them; or a list with the number of each, such as [4, 8]. */
+  /** Ranks on each node, 1 to 64; or a list with the number of each node, such as [4, 8]. */
   ranks_per_node?: number[] | number;
   /** One of auto, nccl, gloo, xccl. */
   backend?: string;
@@ -1471,7 +1471,7 @@ export interface IStartRequest {
   launcher_options?: Record<string, unknown>;
   /** How many machines the ranks run on. */
   num_nodes?: number;
-  /** Ranks on each of them; or a list with the number of each, such as [4, 8]. */
+  /** Ranks on each node, 1 to 64; or a list with the number of each node, such as [4, 8]. */
   ranks_per_node?: number[] | number;
   /** One of auto, nccl, gloo, xccl. */
   backend?: string;
