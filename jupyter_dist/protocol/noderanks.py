@@ -44,6 +44,15 @@ def divided(num_ranks: int, rooms: Sequence[int]) -> list[int]:
     return counts
 
 
+def in_proportion(most: int, counts: Sequence[int]) -> list[int]:
+    """Return the amount of each node, if the node with the most ranks has `most`, and others as many per rank.
+
+    >>> in_proportion(16, [4, 8]), in_proportion(3, [1, 2])
+    ([8, 16], [2, 3])
+    """
+    return [-(-most * count // max(counts)) for count in counts]
+
+
 def in_words(counts: Sequence[int]) -> str:
     """Return the numbers of ranks of nodes for a sentence.
 

@@ -59,7 +59,7 @@ class Place:
         finally:
             await launchers.detach()
 
-    def wanted(self, *actions: str, num_nodes: int = 2, **options: Any) -> Wanted:
+    def wanted(self, *actions: str, num_nodes: int = 2, ranks_per_node: tuple[int, ...] = (), **options: Any) -> Wanted:
         """Return the nodes of a new group; `actions` are actions of nodeprogram.py, such as "0=exit:3"."""
         group_id = f"g-{secrets.token_hex(4)}"
         directory = self.folder / group_id
@@ -72,6 +72,7 @@ class Place:
             name="train",
             directory=directory,
             num_nodes=num_nodes,
+            ranks_per_node=ranks_per_node,
             command=(sys.executable, str(PROGRAM), str(join), *actions),
             env={**os.environ, "FROM_THE_GROUP": "yes", "OF_GROUP": group_id},
             cwd=str(self.folder),

@@ -95,6 +95,12 @@ def test_nodes_can_have_different_numbers_of_ranks(resolve):
     assert idle_gpus_note({"devices": spec.devices, "ranks_per_node": [4, 8]}, [8, 8]) == (
         "4 GPUs are reserved that no rank uses: each node has 8, and their ranks use 4, 8."
     )
+    assert idle_gpus_note({"devices": [0, 1, 2], "ranks_per_node": [2, 3]}, [3, 4]) == (
+        "2 GPUs are reserved that no rank uses: nodes have 3, 4, and their ranks use 2, 3."
+    )
+    assert idle_gpus_note({"devices": [], "ranks_per_node": [1, 3]}, [1, 3]) == (
+        "4 GPUs are reserved that no rank uses: nodes have 1, 3, and their ranks run on the CPU."
+    )
     assert idle_gpus_note({"devices": spec.devices, "ranks_per_node": [4, 8]}, [4, 8]) is None
     with pytest.raises(JupyterDistError, match="8 ranks on a node were requested, with 4 GPUs"):
         resolve(ranks_per_node=[4, 8], **{**on_nodes, "gpus_per_node": 4})

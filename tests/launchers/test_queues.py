@@ -198,9 +198,10 @@ def test_what_ranks_need_is_asked_for_in_the_words_of_each_engine(queue_of, plac
             "time_limit": "90",
             "chunk": "gpu_type=a100",
         }
-        async with launched(queue, place, **options):
+        async with launched(queue, place, num_nodes=2, ranks_per_node=(1, 2), **options):
             found = json.loads(next(queue.folder.glob("jobs/*/amounts.json")).read_text())
-            assert found == {"ncpus": "8", "ngpus": "2", "mem": "64gb", "gpu_type": "a100"}
+            more = {"mem": "64gb", "gpu_type": "a100"}
+            assert found == [{"ncpus": "4", "ngpus": "1", **more}, {"ncpus": "8", "ngpus": "2", **more}]
             assert json.loads(next(queue.folder.glob("jobs/*/job.json")).read_text())["limit"] == 5400
 
     asyncio.run(run())

@@ -11,7 +11,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import AgentExited, AgentStarted, Ended, NotKnown, Queued
-from jupyter_dist.server.launchers.ray.options import bundle
+from jupyter_dist.server.launchers.ray.options import bundles
 from jupyter_dist.testing.launchers import Followed, running
 
 
@@ -73,11 +73,13 @@ def test_a_wrong_option_is_refused_before_anything_is_submitted(place, given, se
     assert refused.value.message.startswith(sentence)
 
 
-def test_options_that_were_typed_become_a_bundle(place):
-    typed = {"cpus_per_node": "8", "gpus_per_node": "4", "resources": '{"accelerator_type:A100": 0.001}'}
+def test_options_that_were_typed_become_a_bundle_for_each_node(place):
+    typed = {"cpus_per_node": "9", "gpus_per_node": "4", "resources": '{"accelerator_type:A100": 0.001}'}
     found = place.launchers().get("ray").check(typed, 2)
-    assert bundle(found) == {"CPU": 8, "GPU": 4, "accelerator_type:A100": 0.001}
-    assert bundle({}) == {"CPU": 1}
+    large = {"CPU": 9, "GPU": 4, "accelerator_type:A100": 0.001}
+    assert bundles(place.wanted(**found)) == [large, large]
+    assert bundles(place.wanted(ranks_per_node=(2, 4), **found)) == [{**large, "CPU": 5, "GPU": 2}, large]
+    assert bundles(place.wanted(num_nodes=1, cpus_per_node=1)) == [{"CPU": 1}]
 
 
 def test_a_python_without_ray_and_an_address_without_a_cluster_are_named(place):
@@ -101,21 +103,27 @@ def test_a_python_without_ray_and_an_address_without_a_cluster_are_named(place):
 @pytest.mark.ray
 def test_what_a_waiting_job_lacks_is_named_and_what_others_have_is_waited_for(ray, place):
     async def run():
-        async with launched(place, cpus_per_node=64) as (launcher, allocation, followed):
-            lacks = "It needs 2 nodes with 64 CPUs each; the cluster has no such nodes, of 3. It starts when more nodes join."
+        async with launched(place, ranks_per_node=(1, 64)) as (launcher, allocation, followed):
+            lacks = (
+                "It needs 1 node with 64 CPUs and 1 node with 1 CPU; the cluster has no nodes with at least 64 CPUs, of 3."
+                " It starts when more nodes join."
+            )
             while Queued(lacks) not in followed.seen:
                 followed.seen.append(await asyncio.wait_for(anext(followed._events), PATIENCE))
             assert (await launcher.probe()).text.endswith(": 3 nodes, 8 of 8 CPUs and 4 of 4 GPUs free.")
             await allocation.cancel(20)
             await followed.until(Ended)
-        async with launched(place, cpus_per_node=3, address=ray.address) as (_, first, followed):
+        async with launched(place, ranks_per_node=(1, 3), address=ray.address) as (_, first, followed):
             await followed.until(AgentStarted, 2)
             async with launched(place, cpus_per_node=2, gpus_per_node=1) as (_, _, waiting):
                 busy = (
-                    "It needs 2 nodes with 2 CPUs and 1 GPU each, and waits until others release them; free are 2 of 8"
+                    "It needs 2 nodes with 2 CPUs and 1 GPU each, and waits until others release them; free are 4 of 8"
                 )
                 while not any(event.reason.startswith(busy) for event in waiting.of(Queued)):
                     waiting.seen.append(await asyncio.wait_for(anext(waiting._events), PATIENCE))
+                # The node with one rank has one CPU of its machine, so three are free there.
+                async with launched(place, num_nodes=1, cpus_per_node=3) as (_, _, beside):
+                    await beside.until(AgentStarted)
                 await first.cancel(20)
                 await waiting.until_ready()
 

@@ -162,13 +162,19 @@ def idle_gpus_note(fields: Mapping[str, Any], reserved: Sequence[int]) -> str | 
     unused = [given - taken for given, taken in zip(reserved, used, strict=True)]
     if max(unused, default=0) <= 0:
         return None
-    if len(set(unused)) > 1:
+    if len(set(reserved)) > 1 or len(set(used)) > 1:
+        has = f"nodes have {_listed(reserved)}" if len(set(reserved)) > 1 else f"each node has {reserved[0]}"
+        uses = f"their ranks use {_listed(used)}" if fields["devices"] else "their ranks run on the CPU"
         which = "GPU is" if sum(unused) == 1 else "GPUs are"
-        what = f"each node has {reserved[0]}, and their ranks use {', '.join(map(str, used[:MAX_LISTED]))}"
-        return f"{sum(unused)} {which} reserved that no rank uses: {what}."
+        return f"{sum(unused)} {which} reserved that no rank uses: {has}, and {uses}."
     which = "GPU is" if unused[0] == 1 else "GPUs are"
-    uses = "run on the CPU" if not fields["devices"] else f"use {len(fields['devices'])} of them"
+    uses = f"use {used[0]} of them" if fields["devices"] else "run on the CPU"
     return f"{unused[0]} {which} reserved on each node that no rank uses: the ranks {uses}."
+
+
+def _listed(counts: Sequence[int]) -> str:
+    """Return the number of each node, `4, 8`, of the first nodes."""
+    return ", ".join([*map(str, counts[:MAX_LISTED]), *(["..."] if len(counts) > MAX_LISTED else [])])
 
 
 def sharing_note(fields: Mapping[str, Any], groups: Iterable[models.GroupModel]) -> str | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.noderanks import in_proportion
 
 from .nodefiles import AgentExited, AgentStarted, NodeFiles
 
@@ -90,6 +91,10 @@ class Wanted:
     def most_ranks(self) -> int:
         """Return how many ranks the node with the most has."""
         return max(self.ranks_per_node, default=1)
+
+    def by_ranks(self, option: str) -> list[int]:
+        """Return an amount for each node: the option for the node with the most ranks, as much per rank for others."""
+        return in_proportion(int(self.options.get(option, 0)), self.ranks_per_node or (1,) * self.num_nodes)
 
 
 class NamedLauncher(Protocol):

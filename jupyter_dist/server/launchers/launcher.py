@@ -95,7 +95,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
         """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank.
 
-        `ranks_per_node` is the most that a node has: engines give all nodes of a job the same.
+        `ranks_per_node` is the most that a node has: an option is what this node gets.
         """
         return options
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from traitlets import Dict, List, Unicode
 from traitlets.config import Configurable
 
+from jupyter_dist.protocol.noderanks import in_proportion
 from jupyter_dist.server.launchers.options import Option, checked
 
 from .limits import check_fixed, check_limits
@@ -22,6 +23,7 @@ class LauncherOptions(Configurable):
     label: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
     common_options: ClassVar[tuple[Option, ...]] = NODE_OPTIONS
+    reserves_by_ranks: ClassVar[bool] = False  # whether a node with fewer ranks than another gets less
 
     defaults = Dict(help="Values of options for groups that do not set them.").tag(config=True)
     limits = Dict(
@@ -62,7 +64,8 @@ class LauncherOptions(Configurable):
 
     def reserved_gpus(self, options: Mapping[str, Any], ranks_per_node: Sequence[int]) -> list[int]:
         """Return how many GPUs are reserved on each node: most engines give all nodes of a job the same."""
-        return [self.gpus_per_node(options)] * len(ranks_per_node)
+        gpus = self.gpus_per_node(options)
+        return in_proportion(gpus, ranks_per_node if self.reserves_by_ranks else [1] * len(ranks_per_node))
 
     def gpus_per_node(self, options: Mapping[str, Any]) -> int:
         """Return how many GPUs the options, with the defaults, reserve on each node; 0 if they name none."""

@@ -34,8 +34,8 @@ _PROBLEM = re.compile(r"^error reason\s+\d*:?\s*(.*)$", re.M)
 # Grid Engine kills the program on the node when `qrsh` ends, so no signal for other processes of the job may reach it:
 # SIGUSR2 of qdel, and SIGTERM with which the node agent of the first host is asked to end.
 _QRSH = (
-    "/bin/sh -c 'trap \"\" USR1 USR2; PATH=$PATH:$SGE_BINARY_PATH:$SGE_ROOT/bin/$ARC:$SGE_O_PATH"
-    " exec setsid qrsh -inherit -nostdin \"$@\"' sh"
+    '/bin/sh -c \'trap "" USR1 USR2; PATH=$PATH:$SGE_BINARY_PATH:$SGE_ROOT/bin/$ARC:$SGE_O_PATH'
+    ' exec setsid qrsh -inherit -nostdin "$@"\' sh'
 )
 
 

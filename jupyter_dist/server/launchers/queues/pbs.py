@@ -6,7 +6,8 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, ClassVar
 
 from jupyter_dist.server.launchers.allocation import Wanted
@@ -54,6 +55,7 @@ class PbsLauncher(QueueLauncher):
         words_option(r"-[A-Za-z]|[A-Za-z0-9_.,:=@+/-]+", "-W group_list=physics",
                      "-N", "-o", "-e", "-j", "-q", "-A", "-P", "-r", "-S", "-I", "-V", "-J"),
     )  # fmt: skip
+    reserves_by_ranks = True
     starter: ClassVar[Starter] = Starter(
         label=label,
         hosts="awk '!seen[$0]++' \"$PBS_NODEFILE\"",
@@ -65,13 +67,9 @@ class PbsLauncher(QueueLauncher):
     def submit_command(self, job: BatchJob, wanted: Wanted) -> list[str]:
         """Return the call of qsub."""
         options = wanted.options
-        amounts = {"ncpus": options.get("cpus_per_node", 1), "ngpus": options.get("gpus_per_node")}
-        chunk = [f"{name}={amount}" for name, amount in amounts.items() if amount]
-        if memory := options.get("memory"):
-            chunk.append(f"mem={memory.lower()}b")
-        chunk += [options["chunk"]] if "chunk" in options else []
+        select = "+".join(f"{len(list(alike))}:{chunk}" for chunk, alike in groupby(_chunks(wanted)))
         command = ["qsub", "-N", job.name, "-o", "/dev/null", "-e", "/dev/null", "-r", "n", "-S", "/bin/sh"]
-        command += ["-l", f"select={wanted.num_nodes}:{':'.join(chunk)}", "-l", "place=scatter"]
+        command += ["-l", f"select={select}", "-l", "place=scatter"]
         if limit := seconds_of(options.get("time_limit")):
             command += ["-l", f"walltime={clock(limit)}"]
         for argument, name in (("-q", "queue"), ("-A", "account"), ("-P", "project")):
@@ -118,6 +116,14 @@ class PbsLauncher(QueueLauncher):
     def cancel_command(self, job: BatchJob) -> str:
         """Return the command with which a user cancels the job."""
         return f"qdel {job.job_id}" if job.job_id else f"qdel $(qselect -N {job.name})"
+
+
+def _chunks(wanted: Wanted) -> Iterator[str]:
+    """Yield the chunk of each node for `select`; its CPUs and GPUs are by its ranks."""
+    more = [f"mem={memory.lower()}b"] if (memory := wanted.options.get("memory")) else []
+    more += [wanted.options["chunk"]] if "chunk" in wanted.options else []
+    for cpus, gpus in zip(wanted.by_ranks("cpus_per_node"), wanted.by_ranks("gpus_per_node"), strict=True):
+        yield ":".join([f"ncpus={cpus}", *([f"ngpus={gpus}"] if gpus else []), *more])
 
 
 def _listed(job_id: str, fields: Mapping[str, Any]) -> ListedJob:

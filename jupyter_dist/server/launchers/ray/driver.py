@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ ANSWER_SECONDS = 2.0
 SILENT_SECONDS = 3.0  # then the head of the cluster is named
 POLL_SECONDS = 1.0
 MAX_CHARS = 600
+MAX_KINDS = 8  # of nodes that differ, in a sentence
 # Variables in which Ray names the devices of an actor.
 _DEVICES = ("_VISIBLE_DEVICES", "_VISIBLE_CHIPS", "_VISIBLE_CORES", "_RT_VISIBLE_CORES")
 # Ends the command with the actor's process, and prints why the command cannot be started. The actor has threads, so
@@ -190,8 +192,7 @@ class Driver:
 
         connect(ray, self.job["address"], self.job["runtime_env"])
         self.listen()  # again: ray has replaced the handler
-        bundles = [self.job["bundle"]] * self.num_nodes
-        group = ray.util.placement_group(bundles, strategy="STRICT_SPREAD", name=self.job["name"])
+        group = ray.util.placement_group(self.job["bundles"], strategy="STRICT_SPREAD", name=self.job["name"])
         try:
             if self._wait_for_nodes(ray, group):
                 self._run_nodes(ray, group)
@@ -206,7 +207,7 @@ class Driver:
         while not self.is_asked_to_end:
             if group.wait(timeout_seconds=POLL_SECONDS):
                 return True
-            self.say("queued", waits(self.job["bundle"], self.num_nodes, living(ray), ray.available_resources()))
+            self.say("queued", waits(self.job["bundles"], living(ray), ray.available_resources()))
         return False
 
     def _run_nodes(self, ray: Any, group: Any) -> None:
@@ -239,7 +240,7 @@ class Driver:
         strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
             placement_group=group, placement_group_bundle_index=node
         )
-        bundle = self.job["bundle"]
+        bundle = self.job["bundles"][node]
         others = {name: amount for name, amount in bundle.items() if name not in ("CPU", "GPU")}
         actor = ray.remote(Node).options(
             num_cpus=bundle.get("CPU", 0),
@@ -328,22 +329,43 @@ def living(ray: Any) -> list[dict[str, Any]]:
     return [node for node in ray.nodes() if node["Alive"]]
 
 
-def waits(bundle: dict[str, float], num_nodes: int, nodes: list[dict[str, Any]], free: dict[str, float]) -> str:
+def waits(bundles: list[dict[str, float]], nodes: list[dict[str, Any]], free: dict[str, float]) -> str:
     """Return why the nodes are not reserved yet: the request, compared with the free resources of the cluster."""
-    able = [node for node in nodes if all(node["Resources"].get(name, 0) >= amount for name, amount in bundle.items())]
-    wanted = f"{num_nodes} {'node' if num_nodes == 1 else 'nodes'} with {amounts(bundle)}{' each' * (num_nodes > 1)}"
-    if len(able) < num_nodes:
-        has = f"{len(able) or 'no'} such {'node' if len(able) == 1 else 'nodes'}, of {len(nodes)}"
-        return f"It needs {wanted}; the cluster has {has}. It starts when more nodes join."
-    total = {name: sum(node["Resources"].get(name, 0) for node in nodes) for name in bundle}
-    left = ", ".join(f"{free.get(name, 0):g} of {total[name]:g} {_unit(name)}" for name in bundle)
-    return f"It needs {wanted}, and waits until others release them; free are {left}."
+    kinds = _kinds(bundles)
+    wanted = [f"{_nodes(count)} with {amounts(bundle)}{' each' * (count > 1)}" for bundle, count in kinds[:MAX_KINDS]]
+    if smaller := sum(count for _, count in kinds[MAX_KINDS:]):
+        wanted.append(f"{_nodes(smaller)} with less")
+    needs, needed = f"It needs {_joined(wanted)}", 0
+    for bundle, count in kinds:
+        needed += count  # nodes that are larger count for a smaller bundle, too
+        able = sum(all(node["Resources"].get(name, 0) >= amount for name, amount in bundle.items()) for node in nodes)
+        if able < needed:
+            such = f" with at least {amounts(bundle)}" if len(kinds) > 1 else ""
+            has = f"{able or 'no'} {'such ' * (not such)}{'node' if able == 1 else 'nodes'}{such}, of {len(nodes)}"
+            return f"{needs}; the cluster has {has}. It starts when more nodes join."
+    names = kinds[0][0]
+    total = {name: sum(node["Resources"].get(name, 0) for node in nodes) for name in names}
+    left = ", ".join(f"{free.get(name, 0):g} of {total[name]:g} {_unit(name)}" for name in names)
+    return f"{needs}, and waits until others release them; free are {left}."
+
+
+def _kinds(bundles: list[dict[str, float]]) -> list[tuple[dict[str, float], int]]:
+    """Return each different bundle and how many nodes need it, the largest first: bundles grow in all amounts alike."""
+    counts = Counter(tuple(bundle.items()) for bundle in bundles)
+    return [(dict(kind), counts[kind]) for kind in sorted(counts, key=lambda kind: [-amount for _, amount in kind])]
+
+
+def _nodes(count: int) -> str:
+    return f"{count} {'node' if count == 1 else 'nodes'}"
 
 
 def amounts(bundle: dict[str, float]) -> str:
     """Return `8 CPUs and 4 GPUs`."""
-    found = [f"{amount:g} {_unit(name, amount)}" for name, amount in bundle.items()]
-    return " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))
+    return _joined([f"{amount:g} {_unit(name, amount)}" for name, amount in bundle.items()])
+
+
+def _joined(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _unit(name: str, amount: float = 2) -> str:
@@ -404,9 +426,8 @@ def probe(address: str) -> int:
 def _described(ray: Any) -> str:
     nodes, total, free = living(ray), ray.cluster_resources(), ray.available_resources()
     what = [f"{free.get(name, 0):g} of {total[name]:g} {name}s" for name in ("CPU", "GPU") if name in total]
-    count = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
     at = ray.get_runtime_context().gcs_address
-    return f"Ray {ray.__version__} at {at}: {count}, {' and '.join(what) or 'nothing'} free."
+    return f"Ray {ray.__version__} at {at}: {_nodes(len(nodes))}, {' and '.join(what) or 'nothing'} free."
 
 
 if __name__ == "__main__":

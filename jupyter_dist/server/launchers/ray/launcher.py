@@ -38,7 +38,7 @@ from jupyter_dist.server.launchers.tools import Detached, ToolError, run, start_
 from jupyter_dist.server.traits import Seconds
 from jupyter_dist.system.inherited import without_credentials
 
-from .options import AUTO, OPTIONS, bundle
+from .options import AUTO, OPTIONS, bundles
 
 DRIVER = Path(__file__).with_name("driver.py")
 FOLDER = "nodes"
@@ -58,6 +58,7 @@ class RayLauncher(Launcher):
     name: ClassVar[str] = "ray"
     label: ClassVar[str] = "Ray"
     options = OPTIONS
+    reserves_by_ranks = True
     engine_variables = ("RAY_",)
 
     python = Unicode(
@@ -252,7 +253,7 @@ def _job(wanted: Wanted, files: NodeFiles, lease: float) -> dict[str, Any]:
     return {
         "name": f"jupyter-dist-{wanted.name}-{wanted.group_id}",
         "address": wanted.options.get("address", AUTO),
-        "bundle": bundle(wanted.options),
+        "bundles": bundles(wanted),
         "runtime_env": wanted.options.get("runtime_env", {}),
         "num_nodes": wanted.num_nodes,
         "command": [copies.get(word, word) for word in wanted.command],

@@ -1,12 +1,12 @@
-"""The options of Ray, and the bundle of each node for them."""
+"""The options of Ray, and the bundles of nodes for them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
+from jupyter_dist.server.launchers.allocation import Wanted
 from jupyter_dist.server.launchers.options import Option
 
 AUTO = "auto"
@@ -46,10 +46,10 @@ def _wrong_runtime_env(value: dict[str, Any]) -> str | None:
 OPTIONS = (
     Option("address", "Address", "Of the cluster, as 'ray start' takes it. Empty: RAY_ADDRESS, else the cluster that"
            " the server's machine is a node of.", is_common=True, check=_wrong_address),
-    Option("gpus_per_node", "GPUs per node", "GPUs of each node. Empty: none, and ranks see none.",
-           kind="integer", is_common=True),
-    Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: one for each rank.", kind="integer", minimum=1,
-           is_common=True),
+    Option("gpus_per_node", "GPUs per node", "GPUs of each node; a node with fewer ranks than another has fewer."
+           " Empty: none, and ranks see none.", kind="integer", is_common=True),
+    Option("cpus_per_node", "CPUs per node", "CPUs of each node; a node with fewer ranks than another has fewer."
+           " Empty: one for each rank.", kind="integer", minimum=1, is_common=True),
     Option("resources", "Resources", 'More that each node must have: {"accelerator_type:A100": 0.001}.',
            kind="object", check=_wrong_resources),
     Option("runtime_env", "Runtime environment", 'What Ray prepares on each node: {"env_vars": {"A": "1"}}.',
@@ -57,7 +57,8 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def bundle(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return the bundle of resources that Ray reserves on each node."""
-    asked = {"CPU": options.get("cpus_per_node", 1), "GPU": options.get("gpus_per_node", 0)}
-    return {name: amount for name, amount in {**asked, **options.get("resources", {})}.items() if amount}
+def bundles(wanted: Wanted) -> list[dict[str, float]]:
+    """Return the bundle of resources that Ray reserves on each node: CPUs and GPUs by its ranks."""
+    amounts = zip(wanted.by_ranks("cpus_per_node"), wanted.by_ranks("gpus_per_node"), strict=True)
+    asked = [{"CPU": cpus, "GPU": gpus, **wanted.options.get("resources", {})} for cpus, gpus in amounts]
+    return [{name: amount for name, amount in bundle.items() if amount} for bundle in asked]
