@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
 	test-python-again test-ray-again test-versions-again test-typescript-again test-browser-again test-browser-1-again test-browser-2-again \
-	test-beside test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup browser slurm
+	test-beside test-beside-beside test-beside-nbmodel test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup extras browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -107,18 +107,23 @@ release-dry-run: .venv/package third-party  ## Build the packages into dist/, in
 	rm -rf dist && JUPYTER_DIST_KEEP=$(CURDIR)/dist $(BIN)/python -m pytest tests/packaging
 	@ls -l dist; node -p '"The tag is v" + require("./package.json").version'
 
-.venv/package: .venv/ready pyproject.toml
-	$(INSTALL) --editable ".[test,package]"
+# The package is installed, and pip finds there what its extras need: nothing is built for that.
+.venv/package: .venv/ready
+	$(INSTALL) "jupyter_dist[test,package]"
 	$(WITHOUT_IRIS)
 	touch $@
 
 # With jupyter-collaboration, with jupyter-server-nbmodel, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
-test-beside: .venv/beside .venv/frontend browser ui-tests/node_modules
-	cd ui-tests && npx playwright test --config beside.config.ts
-	cd ui-tests && npx playwright test --config nbmodel.config.ts
+BESIDE := test-beside-beside test-beside-nbmodel
 
-.venv/beside: .venv/ready pyproject.toml
-	$(INSTALL) --editable ".[test,beside]"
+test-beside: .venv/beside .venv/frontend browser ui-tests/node_modules
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going $(BESIDE)
+
+$(BESIDE): test-beside-%:
+	cd ui-tests && npx playwright test --config $*.config.ts --output test-results/$*
+
+.venv/beside: .venv/ready
+	$(INSTALL) "jupyter_dist[test,beside]"
 	$(WITHOUT_IRIS)
 	touch $@
 
@@ -184,6 +189,12 @@ pictures: .venv/frontend browser ui-tests/node_modules  ## The pictures of READM
 	$(BIN)/python .ci/moving.py ui-tests/test-results/frames docs/images/moving.gif
 
 setup: .venv/frontend ui-tests/node_modules
+
+# What test-beside and test-package need, at once: pip alone takes seconds to find that all else is there.
+extras: .venv/ready
+	$(INSTALL) "jupyter_dist[test,beside,package]"
+	$(WITHOUT_IRIS)
+	touch .venv/beside .venv/package
 
 # Frameworks bring torch along: the one that is there stays. fastai would bring torchvision and spacy as well.
 FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt
