@@ -57,7 +57,7 @@ UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
 # A message about many ranks takes milliseconds of this process, of the server and of the page.
-MANY_PUSH_SECONDS, MOST_PUSH_SECONDS, RANK_PUSH_SECONDS = 0.2, 1.0, 0.0005
+MANY_PUSH_SECONDS, MOST_PUSH_SECONDS, RANK_PUSH_SECONDS = 0.2, 1.0, 0.001
 LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000
 # The end of a cell waits this long for a slow server to take its records; later the server reads the cell's records.
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 
 def push_seconds(num_ranks: int) -> float:
-    """Return how long changes of ranks are gathered: one message has all ranks, so it takes longer for more of them."""
+    """Return how long changes of ranks by cells are gathered: each message has all ranks, so many take longer."""
     if num_ranks <= MANY_RANKS:
         return GROUP_PUSH_SECONDS
     return min(MOST_PUSH_SECONDS, max(MANY_PUSH_SECONDS, RANK_PUSH_SECONDS * num_ranks))
@@ -144,6 +144,7 @@ class Agent:
                 spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed
             )
             self.group.comms.on_news = self._comms_changed
+            self.group.on_ranks = self._ranks_changed
             if spec.is_on_nodes:
                 self.group.use_nodes(self._open_to_nodes(spec, self.group))
             self._write_group_json()
@@ -265,10 +266,24 @@ class Agent:
     # -- changes for the server -----------------------------------------------------------------------------
 
     def _group_changed(self) -> None:
+        """Send the group's status soon: its own state, a node or a note has changed, or a rank has died."""
+        self._push_within(min(MANY_PUSH_SECONDS, push_seconds(self._num_ranks)))
+
+    def _ranks_changed(self) -> None:
         """Gather the changes of many ranks into one message."""
-        if self._group_push is None:
-            num_ranks = 0 if self.group is None else self.group.spec.world_size
-            self._group_push = asyncio.get_running_loop().call_later(push_seconds(num_ranks), self._push_group)
+        self._push_within(push_seconds(self._num_ranks))
+
+    @property
+    def _num_ranks(self) -> int:
+        return 0 if self.group is None else self.group.spec.world_size
+
+    def _push_within(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._group_push is not None:
+            if self._group_push.when() <= loop.time() + seconds:
+                return
+            self._group_push.cancel()
+        self._group_push = loop.call_later(seconds, self._push_group)
 
     def _store_spec(self) -> None:
         """Write group.json again after a resize."""
@@ -283,6 +298,8 @@ class Agent:
         if self._group_push is not None:
             self._group_push.cancel()
         self._group_push = None
+        if self.group is not None:
+            self.group.journal.flush()  # what ranks have sent is there before the state that they had afterwards
         self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
         progress, self._progress = self._progress, {}
         for execution in progress.values():
@@ -295,7 +312,7 @@ class Agent:
             self._progress.pop(execution.id, None)  # sent below, once: its bytes are counted until then
             self._push_group()
         else:
-            self._group_changed()
+            self._ranks_changed()
         if self._hangs is not None and self.pace is not None:
             self._hangs.changed(execution)
             self.pace.changed(execution)

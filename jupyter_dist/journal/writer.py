@@ -84,8 +84,13 @@ class JournalWriter:
 
     @property
     def last_seq(self) -> int:
-        """Return the number of the last record."""
+        """Return the number of the last record, after the records that are being joined were written."""
         self.flush()
+        return self._last_seq
+
+    @property
+    def written_seq(self) -> int:
+        """Return the number of the last record that was written: records that are being joined have no numbers yet."""
         return self._last_seq
 
     @property

@@ -58,16 +58,15 @@ class RankSet(tuple[int, ...]):
         """Return the canonical expression: ranges as `a-b`. Empty for no ranks."""
         if len(self) > 1 and self[-1] - self[0] == len(self) - 1:  # most are, and some are long
             return f"{self[0]}-{self[-1]}"
-        parts: list[str] = []
-        index = 0
-        while index < len(self):
-            first = last = self[index]
-            while index + 1 < len(self) and self[index + 1] == last + 1:
-                index += 1
-                last = self[index]
-            parts.append(str(first) if first == last else f"{first}-{last}")
-            index += 1
-        return ",".join(parts)
+        runs: list[list[int]] = []  # first and last rank of each
+        last = -2
+        for rank in self:
+            if rank == last + 1:
+                runs[-1][1] = rank
+            else:
+                runs.append([rank, rank])
+            last = rank
+        return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
     def __repr__(self) -> str:
         """Return an expression that creates the set."""

@@ -1,9 +1,13 @@
 """What many ranks send within a moment is recorded together, and the first of it at once."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
-from jupyter_dist.agent.agent import push_seconds
-from jupyter_dist.journal.records.gathering import Gathering
+from jupyter_dist.agent.agent import MANY_PUSH_SECONDS, Agent, push_seconds
+from jupyter_dist.agent.nodes import head, outgoing
+from jupyter_dist.journal.records.gathering import Gathering, gather_seconds
 
 
 class Loop:
@@ -71,6 +75,36 @@ def test_after_a_pause_an_answer_is_recorded_at_once_again():
         recorder.loop.turn(2.0)
 
 
-@pytest.mark.parametrize(("num_ranks", "seconds"), [(0, 0.02), (64, 0.02), (65, 0.2), (1024, 0.512), (8192, 1.0)])
+@pytest.mark.parametrize(("num_ranks", "seconds"), [(0, 0.02), (64, 0.02), (65, 0.2), (500, 0.5), (8192, 1.0)])
 def test_a_state_of_many_ranks_is_sent_more_seldom(num_ranks, seconds):
     assert push_seconds(num_ranks) == pytest.approx(seconds)
+
+
+async def test_what_a_cell_does_to_many_ranks_waits_and_what_else_happens_does_not(tmp_path):
+    agent, loop = Agent(tmp_path, lambda _: {}), asyncio.get_running_loop()
+    agent.group = SimpleNamespace(spec=SimpleNamespace(world_size=1024))
+    agent._ranks_changed()
+    first = agent._group_push
+    assert first.when() > loop.time() + MANY_PUSH_SECONDS
+    agent._group_changed()
+    assert first.cancelled()
+    soon = agent._group_push
+    assert soon.when() <= loop.time() + MANY_PUSH_SECONDS
+    agent._ranks_changed()
+    assert agent._group_push is soon  # and it is not postponed
+    soon.cancel()
+
+
+@pytest.mark.parametrize(("num_ranks", "seconds"), [(64, 0.0), (500, 0.01), (8192, 0.02)])
+def test_the_head_of_many_ranks_reads_what_comes_within_a_moment_together(num_ranks, seconds):
+    assert head.rest_seconds(num_ranks) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("num_ranks", "seconds"), [(65, 0.01), (256, 0.01024), (1024, 0.04096), (8192, 0.05)])
+def test_records_of_many_ranks_are_gathered_longer(num_ranks, seconds):
+    assert gather_seconds(num_ranks) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("num_nodes", "seconds"), [(1, 0.02), (40, 0.02), (128, 0.064), (4096, 0.1)])
+def test_one_of_many_nodes_waits_longer_for_its_other_ranks(num_nodes, seconds):
+    assert outgoing.gather_seconds(num_nodes) == pytest.approx(seconds)

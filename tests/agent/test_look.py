@@ -139,6 +139,31 @@ async def test_a_cell_that_begins_soon_after_another_is_looked_at_as_soon():
     watch.stop()
 
 
+async def test_the_look_of_a_cell_that_has_ended_does_not_come_to_the_next_one():
+    cells = []
+    queue = SimpleNamespace(in_state=lambda _: cells)
+    spec = SimpleNamespace(accelerator="cpu", world_size=1024)
+    watch = hangs.HangWatch(
+        SimpleNamespace(dispatcher=SimpleNamespace(queue=queue), spec=spec), lambda _: None, Proving()
+    )
+    first, second = (SimpleNamespace(state="running", is_final=False, began=time.monotonic()) for _ in range(2))
+    cells[:] = [first, second]
+    watch.changed(first)
+    planned = watch._timer
+    cells.remove(first)
+    watch.changed(SimpleNamespace(state="ok", is_final=True))
+    assert watch._timer is planned  # the other cell still runs
+    assert not planned.cancelled()
+    cells.remove(second)
+    watch.changed(SimpleNamespace(state="ok", is_final=True))
+    assert planned.cancelled()
+    third = SimpleNamespace(state="running", is_final=False, began=time.monotonic())
+    cells.append(third)
+    watch.changed(third)
+    assert watch._timer.when() > planned.when()
+    watch.stop()
+
+
 @pytest.mark.parametrize("world_size", [1024, 8192])
 async def test_ranks_of_a_large_group_are_looked_at_later_and_not_for_ever_later(world_size):
     group = SimpleNamespace(spec=SimpleNamespace(accelerator="cpu", world_size=world_size))

@@ -68,6 +68,22 @@ async def test_a_message_that_cannot_be_made_costs_only_itself(tmp_path, caplog)
         stream.abort()
 
 
+async def test_records_that_are_being_joined_are_not_divided_by_what_is_sent(tmp_path):
+    async with listening(tmp_path) as link:
+        journal, due = link._journal, []
+        journal.join_records(due.append)
+        stream = await connected(link)
+        await told(stream, "answer", count=2)
+        journal.append_of(0, "stream", b"line", execution_id="e-1", name="stdout")
+        link.push("group", "group", lambda: {"group": {"state": "ready"}}, at_once=True)
+        await told(stream, "group", count=1)
+        journal.append_of(1, "stream", b"line", execution_id="e-1", name="stdout")
+        due.pop()()
+        (record,) = await told(stream, "record", count=1)
+        assert (record["ranks"], due) == ("0-1", [])
+        stream.abort()
+
+
 async def test_a_log_that_cannot_be_read_holds_no_state_and_comes_when_it_can(tmp_path, monkeypatch, caplog):
     async with listening(tmp_path) as link:
         stream = await connected(link)

@@ -13,6 +13,7 @@ from jupyter_dist.agent.nodes.link import hello
 from jupyter_dist.agent.nodes.link.sockets import handle_each
 from jupyter_dist.agent.nodes.remote import NodeDoors, RemoteNode, RemoteProcess
 from jupyter_dist.agent.nodes.stores import LinkStores
+from jupyter_dist.agent.processes.records import ArrivedRecords
 from jupyter_dist.system.sparing import IN_FULL, MAX_TEXT, Sparing
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, encode_frame
 from jupyter_dist.transport.resuming import Conversation
@@ -39,7 +40,9 @@ class Link:
     """A node agent's conversation, and the node as the head has it."""
 
     def __init__(self) -> None:
-        self.node = RemoteNode(0, range(1), lambda *_: None, NodeDoors(LinkStores(), FileDoor(lambda: ()), list))
+        self.node = RemoteNode(
+            0, range(1), lambda *_: None, NodeDoors(LinkStores(), FileDoor(lambda: ()), ArrivedRecords(), list)
+        )
         self.agent = Conversation(1 << 30)
         self.answers = []
         self.said = []
@@ -220,7 +223,9 @@ def test_a_node_that_never_ends_its_messages_loses_the_rank_and_not_the_heads_me
             self.is_lost = True
 
     async def check() -> None:
-        node = RemoteNode(0, range(3), lambda *_: None, NodeDoors(LinkStores(), FileDoor(lambda: ()), list))
+        node = RemoteNode(
+            0, range(3), lambda *_: None, NodeDoors(LinkStores(), FileDoor(lambda: ()), ArrivedRecords(), list)
+        )
         ranks = [Rank() for _ in range(3)]
         for number, rank in enumerate(ranks):
             process = node._processes[number] = RemoteProcess(number, node)

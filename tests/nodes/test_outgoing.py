@@ -1,6 +1,7 @@
 """Ranks of a node send their output as records, joined where they are alike; nothing is lost, and each rank's order stays."""
 
 import asyncio
+import math
 from dataclasses import replace
 from itertools import accumulate
 
@@ -13,7 +14,14 @@ from jupyter_dist.agent.nodes.outgoing import MAX_BYTES, OutgoingRecords
 from jupyter_dist.agent.nodes.remote import NodeDoors, RemoteNode, RemoteProcess
 from jupyter_dist.agent.nodes.stores import LinkStores
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.records import RankRecord, from_message, from_node, handle_or_lose, receive
+from jupyter_dist.agent.processes.records import (
+    ArrivedRecords,
+    RankRecord,
+    from_message,
+    from_node,
+    handle_or_lose,
+    receive,
+)
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.wide import MAX_PART_BYTES, each_rank
 from jupyter_dist.journal.writer import JournalWriter
@@ -261,6 +269,44 @@ def test_an_invalid_record_costs_its_ranks_their_channels_and_no_others(tmp_path
     asyncio.run(check())
 
 
+def test_records_of_nodes_that_are_alike_are_one_and_those_of_each_node_stay_in_order(tmp_path):
+    ranks, arrived = Ranks(tmp_path), ArrivedRecords()
+    for node, rank in enumerate(ranks.all[:3]):
+        arrived.add(node, [rank], stream([b"%d\n" % node]))
+        if node == 1:
+            arrived.add(node, [rank], stream([b"more\n"]))
+        arrived.add(node, [rank], reply([node / 10]))
+    arrived.add(3, [ranks.all[3]], reply([0.3], status="error"))
+    arrived.handle()
+    arrived.handle()  # nothing is left
+    assert ranks.listener.replied == [([0], "ok", [0.0]), ([1, 2], "ok", [0.1, 0.2]), ([3], "error", [0.3])]
+    of_each = {rank: [one[1:] for one in ranks.records() if one[0] == rank] for rank in range(4)}
+    ends = [[("rank_end", rank / 10, b"")] for rank in range(4)]
+    lines = [[("stream", None, b"%d\n" % rank)] for rank in range(3)]
+    assert of_each == {
+        0: lines[0] + ends[0],
+        1: [*lines[1], ("stream", None, b"more\n"), *ends[1]],
+        2: lines[2] + ends[2],
+        3: ends[3],
+    }
+
+
+def test_an_invalid_record_costs_no_ranks_of_other_nodes_with_which_it_was_joined(tmp_path):
+    async def check():
+        ranks, arrived = Ranks(tmp_path), ArrivedRecords()
+        ranks.all[0].lost_channel()
+        for node, rank in enumerate(ranks.all):
+            arrived.add(node, [rank], reply([math.nan if node == 2 else node / 10]))
+        arrived.handle()
+        assert [rank.is_mute for rank in ranks.all] == [True, False, True, False]
+        assert ranks.listener.replied == [([1], "ok", [0.1]), ([3], "ok", [0.3])]
+        assert ranks.records() == [(rank, "rank_end", rank / 10, b"") for rank in (1, 3)]
+        for rank in ranks.all:
+            rank.release()
+
+    asyncio.run(check())
+
+
 FORGED = [
     {"kind": "begin", "ranks": "0-1"},
     {"kind": "note", "rank": 0},
@@ -278,7 +324,7 @@ FORGED = [
 
 def test_an_invalid_record_of_a_node_costs_that_record_and_none_after_it(tmp_path, caplog):
     async def check():
-        doors = NodeDoors(LinkStores(), FileDoor(lambda: ()), list)
+        doors = NodeDoors(LinkStores(), FileDoor(lambda: ()), ArrivedRecords(), list)
         ranks, node = Ranks(tmp_path), RemoteNode(0, range(2), lambda *_: None, doors)
         for rank in (0, 1):
             node._by_rank[rank] = RemoteProcess(100 + rank, node)
@@ -287,6 +333,7 @@ def test_an_invalid_record_of_a_node_costs_that_record_and_none_after_it(tmp_pat
         foreign = {**sound, "ranks": "1-2"}  # rank 2 is on another node
         headers = [{**header, "bytes": 3} for header in FORGED] + [foreign, {**sound, "ranks": "0-1"}]
         node._take({"t": "records", "records": headers}, b"bad" * (len(headers) - 1) + b"ok\n")
+        doors.arrived.handle()
         assert ranks.records() == [(rank, "stream", None, b"ok\n") for rank in (0, 1)]
         assert caplog.text.count("Node 0 sent an invalid record") == len(headers) - 1
 

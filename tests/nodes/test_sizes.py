@@ -1,4 +1,4 @@
-"""What is too large for a message between machines is refused, and what follows it arrives."""
+"""What is too large for a message between machines is refused, what follows it arrives, and many are read at a time."""
 
 import asyncio
 import tempfile
@@ -54,6 +54,35 @@ def test_the_largest_payload_crosses_the_sockets_with_what_is_bundled_and_a_larg
         assert conversation.kept_bytes == BUNDLE_BYTES - 1000 + MAX_PAYLOAD_BYTES  # nothing of what was refused
         node.close()
         head.close()
+
+    asyncio.run(cross())
+
+
+def test_messages_that_come_while_the_head_rests_are_read_together_and_none_is_lost():
+    async def cross() -> None:
+        (public, secret), (client_public, client_secret) = new_keys(), new_keys()
+        taken, turn, read_in = [], 0, set()
+
+        def take(_identity, header, _payload):
+            taken.append(header["t"])
+            read_in.add(turn)
+            head.rest(0.2)
+
+        head = HeadSocket(secret, client_public, take)
+        node = NodeSocket(f"127.0.0.1:{head.port}", public, client_secret, lambda *_: None)
+        conversation = LinkConversation(NO_LIMIT)
+        conversation.connected(node.send, 0)
+        for turn in range(50):
+            conversation.send({"t": str(turn)})
+            await asyncio.sleep(0.001)  # a message of the socket for each
+        await until_async(lambda: len(taken) == 50 or node.is_over, lambda: taken)
+        assert taken == [str(number) for number in range(50)]
+        assert len(read_in) < 25
+        head.rest(0.2)
+        conversation.send({"t": "last"})
+        await until_async(lambda: taken[-1] == "last")
+        node.close()
+        head.close()  # while it rests
 
     asyncio.run(cross())
 

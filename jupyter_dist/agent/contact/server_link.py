@@ -260,7 +260,7 @@ class ServerLink:
         if self._cursor is None or self._journal is None:
             return []
         try:
-            records = self._cursor.read(self._journal.last_seq)
+            records = self._cursor.read(self._journal.written_seq)
         except OSError as err:  # no descriptors are left, or the disk fails: states must be sent all the same
             asyncio.get_running_loop().call_later(READ_AGAIN_SECONDS, self._something.set)
             return self._unreadable_message(err)

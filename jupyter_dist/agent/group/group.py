@@ -17,7 +17,7 @@ from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.agent.processes.starting.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
-from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering
+from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering, gather_seconds
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
@@ -70,8 +70,7 @@ class AgentGroup:
         self.journal = JournalWriter(
             directory / "journal", on_records, on_group, spec.journal_bytes, spec.user_journal_bytes
         )
-        loop = asyncio.get_running_loop()
-        self.journal.join_records(Gathering(loop) if spec.world_size > MANY_RANKS else loop.call_soon)
+        self._join_records()
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, self._execution_changed)
         self.dispatcher.undo_limits = {"cells": spec.undo_cells, "bytes": spec.undo_bytes}
@@ -97,7 +96,7 @@ class AgentGroup:
         self.device_reports: Callable[[], list[str]] = list  # sentences on errors that the devices' driver reports
         self.on_nodes_end: Callable[[], None] = lambda: None  # their engine asks them to end
         self.has_left = False  # whether ranks have left their process groups to be parked
-        self._on_group = on_group
+        self._on_group = self.on_ranks = on_group  # `on_ranks`: only ranks have changed, as cells change them
         self._on_execution = on_execution
         self._formed: asyncio.Future[None] | None = None
         self._not_idle: RankProcess | None = None  # a rank that was not, when it was last looked for
@@ -172,6 +171,7 @@ class AgentGroup:
         """Have another size: these ranks, each with its place."""
         self.spec, self.ranks = spec, [rank for rank, _ in ranks]
         self.most_ranks = max(self.most_ranks, spec.world_size)
+        self._join_records()
         for rank, place in ranks:
             rank.take_place(place)
         self.dispatcher.resize(self.ranks, spec.node_ranges)
@@ -236,7 +236,7 @@ class AgentGroup:
 
     def ranks_changed(self) -> None:
         """Handle new states of ranks; the group is up when the last rank is idle."""
-        self._on_group()
+        self.on_ranks()
         if self._formed is not None and not self._formed.done() and not self._is_starting():
             self._formed.set_result(None)
 
@@ -392,6 +392,12 @@ class AgentGroup:
         return [*self.device_reports(), *self._conditions, *([] if self.nodes is None else self.nodes.conditions())]
 
     # -- inside -----------------------------------------------------------------------------------------
+
+    def _join_records(self) -> None:
+        """Let ranks share records of the journal, as suits their number."""
+        loop, num_ranks = asyncio.get_running_loop(), self.spec.world_size
+        is_many = num_ranks > MANY_RANKS
+        self.journal.join_records(Gathering(loop, gather_seconds(num_ranks)) if is_many else loop.call_soon)
 
     def _execution_changed(self, execution: AgentExecution) -> None:
         self.transfers.changed(execution)

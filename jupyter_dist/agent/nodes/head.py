@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jupyter_dist.agent.processes.records import ArrivedRecords
 from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
+from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
@@ -36,7 +38,13 @@ BEAT_SECONDS = 1.0
 SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late
 LEASE_MARGIN_SECONDS = 5.0  # a node ends its ranks this long before the head calls them dead
 LEAVE_SECONDS = 10.0
+MOST_REST_SECONDS, RANK_REST_SECONDS = 0.02, 0.00002
 STALL_SECONDS = 2.0  # this process itself did not run: nodes may have sent messages meanwhile
+
+
+def rest_seconds(num_ranks: int) -> float:
+    """Return how long the head reads nothing after output of ranks, so that what comes meanwhile is read together."""
+    return min(MOST_REST_SECONDS, RANK_REST_SECONDS * num_ranks) if num_ranks > MANY_RANKS else 0.0
 
 
 class NodeListener(Protocol):
@@ -71,7 +79,8 @@ class Nodes:
         self.stores = LinkStores()
         self._lease_seconds = spec.node_lease_seconds
         self._listener = listener
-        doors = NodeDoors(self.stores, FileDoor(listener.running_calls), listener.nodes_end)
+        self._arrived = ArrivedRecords()
+        doors = NodeDoors(self.stores, FileDoor(listener.running_calls), self._arrived, listener.nodes_end)
         self._nodes = [RemoteNode(node, ranks, on_exit, doors) for node, ranks in enumerate(spec.node_ranges)]
         self._spares: list[RemoteNode] = []  # without ranks, since the group was resized
         self._by_identity: dict[bytes, RemoteNode] = {}
@@ -86,6 +95,7 @@ class Nodes:
         first, last = spec.head_ports or (0, 0)
         ports = sockets.Ports(first, last, spec.ip_version)
         self._socket = sockets.HeadSocket(secret, client_public, self._receive, spec.num_nodes, ports)
+        self._socket.after_reading(self._arrived.handle)
         JoinFile(
             spec.group_id,
             spec.name,
@@ -284,6 +294,8 @@ class Nodes:
     # -- the link -------------------------------------------------------------------------------------------
 
     def _receive(self, identity: bytes, header: Header, payload: bytes) -> None:
+        if header.get("t") != "records":
+            self._arrived.handle()
         if header.get("t") == "hello":
             self._hello(identity, header)
             return
@@ -296,6 +308,8 @@ class Nodes:
             self._socket.send(identity, encode_frame({"t": "again"}))
             return
         node.receive(header, payload)
+        if header.get("t") == "records":  # other ranks answer soon
+            self._socket.rest(rest_seconds(self._spec.world_size))
 
     def _hello(self, identity: bytes, header: Header) -> None:
         try:

@@ -38,7 +38,7 @@ from .link.places import endpoints_of
 from .link.sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .link.trial import TrialPort, try_places
 from .localrank import LocalRank
-from .outgoing import GATHER_SECONDS, OutgoingRecords
+from .outgoing import OutgoingRecords, gather_seconds
 from .stores import StoreDoor
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class NodeAgent:
         self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
         self._outgoing = OutgoingRecords(self._conversation.send)
+        self._gather_seconds = gather_seconds(join.num_nodes)
         self._flushing: asyncio.Handle | None = None  # when its records are sent
         self._by_process: dict[ProcessHandle, LocalRank] = {}
         self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
@@ -401,7 +402,7 @@ class NodeAgent:
         if self._flushing is None or (is_complete and isinstance(self._flushing, asyncio.TimerHandle)):
             if self._flushing is not None:
                 self._flushing.cancel()
-            soon = loop.call_soon(self._flush) if is_complete else loop.call_later(GATHER_SECONDS, self._flush)
+            soon = loop.call_soon(self._flush) if is_complete else loop.call_later(self._gather_seconds, self._flush)
             self._flushing = soon
 
     def _flush(self) -> None:

@@ -2,8 +2,8 @@
 
 Output and replies are records, joined by the code that also joins the records of ranks of one machine. They wait a
 moment for the other ranks that run the cell: ranks do not answer in one instant, and each message costs the head the
-same, whatever it has. All else passes at once, as bytes of the rank's channel: messages of other kinds, long ones, and
-invalid ones, which the head refuses.
+same, whatever it has. The more nodes there are, the longer that moment is. All else passes at once, as bytes of the
+rank's channel: messages of other kinds, long ones, and invalid ones, which the head refuses.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from jupyter_dist.agent.processes import records
 from jupyter_dist.journal.records.wide import RecordJoiner
 from jupyter_dist.transport.frames import FrameSplitter, Header, decode_frame, pack
 
-GATHER_SECONDS = 0.02  # for output of the other ranks that run a cell
+GATHER_SECONDS, MOST_GATHER_SECONDS = 0.02, 0.1  # for output of the other ranks that run a cell
+MESSAGES_PER_SECOND = 2000  # that the head gets of all nodes together while all of their ranks print
 MAX_BYTES = 256 << 10  # of a message that is made a record, and of records that wait to be sent
+
+
+def gather_seconds(num_nodes: int) -> float:
+    """Return how long a node waits for output of its other ranks, so that the head can take what all nodes send."""
+    return min(MOST_GATHER_SECONDS, max(GATHER_SECONDS, num_nodes / MESSAGES_PER_SECOND))
 
 
 class OutgoingRecords:

@@ -156,6 +156,7 @@ class NodeDoors(NamedTuple):
 
     stores: LinkStores
     files: FileDoor
+    arrived: records.ArrivedRecords  # of all nodes
     on_ending: Callable[[], object]  # a node was asked to end, and keeps running for a grace
 
 
@@ -293,8 +294,9 @@ class RemoteNode:
         processes = [self._by_rank.get(number) for number in numbers]
         ranks = [process.rank for process in processes if process is not None and process.rank is not None]
         if len(ranks) == len(numbers):
-            records.handle_or_lose(ranks, record)
+            self._doors.arrived.add(self.node, ranks, record)
             return
+        self._doors.arrived.handle()
         for index, process in enumerate(processes):
             if process is not None:  # the others have ended
                 process.receive(record.of([index]))

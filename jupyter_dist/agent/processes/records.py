@@ -7,7 +7,7 @@ the head of a group handles records of many ranks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,9 @@ class RankRecord:
     def num_bytes(self) -> int:
         """Return the size of the payloads."""
         return sum(map(len, self.payloads))
+
+
+_Arrived = tuple[Sequence[RankProcess], RankRecord]  # a record and its ranks
 
 
 def is_record(header: Header) -> bool:
@@ -136,10 +139,64 @@ def handle(ranks: Sequence[RankProcess], record: RankRecord) -> None:
         _keep(ranks, record)
 
 
+class ArrivedRecords:
+    """Joins the records of nodes that are read at the same moment: records that are alike cost as much as one.
+
+    The records of each node stay in order.
+    """
+
+    def __init__(self) -> None:
+        self._alike: list[list[_Arrived]] = []
+        self._latest: dict[Hashable, int] = {}  # the last ones with these fields
+        self._latest_of: dict[int, int] = {}  # the last ones with a record of that node
+
+    def add(self, node: int, ranks: Sequence[RankProcess], record: RankRecord) -> None:
+        """Add a record of these ranks, which are on a node; the caller calls `handle` soon."""
+        key = record.kind, repr(record.fields), repr(record.reply), *record.own
+        index = self._latest.get(key, -1)
+        if index <= self._latest_of.get(node, -1):
+            index = self._latest[key] = len(self._alike)
+            self._alike.append([])
+        self._alike[index].append((ranks, record))
+        self._latest_of[node] = index
+
+    def handle(self) -> None:
+        """Handle the records. If one is invalid, its ranks lose their channels, and no others."""
+        if not self._alike:
+            return
+        arrived, self._alike = self._alike, []
+        self._latest.clear()
+        self._latest_of.clear()
+        for alike in arrived:
+            try:
+                if len(alike) > 1:
+                    handle(*_joined(alike))
+                    continue
+            except Exception:  # one of them is invalid
+                log.debug("Records that were joined are handled one by one", exc_info=True)
+            for ranks, record in alike:
+                handle_or_lose(ranks, record)
+
+
+def _joined(alike: Sequence[_Arrived]) -> _Arrived:
+    """Return the ranks of all records that have a channel, and their record."""
+    alike = [_connected(*one) for one in alike]
+    ranks = [rank for ranks, _ in alike for rank in ranks]
+    payloads = [payload for _, record in alike for payload in record.payloads]
+    own = {name: [value for _, record in alike for value in record.own[name]] for name in alike[0][1].own}
+    return ranks, replace(alike[0][1], payloads=payloads, own=own)
+
+
+def _connected(ranks: Sequence[RankProcess], record: RankRecord) -> _Arrived:
+    connected = [index for index, rank in enumerate(ranks) if not rank.is_mute]
+    if len(connected) == len(ranks):
+        return ranks, record
+    return [ranks[index] for index in connected], record.of(connected)
+
+
 def handle_or_lose(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     """Handle a record of ranks on a node. If it is invalid, they lose their channels, as a local rank would."""
-    connected = [index for index, rank in enumerate(ranks) if not rank.is_mute]
-    ranks, record = [ranks[index] for index in connected], record.of(connected)
+    ranks, record = _connected(ranks, record)
     try:
         if ranks:
             handle(ranks, record)
@@ -201,9 +258,11 @@ def _end_parts(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     kinds = reply.get("kinds")
     kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
     costs = record.own.get("undo_cost") or [None] * len(ranks)
+    error, undo, kept = _error_of(reply), reply.get("undo"), _kept_executions(reply.get("undo"))
     for rank, used, cost in zip(ranks, memory, costs, strict=True):
-        rank.cell_error = _error_of(reply)
-        rank.ended_part(reply, kinds, _cell_memory(used), _kept(reply.get("undo"), cost))
+        rank.cell_error = error
+        undo_kept = RankKept(_undo_cost(undo, cost), kept) if cost is not None else RankKept(None, kept)
+        rank.ended_part(reply, kinds, _cell_memory(used) if used is not None else None, undo_kept)
     listener = ranks[0].listener
     listener.ranks_changed()
     listener.ranks_replied(ranks, reply, seconds)
@@ -219,17 +278,14 @@ def _cell_memory(sent: Any) -> CellMemory | None:
     return {"kind": sent["kind"], "added_bytes": added, "peak_bytes": peak}
 
 
-def _kept(sent: Any, cost: Any) -> RankKept:
-    """Return the kept cells of a rank, as far as the rank has sent them in the right form."""
-    if not isinstance(sent, dict):
-        return RankKept()
-    executions = sent.get("kept")
-    kept = frozenset(map(str, executions[:MAX_KEPT])) if isinstance(executions, list) else frozenset[str]()
-    return RankKept(_undo_cost(sent, cost), kept)
+def _kept_executions(sent: Any) -> frozenset[str]:
+    """Return the executions that ranks keep to undo cells, as far as they have sent them in the right form."""
+    executions = sent.get("kept") if isinstance(sent, dict) else None
+    return frozenset(map(str, executions[:MAX_KEPT])) if isinstance(executions, list) else frozenset()
 
 
-def _undo_cost(sent: dict[str, Any], cost: Any) -> models.UndoCost | None:
-    sentences = sent.get("not_kept")
+def _undo_cost(sent: Any, cost: Any) -> models.UndoCost | None:
+    sentences = sent.get("not_kept") if isinstance(sent, dict) else None
     if not isinstance(cost, list) or len(cost) != 2 or not isinstance(sentences, list):
         return None
     size, milliseconds = cost

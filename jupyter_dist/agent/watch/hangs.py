@@ -58,6 +58,9 @@ class HangWatch:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
         if execution.is_final:
             self._proving.hang_gone(execution)
+            if self._timer is not None and not self._running():
+                self._timer.cancel()  # or the next cell is looked at as soon as it has begun
+                self._timer = None
         if execution.state == "running":
             self._proving.acted(besides=execution)
             # A rank that has ended its part late may be the last that could help.

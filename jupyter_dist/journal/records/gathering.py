@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-GATHER_SECONDS = 0.01
+GATHER_SECONDS, MOST_GATHER_SECONDS = 0.01, 0.05
 MANY_RANKS = 64  # with fewer, records are written in each turn of the event loop
+RANK_GATHER_SECONDS = 0.00004  # a rank's share: a record costs the agent, the server and each page the same
+
+
+def gather_seconds(num_ranks: int) -> float:
+    """Return how long records of many ranks are gathered: longer for more ranks, but not so that a reader notices."""
+    return min(MOST_GATHER_SECONDS, max(GATHER_SECONDS, RANK_GATHER_SECONDS * num_ranks))
 
 
 class Gathering:

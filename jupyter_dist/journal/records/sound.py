@@ -7,8 +7,7 @@ passes its own journal on only needs the numbers of the records.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
@@ -17,6 +16,7 @@ from jupyter_dist.transport.frames import Header
 
 MAX_TEXT = 4096
 STREAMS = ("stdout", "stderr")
+_NUMBERS = (int, float)
 
 # The required fields by kind; records of unknown kinds are passed on, but not shown. A wide record (wide.py) has
 # `ranks` in place of `rank`.
@@ -82,7 +82,12 @@ def _is_text(value: Any) -> bool:
 
 def is_time(value: Any) -> bool:
     """Whether a value is a valid time, or number of seconds, of a record."""
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) < MAX_SEQ
+    return type(value) in _NUMBERS and -MAX_SEQ < value < MAX_SEQ
+
+
+def are_times(values: Sequence[Any]) -> bool:
+    """Whether each of many values is a valid time or None."""
+    return all(value is None or (type(value) in _NUMBERS and -MAX_SEQ < value < MAX_SEQ) for value in values)
 
 
 def _is_rank_set(value: Any, world_size: int) -> bool:
@@ -92,14 +97,14 @@ def _is_rank_set(value: Any, world_size: int) -> bool:
         return False
 
 
-def _is_list_of(check: Callable[[Any], bool], value: Any) -> bool:
-    return isinstance(value, list) and all(check(entry) for entry in value)
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, list) and all(type(entry) is int and 0 <= entry < MAX_SEQ for entry in value)
 
 
 # In wide records.
 _LISTS: dict[str, Callable[[Any, int], bool]] = {
-    "seconds": lambda value, _: _is_list_of(lambda entry: entry is None or is_time(entry), value),
-    "sizes": lambda value, _: _is_list_of(_is_count, value),
+    "seconds": lambda value, _: isinstance(value, list) and are_times(value),
+    "sizes": lambda value, _: _are_counts(value),
 }
 _CHECKS: dict[str, Callable[[Any, int], bool]] = {
     "at": lambda value, _: is_time(value),

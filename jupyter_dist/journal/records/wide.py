@@ -13,7 +13,7 @@ from typing import Any
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header, encode_frame
 
-from .sound import is_sound, is_time, is_wide
+from .sound import are_times, is_sound, is_wide
 
 MAX_PART_BYTES = 4096  # longer payloads share a record only if they are the same
 MAX_SHARED_BYTES = 1 << 20  # and longer ones never: a forged record must not cost as much for each rank of a group
@@ -181,7 +181,7 @@ class RecordJoiner:
             ValueError: a field is not as readers need it.
         """
         own = own or {}
-        if not all(one is None or is_time(one) for one in own.get("seconds", ())):
+        if not are_times(own.get("seconds", ())):
             raise ValueError(f"an invalid {kind}")
         if len(ranks) > 1 and max(map(len, payloads)) > MAX_PART_BYTES:
             for index, rank in enumerate(ranks):

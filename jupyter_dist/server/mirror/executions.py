@@ -15,6 +15,7 @@ from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
 MAX_KEPT = 2000
 MAX_CODE_CHARS = 32 << 20  # limit on cached code that the journal has, too
 MAX_LINE = 200
+_NUMBERS = (float, int)
 MAX_HEAD = 10_000  # how much of a cell is searched for its first line
 
 
@@ -163,8 +164,8 @@ def _without_pace(model: models.ExecutionModel) -> dict[str, Any]:
 
 def _interned(value: Any) -> Any:
     """Return the value with each key and short text only once in memory: decoders create new ones for each message."""
-    if isinstance(value, dict):
-        return {sys.intern(key): _interned(item) for key, item in value.items()}
+    if isinstance(value, dict):  # also of a thousand numbers
+        return {sys.intern(key): item if type(item) in _NUMBERS else _interned(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_interned(item) for item in value]
     return sys.intern(value) if type(value) is str and len(value) <= MAX_LINE else value

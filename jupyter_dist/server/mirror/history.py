@@ -22,7 +22,7 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder
 
 from .executions import Executions
-from .logs import MAX_RING_BYTES, LogReader, LogRing
+from .logs import MAX_RING_BYTES, LogReader, LogRing, concerned_ranks
 from .pastruns import Codes, journal_runs, needed_runs, run_of
 
 MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
@@ -144,13 +144,15 @@ class History:
                     raise
             return self._rings[rank]
 
-    def feed(self, rank: int, record: dict[str, Any], payload: bytes) -> bool:
-        """Feed a live record; return whether that log is followed."""
-        ring = self._rings.get(rank)
-        if ring is None:
-            return False
-        ring.feed(*of_rank(record, payload, rank))
-        return True
+    def feed(self, record: dict[str, Any], payload: bytes, world_size: int) -> list[int]:
+        """Feed a live record to the logs that are followed, of a wide record each rank's part; return their ranks."""
+        if not self._rings:  # most records: they are not looked at for each of a thousand ranks
+            return []
+        concerned = concerned_ranks(record, world_size)
+        followed = [rank for rank in self._rings if rank in concerned]
+        for rank in followed:
+            self._rings[rank].feed(*of_rank(record, payload, rank))
+        return followed
 
     # -- files ------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -120,7 +120,7 @@ class LogRing:
         return records[::-1], sum(dropped > seq for dropped in self._dropped) + never_here
 
 
-def concerned_ranks(record: dict[str, Any], world_size: int) -> Iterable[int]:
+def concerned_ranks(record: dict[str, Any], world_size: int) -> Collection[int]:
     """Return the ranks whose log contains the record."""
     ranks = ranks_of(record)
     return range(world_size) if ranks is None else ranks

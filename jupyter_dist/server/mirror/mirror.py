@@ -29,7 +29,6 @@ from .comms import CommFeed
 from .executions import Executions, is_final
 from .history import History
 from .link import AgentLink
-from .logs import concerned_ranks
 from .status import WATCH_SECONDS, Changes, GroupStatus
 
 RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
@@ -369,9 +368,8 @@ class GroupMirror:
         execution_id = self._views.feed(header, payload)
         if execution_id is not None:
             self._notify(("view", self.id, execution_id))
-        for rank in concerned_ranks(header, self.status.most_ranks):
-            if self.history.feed(rank, header, payload):  # of a wide record this rank's part
-                self._notify(("log", self.id, rank))
+        for rank in self.history.feed(header, payload, self.status.most_ranks):
+            self._notify(("log", self.id, rank))
 
     def _is_sound(self, header: Header) -> bool:
         """Whether a record is valid; the first invalid one is written to the server's log."""

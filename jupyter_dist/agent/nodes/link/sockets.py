@@ -85,20 +85,33 @@ class _Reader:
     """Reads the messages of a zmq socket, whose descriptor becomes readable only at changes."""
 
     def __init__(self, sock: Any, take: Callable[[list[bytes]], None]) -> None:
+        self.on_read: Callable[[], None] = lambda: None  # called when all that has arrived was passed to `take`
         self._sock = sock
         self._take = take
         self._loop = asyncio.get_running_loop()
         self._fd = sock.getsockopt(zmq.FD)
         self._loop.add_reader(self._fd, self.look)
         self._loop.call_soon(self.look)
+        self._rest_seconds = 0.0
+        self._resting: asyncio.TimerHandle | None = None
+
+    def rest(self, seconds: float) -> None:
+        """Read no more for a moment, once all that has arrived is read: waking for a message costs as much as it."""
+        self._rest_seconds = seconds
 
     def look(self) -> None:
         """Read all messages that have arrived; also called after each send, which may reset the descriptor."""
+        if self._resting is None:
+            self._read()
+            self.on_read()
+
+    def _read(self) -> None:
         num_bytes = 0
         for _ in range(AT_ONCE):
             try:
                 parts = self._sock.recv_multipart(zmq.NOBLOCK)
             except zmq.ZMQError:  # nothing there, or closed
+                self._begin_rest()
                 return
             try:
                 self._take(parts)
@@ -111,16 +124,33 @@ class _Reader:
                 break
         self._loop.call_soon(self.look)
 
+    def _begin_rest(self) -> None:
+        if self._rest_seconds and not self._sock.closed:
+            self._loop.remove_reader(self._fd)
+            self._resting = self._loop.call_later(self._rest_seconds, self._end_rest)
+            self._rest_seconds = 0.0
+
+    def _end_rest(self) -> None:
+        self._resting = None
+        self._loop.add_reader(self._fd, self.look)
+        self.look()
+
     def look_soon(self) -> None:
         """Read again soon, if messages have arrived."""
-        if not self._sock.closed and self._sock.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+        if self._resting is None and not self._sock.closed and self._sock.getsockopt(zmq.EVENTS) & zmq.POLLIN:
             self._loop.call_soon(self.look)
 
     def close(self) -> None:
         """Stop, and close the socket. Idempotent."""
+        self.stop()
+        self._sock.close(linger=0)
+
+    def stop(self) -> None:
+        """Read no more. Idempotent."""
+        if self._resting is not None:
+            self._resting.cancel()
         with contextlib.suppress(ValueError, RuntimeError):
             self._loop.remove_reader(self._fd)
-        self._sock.close(linger=0)
 
 
 class _Bundles:
@@ -277,14 +307,21 @@ class HeadSocket:
             self._sock.send_multipart([identity, frames], zmq.NOBLOCK)
         self._reader.look_soon()
 
+    def rest(self, seconds: float) -> None:
+        """Read no more for a moment, once all that has arrived is read."""
+        self._reader.rest(seconds)
+
+    def after_reading(self, function: Callable[[], None]) -> None:
+        """Call a function whenever all that has arrived was passed to `receive`."""
+        self._reader.on_read = function
+
     def close(self, linger_ms: int = 500) -> None:
         """Close the port, after a moment for what was just sent. Idempotent."""
         if not self._sock.closed:
             self._bundles.flush()
             self._door.close()
             self._sock.setsockopt(zmq.LINGER, linger_ms)
-            with contextlib.suppress(ValueError, RuntimeError):
-                asyncio.get_running_loop().remove_reader(self._reader._fd)
+            self._reader.stop()
             self._sock.close()
             self._doorman.close()
             self._context.term()
@@ -351,8 +388,7 @@ class NodeSocket:
                 self._sock.disable_monitor()
             self._monitor.close()
             self._sock.setsockopt(zmq.LINGER, linger_ms)
-            with contextlib.suppress(ValueError, RuntimeError):
-                asyncio.get_running_loop().remove_reader(self._reader._fd)
+            self._reader.stop()
             self._sock.close()
 
     def _on_failure(self, parts: list[bytes]) -> None:
