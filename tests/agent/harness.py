@@ -18,7 +18,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, TransferSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
 from .forked import fork_agent
@@ -196,7 +196,7 @@ class AgentClient:
             "lease_seconds": LEASE_SECONDS,
             **fields,
         }
-        self.request("start", spec=GroupSpec(**spec).to_dict())
+        self.request("start", spec=spec)
         self.request("follow", since=0)
         if wait:
             self.wait_group("ready")

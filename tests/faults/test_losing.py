@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
+import re
 import shutil
 import signal
+import tarfile
 import time
 from pathlib import Path
 
@@ -14,7 +17,8 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
+from jupyter_dist.protocol.wire.earlier import NEWER_FIELDS, NEWER_REQUESTS, UNUSED_FIELDS
+from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.spawner.directories import groups_directory
 
 from .server import JupyterServer
@@ -188,7 +192,7 @@ def other_version(place, protocol):
 
 
 def test_groups_of_an_older_and_a_newer_protocol_are_named_keep_all_and_can_be_shut_down(place):
-    protocols = (PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1)
+    protocols = (OLDEST_PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1)
     agents = [place.agent(protocol, other_version(place, protocol)) for protocol in protocols]
     for protocol, agent in zip(protocols, agents, strict=True):
         client = agent.client()
@@ -217,6 +221,62 @@ def test_groups_of_an_older_and_a_newer_protocol_are_named_keep_all_and_can_be_s
         server.ask("DELETE", f"groups/g{protocol}")
         assert agent.process.wait(PATIENCE) == 0
     assert server.ask("GET", "groups") == {"groups": []}
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory):
+    """The package as 0.2.0 had it, but for the server, the page and the clients."""
+    folder = tmp_path_factory.mktemp("earlier")
+    with tarfile.open(Path(__file__).parent / "earlier" / "jupyter_dist-0.2.0.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "jupyter_dist"
+
+
+def test_a_group_of_the_first_protocol_goes_on_and_names_what_it_cannot_do(place, earlier):
+    client = place.agent(1, earlier / "agent" / "boot.py").client()
+    client.start(2, protocol=1, name="g", group_id="g-00000001")
+    client.request("execute", b"kept = rank + 7", execution={"execution_id": "e-earlier", "ranks": [0, 1]})
+    client.close()
+
+    server = place.serve()
+    group = server.ask("GET", "groups/g")
+    assert (group["state"], group["protocol"]) == ("ready", 1)
+    for _ in range(2):  # before and after a rank has been replaced
+        server.run("g", "total = torch.tensor(rank)\ndist.all_reduce(total)")
+        view = server.run("g", "kept, total.item()", "0")
+        assert view["items"][0]["output"]["data"]["text/plain"] == "(7, 1)"
+        for name, body in (
+            ("saves", {"name": "x"}),
+            ("resize", {"num_ranks": 1}),
+            ("park", {}),
+            ("undo", {}),
+            ("executions", {"code": "1", "keep_undo": True}),
+        ):
+            code, error = server.refused("POST", f"groups/g/{name}", body)
+            assert (code, error["code"]) == (409, "incompatible"), name
+            assert "jupyter_dist 0.2.0 has started it" in error["message"]
+        server.ask("POST", "groups/g/ranks/1/kill")
+        assert server.refused("POST", "groups/g/replace", {"state": "copy"})[1]["code"] == "incompatible"
+        server.ask("POST", "groups/g/replace")
+        until(lambda: state_of(server) == "ready")
+    server.end(signal.SIGKILL)
+    server = place.serve()
+    assert server.run("g", "kept", "0")["items"][0]["output"]["data"]["text/plain"] == "7"
+
+
+def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
+    def requests_of(package):
+        return set(re.findall(r'^ +"(\w+)": self\._', (package / "agent" / "requests.py").read_text(), re.MULTILINE))
+
+    def fields_of(package, name):
+        tree = ast.parse((package / "protocol" / "wire" / "specs.py").read_text())
+        (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+        return {node.target.id for node in found.body if isinstance(node, ast.AnnAssign)}
+
+    ours = ROOT / "jupyter_dist"
+    assert requests_of(ours) - requests_of(earlier) == NEWER_REQUESTS.keys()
+    newer = fields_of(ours, "ExecutionSpec") - fields_of(earlier, "ExecutionSpec")
+    assert newer == NEWER_FIELDS.keys() | UNUSED_FIELDS
 
 
 def test_a_package_that_is_upgraded_under_a_group_changes_nothing_in_it(place):

@@ -10,7 +10,7 @@ from .declaration import Answer, Operation
 CURVES_SECONDS = 60.0  # reading a long log takes seconds
 MAX_CURVE_NUMBERS = 50_000  # the event loop makes JSON of so many in a few hundredths of a second
 
-_READING = ("unknown_group", "unknown_execution", "agent_unreachable", "timed_out")
+_READING = ("unknown_group", "unknown_execution", "agent_unreachable", "timed_out", "incompatible")
 
 EXECUTION_OPERATIONS = (
     Operation(
@@ -70,7 +70,7 @@ EXECUTION_OPERATIONS = (
         sentence="Answer the question of an execution's ranks; the first answer to a question counts.",
         body=requests.InputRequest,
         answer=Answer("The ranks that took the answer; the first answer to a question counts", models.InputAnswered),
-        errors=(*_READING, "group_not_ready", "bad_ranks", "not_asking", "rank_dead", "incompatible"),
+        errors=(*_READING, "group_not_ready", "bad_ranks", "not_asking", "rank_dead"),
     ),
     Operation(
         name="extend",
@@ -80,7 +80,7 @@ EXECUTION_OPERATIONS = (
         sentence="Run a running cell, as it was submitted, on more ranks; ranks that have it already are skipped.",
         body=requests.RanksRequest,
         answer=Answer("The execution, with these ranks", models.ExecutionModel, 202),
-        errors=(*_READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead", "incompatible"),
+        errors=(*_READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead"),
     ),
     Operation(
         name="pace",

@@ -10,7 +10,7 @@ from .declaration import Answer, Operation
 COMPARE_SECONDS = 120.0  # the server stops earlier
 
 # What any question to ranks may be answered with.
-ASKING = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
+ASKING = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out", "incompatible")
 
 
 def _renewal(name: str, sentence: str, answer: str, details: str = "", *more_errors: str) -> Operation:
@@ -171,7 +171,7 @@ GROUP_OPERATIONS = (
         body=requests.DebugRequest,
         max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
         answer=Answer("Their replies, in the format of Jupyter's debug_reply", models.DebugReplies, field="replies"),
-        errors=(*ASKING, "bad_ranks", "rank_dead", "incompatible"),
+        errors=(*ASKING, "bad_ranks", "rank_dead"),
     ),
     Operation(
         name="empty_cache",
@@ -215,7 +215,7 @@ GROUP_OPERATIONS = (
         answer=Answer(
             "The stacks of the main threads; ranks with equal ones share an entry", models.Stacks, field="stacks"
         ),
-        errors=(*ASKING, "incompatible"),
+        errors=ASKING,
     ),
     Operation(
         name="variables",
@@ -226,7 +226,7 @@ GROUP_OPERATIONS = (
         sentence="Return the variables of ranks, with their differences; ranks that run a cell are not asked.",
         query=queries.RanksQuery,
         answer=Answer("The variables that cells made, equal ones once", differences.VariablesModel),
-        errors=(*ASKING, "bad_ranks", "incompatible"),
+        errors=(*ASKING, "bad_ranks"),
     ),
     Operation(
         name="compare",
@@ -239,7 +239,7 @@ GROUP_OPERATIONS = (
         ),
         body=requests.CompareRequest,
         answer=Answer("What differs, and what was not compared", differences.ComparisonModel),
-        errors=(*ASKING, "bad_ranks", "incompatible", "not_found", "rank_dead"),
+        errors=(*ASKING, "bad_ranks", "not_found", "rank_dead"),
         answer_seconds=COMPARE_SECONDS,
     ),
     Operation(
@@ -250,7 +250,7 @@ GROUP_OPERATIONS = (
         right="read",  # from what the agent knows; asks no rank
         sentence="Return the cells that can be undone now, newest first, with their cost.",
         answer=Answer("The cells that can be undone, newest first", models.UndoableCells, field="cells"),
-        errors=(*ASKING, "incompatible"),
+        errors=ASKING,
     ),
     Operation(
         name="undo",
@@ -265,7 +265,7 @@ GROUP_OPERATIONS = (
         body=requests.UndoRequest,
         is_keyed=True,
         answer=Answer("The execution that undoes them, queued or running", models.ExecutionModel, 202),
-        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead", "incompatible"),
+        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead"),
     ),
     Operation(
         name="drift",

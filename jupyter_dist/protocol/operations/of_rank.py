@@ -9,7 +9,7 @@ from .declaration import Answer, Operation
 
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
-_ASKING = ("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out")
+_ASKING = ("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out", "incompatible")
 
 RANK_OPERATIONS = (
     Operation(
@@ -46,7 +46,7 @@ RANK_OPERATIONS = (
         body=requests.InspectRequest,
         max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
         answer=Answer("The documentation, in the format of Jupyter's inspect_reply", models.Inspection),
-        errors=(*_ASKING, "rank_dead", "incompatible"),
+        errors=(*_ASKING, "rank_dead"),
         answer_seconds=COMPLETE_SECONDS,
     ),
     Operation(

@@ -48,7 +48,7 @@ SAVE_OPERATIONS = (
         right="execute",  # takes the time of ranks
         sentence="Return the names that a save would have now, and the names that cannot be saved.",
         answer=Answer("The names with their sizes, and the names that cannot be saved", saves.SavePreview),
-        errors=("unknown_group", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out"),
+        errors=("unknown_group", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out", "incompatible"),
         answer_seconds=PREVIEW_SECONDS,
     ),
     Operation(

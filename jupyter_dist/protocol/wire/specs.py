@@ -11,8 +11,8 @@ from jupyter_dist.protocol.noderanks import node_ranges
 from jupyter_dist.protocol.ranks import RankSet
 
 # The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.
-PROTOCOL_VERSION = 1
-OLDEST_PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+OLDEST_PROTOCOL_VERSION = 1  # earlier.py
 LOCAL = "local"  # the launcher of groups that run where the server runs
 HEAD_VARIABLE = "JUPYTER_DIST_HEAD"  # "1": the ranks of this agent will be on nodes
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly

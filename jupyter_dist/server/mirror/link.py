@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire import earlier
 from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.transport.frames import FrameError, Header, pack, unpack
 from jupyter_dist.transport.questions import Questions
@@ -44,6 +45,8 @@ class AgentLink:
         self._reader: asyncio.Task[None] | None = None
         self.received_at = 0.0  # monotonic time of its last message
         self.is_silent = False  # alive, but did not answer in time
+        self._protocol = PROTOCOL_VERSION  # of the agent
+        self._version = ""
         self._questions: Questions[tuple[Header, bytes]] = Questions()
 
     @property
@@ -56,8 +59,8 @@ class AgentLink:
         """Whether requests can be made, and the agent is not known to be silent."""
         return self._stream is not None and not self.is_silent
 
-    async def open(self, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
-        """Connect to the agent, send `hello` and handle its answer.
+    async def open(self, take: Take, hello_seconds: float = REQUEST_SECONDS, version: str = "") -> None:
+        """Connect to the agent, send `hello` and handle its answer; `version` of jupyter_dist is the agent's.
 
         Raises:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
@@ -69,8 +72,14 @@ class AgentLink:
         stream = self._stream
         self._reader = start_task(self._read(stream), "from agent", lambda _: self._lost(stream))
         versions = {"protocol": PROTOCOL_VERSION, "oldest_protocol": OLDEST_PROTOCOL_VERSION}
+        self._version = version
+
+        def take_hello(header: Header, payload: bytes) -> None:
+            self._protocol = header["protocol"]
+            take(header, payload)
+
         try:
-            await self.request("hello", b"", hello_seconds, take, **versions, server=self._server_id)
+            await self.request("hello", b"", hello_seconds, take_hello, **versions, server=self._server_id)
         except BaseException:
             await self.close()
             raise
@@ -86,11 +95,14 @@ class AgentLink:
         """Send a request and return the answer; `take` gets it in order with the agent's other messages.
 
         Raises:
-            JupyterDistError: the agent's error, `agent_unreachable` or `timed_out`.
+            JupyterDistError: the agent's error, `agent_unreachable` or `timed_out`; `incompatible`, if the agent is of
+                an earlier version, which cannot do it.
         """
         if self._stream is None:
             raise self._unreachable()
         stream = self._stream
+        if self._protocol == earlier.FIRST_PROTOCOL and t != "hello":
+            fields = earlier.fields_of_first(t, fields, self._version)
 
         def send(number: int) -> None:
             header = {"t": t, "id": number}

@@ -139,10 +139,11 @@ class GroupMirror:
         Raises:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
         """
-        protocol = self.directory.read_group_json().get("protocol", PROTOCOL_VERSION)
+        written = self.directory.read_group_json()
+        protocol = written.get("protocol", PROTOCOL_VERSION)
         if not is_compatible(protocol):
             raise JupyterDistError("incompatible", f"The group's agent uses protocol {protocol!r:.20}.")
-        await self.link.open(self._on_hello, hello_seconds)
+        await self.link.open(self._on_hello, hello_seconds, str(written.get("version", ""))[:20])
         if self.status.reported_state == "warm":
             return
         try:

@@ -1,0 +1,52 @@
+"""What groups cannot do that jupyter_dist 0.2 has started: their agents speak protocol 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+FIRST_PROTOCOL = 1
+NEWER_REQUESTS: Mapping[str, str] = {
+    "transfer": "save or restore its ranks",
+    "preview_save": "save its ranks",
+    "undo": "undo cells",
+    "undoable": "undo cells",
+    "resize": "be resized",
+    "park": "be parked",
+    "resume": "be parked",
+    "pace": "report why a cell is slow",
+    "verdicts": "list its verdicts",
+    "ends": "save its ranks before its allocation ends",
+    "tunnels": "connect to its nodes through tunnels",
+}
+NEWER_FIELDS: Mapping[str, str] = {"keep_undo": "keep undo of cells", "transfer": NEWER_REQUESTS["transfer"]}
+UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone
+
+
+def fields_of_first(t: str, fields: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return the fields of a request as an agent of protocol 1 reads them.
+
+    Raises:
+        JupyterDistError: `incompatible`, if it cannot do what is asked.
+    """
+    if t in NEWER_REQUESTS:
+        raise _cannot(NEWER_REQUESTS[t], version)
+    if t == "replace" and (fields.get("wanted") or {}).get("state", "empty") != "empty":
+        raise _cannot("give variables to the ranks that it replaces", version)
+    if t != "execute":
+        return fields
+    execution = {name: value for name, value in fields["execution"].items() if name not in UNUSED_FIELDS}
+    for name, what in NEWER_FIELDS.items():
+        if execution.pop(name, None):
+            raise _cannot(what, version)
+    return {**fields, "execution": execution}
+
+
+def _cannot(what: str, version: str) -> JupyterDistError:
+    return JupyterDistError(
+        "incompatible",
+        f"This group cannot {what}: jupyter_dist {version} has started it.",
+        "Its cells run as before. Groups that are started from now on can do it.",
+    )
