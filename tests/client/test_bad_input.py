@@ -1,13 +1,17 @@
 """Errors of the client in a kernel are one sentence and a hint, and the kernel stays usable."""
 
+import json
 import re
+from pathlib import Path
 from typing import is_typeddict
 
+import numpy as np
 import pytest
 from jupyter_client.manager import start_new_kernel
 from waits import PATIENCE
 
 from jupyter_dist.client import JupyterDistError
+from jupyter_dist.client.connection.http import encoded
 from jupyter_dist.protocol.schemas import object_schema
 from jupyter_dist.protocol.wire import requests
 
@@ -51,6 +55,10 @@ def cell(client, shared_group, tmp_path_factory):
         ("group.scatter('x', 5)", r"'x' is of type int, which has no parts for 2 ranks. Split it first"),
         ("group.pull('x = 1')", "'x = 1' is not an expression"),
         ("group.launch((lambda lock: lambda: lock)(threading.Lock()))", "'function' .* cannot be sent: .*lock"),
+        (
+            "group.client.start('x', launcher='external', ranks_per_node={1, 2})",
+            r"'ranks_per_node' cannot be sent: JSON has no value for type set. Give numbers",
+        ),
         ("connect('http://127.0.0.1:9')", "The Jupyter server at http://127.0.0.1:9 does not respond"),
         ("connect(group.client.url, 'wrong')", "do not have permission|refuses the token"),
     ],
@@ -148,3 +156,8 @@ def test_hints_do_not_speak_of_http_to_python_programs(client, group):
         with pytest.raises(JupyterDistError) as raised:
             wrong()
         assert not SPEAKS_HTTP.search(str(raised.value)), str(raised.value)
+
+
+def test_numbers_of_numpy_and_paths_are_no_bad_input():
+    given = {"ranks_per_node": np.array([1, 2]), "num_nodes": np.int64(2), "cwd": Path("/data")}
+    assert json.loads(encoded(given)) == {"ranks_per_node": [1, 2], "num_nodes": 2, "cwd": "/data"}

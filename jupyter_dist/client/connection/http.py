@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import secrets
 import socket
 import time
@@ -237,13 +238,40 @@ class Api:
             url,
             method=method,
             headers=headers,
-            body=json.dumps(body or {}) if method == "POST" else None,
+            body=encoded(body or {}) if method == "POST" else None,
             connect_timeout=CONNECT_SECONDS,
             request_timeout=timeout,
             follow_redirects=False,  # a redirect would lead to a login page
             allow_nonstandard_methods=True,
             validate_cert=not self.server.is_local,
         )
+
+
+def encoded(body: dict[str, Any]) -> str:
+    """Return a body as JSON; numbers and arrays of NumPy and torch are sent as Python's, and paths as texts.
+
+    Raises:
+        JupyterDistError: `bad_request`, naming the argument that cannot be sent.
+    """
+    try:
+        return json.dumps(body, default=_plain)
+    except (TypeError, ValueError):
+        for name, value in body.items():
+            try:
+                json.dumps(value, default=_plain)
+            except (TypeError, ValueError) as err:
+                message = f"'{name}' cannot be sent: {err}."
+                raise bad_request(message, "Give numbers, texts, lists, or dictionaries of these.") from None
+        raise
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    message = f"JSON has no value for type {type(value).__name__}"
+    raise TypeError(message)
 
 
 def client_closed() -> JupyterDistError:
