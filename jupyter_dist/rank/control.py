@@ -19,6 +19,7 @@ from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives.diagnosis import counters, flight, waiting
 from jupyter_dist.rank.collectives.diagnosis.records import IncompleteCollective
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import json, os, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython.tracebacks import safe_name
@@ -35,7 +36,6 @@ from .place import NewPlace
 if TYPE_CHECKING:
     from .cells.debugging.dap import DebugSession
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MAX_CELLS = 100
 
 
@@ -208,7 +208,7 @@ class Control:
             counts=waiting.counts(),
             records=waiting.records() if wait is not None or is_idle else [],
             left_over=self._left_over(outstanding),
-            at=whereabouts.position(_PACKAGE),
+            at=whereabouts.position(folders.PACKAGE),
             cpu_seconds=time.process_time(),  # of all threads: data that arrives takes some, a hang takes none
             comes=self.runner.comes_by_itself(is_idle),
             sleeps=life.sleeps(),

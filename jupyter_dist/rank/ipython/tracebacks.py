@@ -14,6 +14,7 @@ from typing import Any
 import IPython
 from IPython.core.error import UsageError
 
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import os, traceback
 
 from .ipython_compat import forget_sources
@@ -28,7 +29,7 @@ MAX_CHAIN = 20  # chained exceptions
 KEPT_CHAIN = 8  # exceptions kept at each end of a longer chain
 
 MACHINERY = (
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,  # all of rank/
+    folders.RANK,
     os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep,
 )
 

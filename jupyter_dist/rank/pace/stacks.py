@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.rank.collectives.diagnosis import mainthread
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import linecache, os, threading
 
 MAX_FRAMES = 200
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # The strongest evidence first: a DataLoader waits for its workers by functions of `multiprocessing`, but for input.
 ACTIVITIES = ("wait", "compile", "workers", "input", "save", "print", "backward", "optimizer", "unused", "ddp")
@@ -26,15 +26,15 @@ _FILES: tuple[tuple[str, str], ...] = tuple(
     for root, path, activity in (
         (mainthread.TORCH, "distributed/checkpoint/", "save"),
         (mainthread.TORCH, "distributed/distributed_c10d.py", "wait"),
-        (_PACKAGE, "collectives/interruptible/waits.py", "wait"),
-        (_PACKAGE, "collectives/interruptible/storewaits.py", "wait"),
+        (folders.RANK, "collectives/interruptible/waits.py", "wait"),
+        (folders.RANK, "collectives/interruptible/storewaits.py", "wait"),
         # Not all of their folders: functions of theirs are in the stack of compiled code that runs.
         (mainthread.TORCH, "_dynamo/convert_frame.py", "compile"),
         (mainthread.TORCH, "_inductor/compile_fx.py", "compile"),
         (mainthread.TORCH, "utils/data/", "input"),
         (mainthread.TORCH, "serialization.py", "save"),
         (mainthread.TORCH, "_tensor_str.py", "print"),
-        (_PACKAGE, "output/", "print"),
+        (folders.RANK, "output/", "print"),
         (mainthread.TORCH, "autograd/graph.py", "backward"),
         (mainthread.TORCH, "optim/", "optimizer"),
         (mainthread.TORCH, "nn/parallel/distributed.py", "ddp"),
@@ -111,7 +111,7 @@ def _classify(file: str) -> tuple[bool, int]:
     activity = next((ACTIVITIES.index(name) for path, name in _FILES if file.startswith(path)), _NONE)
     if len(_known) > 20_000:  # cells that make code
         _known.clear()
-    found = _known[file] = (activity == _NONE and not is_library(file) and not file.startswith(_PACKAGE), activity)
+    found = _known[file] = (activity == _NONE and not is_library(file) and not file.startswith(folders.RANK), activity)
     return found
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from types import CodeType, ModuleType
 
 from jupyter_dist.rank.cells.variables.opening import attributes_of
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import asyncio, signal, threading
 
 # Names with which code can reach objects that it does not name.
@@ -148,9 +149,8 @@ def is_users_module(module: ModuleType) -> bool:
 @lru_cache(maxsize=1)
 def _library_places() -> tuple[str, ...]:
     places = {path for name, path in sysconfig.get_paths().items() if name.endswith(("stdlib", "lib"))}
-    package = __file__.rpartition("/rank/undo/")[0]
     found = {path for path in sys.path if path.rstrip("/").endswith(("site-packages", "dist-packages"))}
-    return tuple(f"{path.rstrip('/')}/" for path in {*places, *found, package} if path)
+    return tuple(f"{path.rstrip('/')}/" for path in {*places, *found, folders.PACKAGE} if path)
 
 
 class Bystanders:

@@ -309,8 +309,10 @@ def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> mod
     held = sum(int(answer["held_bytes"]) for answer in answers)
     left = sum(int(answer["left_bytes"]) for answer in answers)
     sentences = list(dict.fromkeys(sentence for answer in answers for sentence in answer["left"]))
-    if plan.by_driver:  # which moves the rest, too
-        held, left, sentences = held + left or plan.num_bytes, 0, []
+    if plan.by_driver:
+        # The driver has moved the rest, too. Where no rank counts its device's memory, only the plan is known.
+        counted = held + left
+        held, left, sentences = (counted if counted > 0 else plan.num_bytes), 0, []
     by: list[Any] = [*(["storages"] if plan.moves else []), *(["driver"] if plan.by_driver else [])]
     return {
         "since": time.time(),

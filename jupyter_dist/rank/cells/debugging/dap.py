@@ -18,6 +18,7 @@ from typing import Any
 
 from jupyter_dist.protocol.wire.places import MAX_NAME
 from jupyter_dist.protocol.wire.road import Stop
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import json, socket, threading, time
 from jupyter_dist.rank.ipython import tracebacks
 from jupyter_dist.rank.ipython.displays import encode_content
@@ -165,7 +166,11 @@ class DebugSession:
             self._forward({"seq": 0, "command": "configurationDone"}, {}, configured)
 
         # Without `justMyCode` a step over the end of a statement stops in code that IPython calls.
-        options = {"justMyCode": True, "rules": [{"path": f"{_OURS}**", "include": False}], "subProcess": False}
+        options = {
+            "justMyCode": True,
+            "rules": [{"path": f"{folders.PACKAGE}**", "include": False}],
+            "subProcess": False,
+        }
         self._forward({"seq": 0, "command": "attach"}, {**arguments, **options}, attached)
 
     def _on_configurationDone(self, _arguments: Message, _busy: bool, respond: Callable[..., None]) -> None:  # noqa: N802
@@ -444,6 +449,3 @@ class DebugSession:
             if not path.startswith(tracebacks.MACHINERY)
         ]
         return kept or frames
-
-
-_OURS = os.path.dirname(os.path.abspath(sys.modules["jupyter_dist"].__file__ or "")) + os.sep

@@ -15,10 +15,10 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from jupyter_dist.rank.collectives.diagnosis import mainthread, waiting
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import asyncio, os, signal, threading
 
 _PATHS = sysconfig.get_paths()
-_PACKAGE = os.path.dirname(os.path.abspath(sys.modules["jupyter_dist"].__file__ or "")) + os.sep
 _LIBRARIES = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _DISTRIBUTED = os.path.join(mainthread.TORCH, "distributed") + os.sep  # checkpoints are saved in threads there
 _POOL = os.path.join("concurrent", "futures", "thread.py")
@@ -83,7 +83,7 @@ def _is_users(function: Any) -> bool:
 def _is_users_file(filename: str) -> bool:
     if filename.startswith(_DISTRIBUTED):
         return True
-    is_library = filename.startswith((*_LIBRARIES, _PACKAGE, "<frozen"))
+    is_library = filename.startswith((*_LIBRARIES, folders.PACKAGE, "<frozen"))
     return not is_library and "site-packages" not in filename and "dist-packages" not in filename
 
 

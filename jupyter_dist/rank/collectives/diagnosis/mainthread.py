@@ -8,6 +8,7 @@ import sys
 import torch
 
 from jupyter_dist.rank.collectives.interruptible import waits
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import os, read_text, threading, time
 
 from . import flight
@@ -24,7 +25,6 @@ _STATE_SAMPLES = 5
 _SAMPLE_SECONDS = 0.01
 _MOVE_LOOKS = 5
 _MOVE_SECONDS = 0.002
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # the folder rank
 
 
 def main_thread_sleeps() -> bool:
@@ -48,7 +48,7 @@ def main_thread_moves() -> bool:
     before = None
     for _ in range(_MOVE_LOOKS):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        if frame is None or frame.f_code.co_filename.startswith(_OURS):
+        if frame is None or frame.f_code.co_filename.startswith(folders.RANK):
             return True
         place = id(frame), frame.f_lasti
         del frame

@@ -18,12 +18,13 @@ from typing import Any, TypedDict
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.collectives.interruptible import waits
+from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import os, threading
 
 from . import counters, flight, insides, peers
 from .records import IncompleteCollective
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # wrapped around functions of torch
+_WRAPPERS = os.path.join(folders.RANK, "collectives") + os.sep  # around functions of torch
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
 _AUTOGRAD = os.path.join("torch", "autograd", "graph.py")
 _PEERS = ("dst", "src")
@@ -263,7 +264,7 @@ def _distributed_call(
 ) -> _Found:
     """Return the frame of the call of torch.distributed, its name, and the Work that it waits for."""
     found = _Found()
-    while frame is not None and frame.f_code.co_filename.startswith((mainthread.TORCH, _OURS)):
+    while frame is not None and frame.f_code.co_filename.startswith((mainthread.TORCH, _WRAPPERS)):
         filename, function = frame.f_code.co_filename, frame.f_code.co_name
         if filename.endswith(_C10D) and not function.startswith("_"):
             found.call, found.name = frame, function
