@@ -25,9 +25,10 @@ class Trainer:
         self.strategies[0].model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
 trainer = Trainer()
 from torch.distributed.fsdp import fully_shard
-sharded = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.Linear(2, 2)))
-part = fully_shard(sharded[1])  # has a name of its own
-fully_shard(sharded)
+def build():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.Linear(2, 2)))
+    return fully_shard(model[1]), fully_shard(model)
+part, sharded = build()  # the part has a name of its own
 adam = torch.optim.AdamW(sharded.parameters())
 sgd = torch.optim.SGD(trainer.strategies[0].model.parameters(), lr=1e-3)
 for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):
@@ -80,7 +81,7 @@ def test_samples_name_the_users_line_and_what_it_does(answers: list[dict]) -> No
     loading = [row for row in rows if row[4] is not None]
     assert {row[0] for row in loading} == {"input"}
     (line,) = {tuple(row[3][1:]) for row in loading}
-    assert line == (21, "<module>", "for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):")
+    assert line == (22, "<module>", "for number, batch in enumerate(DataLoader(Slow(), batch_size=2)):")
     assert {tuple(row[4][1:]) for row in loading} == {(6, "__getitem__", "time.sleep(0.005)")}
     assert all(row[2] >= 0 for row in rows)
 
@@ -148,7 +149,7 @@ def test_looking_for_unused_parameters_is_an_activity_of_the_line_of_the_forward
 
 def test_growth_steps_and_collections_are_counted(answers: list[dict]) -> None:
     ((name, kind, by, place),) = answers[-1]["grown"]
-    assert (name, kind, place[1], place[3]) == ("grown", "list", 23, "grown.append((number,)); numbers.append(number)")
+    assert (name, kind, place[1], place[3]) == ("grown", "list", 24, "grown.append((number,)); numbers.append(number)")
     assert by > 5
     steps = [step for answer in answers for _, step in answer["steps"]]
     assert steps == list(range(steps[0], steps[-1] + 1))

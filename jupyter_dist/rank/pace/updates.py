@@ -62,15 +62,17 @@ class _KnownModel:
         # Some may be unused in a step, or frozen now.
         chosen = parameters[:: max(1, len(parameters) // MAX_READ)][:MAX_READ]
         self._parameters = [weakref.ref(parameter) for parameter in chosen]
-        self._versions = self._read()
+        self._first, self._counted = self._read(), 0
 
     def add_row(self, rows: dict[str, list[list[Any]]]) -> None:
         """Add the changes since the last call."""
         rows["updates"].append([self.group, self.num_bytes, self._num_changes()])
 
     def _num_changes(self) -> int:
-        before, self._versions = self._versions, self._read()
-        return max((now - then for now, then in zip(self._versions, before, strict=True)), default=0)
+        # Of all looks together: one in the middle of a step finds some parameters changed, and the next one the others.
+        total = max((now - first for now, first in zip(self._read(), self._first, strict=True)), default=0)
+        changes, self._counted = max(0, total - self._counted), max(total, self._counted)
+        return changes
 
     def _read(self) -> list[int]:
         alive = [parameter() for parameter in self._parameters]
