@@ -7,11 +7,12 @@ import contextlib
 import os
 import signal
 import socket
+from collections import Counter
 
 import pytest
 from waits import PATIENCE, until_async
 
-from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.group.group import STARTS_AT_ONCE, AgentGroup
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes import ending
 from jupyter_dist.agent.processes.death import Ending
@@ -98,6 +99,30 @@ class EndsAtOnce(Channels):
         if spec.rank == 1:
             await self.group.process_exited(handle, Ending(7, None))
         return handle
+
+
+async def test_ranks_are_started_on_all_nodes_at_a_time_and_a_few_on_each(tmp_path):
+    words = {"group_id": "g-1", "name": "g", "accelerator": "cpu", "backend": "gloo", "cwd": str(tmp_path)}
+    spec = GroupSpec(**words, world_size=60, launcher="external", ranks_per_node=[20, 20, 20])
+    group = AgentGroup(spec, tmp_path, lambda: None, lambda: None, lambda _: None)
+    group.prepare()
+    begun, may_end = Counter(), asyncio.Event()
+
+    class Slow:
+        async def start(self, spec):
+            begun[spec.node] += 1
+            await may_end.wait()
+            raise JupyterDistError("start_failed", "No more.")
+
+    start = asyncio.ensure_future(group.start_ranks(Slow(), group.ranks))
+    await until_async(lambda: begun.total() >= 3 * STARTS_AT_ONCE)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert begun == dict.fromkeys(range(3), STARTS_AT_ONCE)
+    may_end.set()
+    with pytest.raises(JupyterDistError, match="No more"):
+        await start
+    group.close()
 
 
 @pytest.mark.parametrize("ready", [(0,), (0, 1)])

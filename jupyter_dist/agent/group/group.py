@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.wire.road import Stop, TransferNews
 
-STARTS_AT_ONCE = 16
+STARTS_AT_ONCE = 16  # on a machine
 GIVE_UP_SECONDS = 2.0
 POLL_SECONDS = 0.02
 
@@ -135,8 +136,8 @@ class AgentGroup:
         seconds, self._formed = self.spec.start_timeout_seconds, asyncio.get_running_loop().create_future()
         try:  # with a limit for processes, too: a fresh Python may hang before its first line (site, a network drive)
             # Concurrently: the zygote forks one while this process handles the one before.
-            gate = asyncio.Semaphore(STARTS_AT_ONCE)
-            starts = (self._start_rank(starter, rank, gate) for rank in ranks)
+            gates = defaultdict[int | None, asyncio.Semaphore](lambda: asyncio.Semaphore(STARTS_AT_ONCE))
+            starts = (self._start_rank(starter, rank, gates[rank.spec.node]) for rank in ranks)
             for outcome in await within(seconds, asyncio.gather(*starts, return_exceptions=True)):
                 if isinstance(outcome, BaseException):
                     raise outcome
