@@ -28,6 +28,8 @@ let environments: Promise<void>;
 /** What the next questions for launchers, presets and saves are refused with. */
 let refusals: DistError[];
 let launchers: Partial<ILauncherStatus>[];
+let known: PromiseDelegate<void>;
+let connection: { connected: boolean; unopenedSeconds: number | null };
 let clock: Clock;
 let devices: DevicesModel;
 let sidebar: RanksSidebar;
@@ -37,6 +39,8 @@ beforeEach(() => {
   environments = Promise.resolve();
   refusals = [];
   launchers = [];
+  known = new PromiseDelegate();
+  connection = { connected: true, unopenedSeconds: null };
   const orRefused = async <T,>(answer: T): Promise<T> => {
     const refusal = refusals.pop();
     if (refusal) {
@@ -45,6 +49,9 @@ beforeEach(() => {
     return answer;
   };
   const service = {
+    get unopenedSeconds() {
+      return connection.unopenedSeconds;
+    },
     environments: async () => {
       await environments;
       return { environments: [ENVIRONMENT], default: 'python3' };
@@ -61,7 +68,14 @@ beforeEach(() => {
   } as unknown as IService;
   clock = new Clock();
   devices = new DevicesModel(service);
-  const groups = { groups: [], connected: true, ready: new Promise(() => undefined), changed: new Signal({}) };
+  const groups = {
+    groups: [],
+    get connected() {
+      return connection.connected;
+    },
+    ready: known.promise,
+    changed: new Signal({})
+  };
   sidebar = new RanksSidebar({
     service,
     groups,
@@ -150,6 +164,18 @@ it('keeps what was typed, and shows why a start was refused while it was hidden'
   sidebar.show();
   await expect.poll(() => field()?.value).toBe('typed');
   expect(sidebar.node.querySelector('form')?.textContent).toContain(REFUSED.message);
+});
+
+it('names a connection that does not open, and does not take groups that are not known for none', async () => {
+  connection = { connected: false, unopenedSeconds: 20 };
+  sidebar.hide();
+  sidebar.show();
+  const text = () => sidebar.node.textContent;
+  await expect.poll(text).toContain('Asking the server for its groups\u2026');
+  await expect.poll(text).toContain('its WebSocket did not open within 20 s');
+  expect(text()).not.toContain('No group is running');
+  known.resolve();
+  await expect.poll(text).toContain('No group is running');
 });
 
 describe('the choices of the form', () => {
