@@ -30,9 +30,11 @@ lab: .venv/frontend  ## Open the same notebook in JupyterLab
 
 # Two at a time, the first beside all others: 15 minutes on 2 cores. tests/README.md says how long each part takes.
 TESTS := test-python+test-ray+test-versions+test-typescript+test-browser
+# A last target: CI runs the linters there, when the tests of Python have the cores for themselves and mostly wait.
+WITH ?=
 
 test: .venv/frontend browser slurm  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py $(if $(filter 0,$(RERUNS)),,--again) $(TESTS)
+	@$(PYTHON) .ci/parts.py $(if $(filter 0,$(RERUNS)),,--again) $(TESTS)$(WITH:%=+%)
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
@@ -188,7 +190,8 @@ pictures: .venv/frontend browser ui-tests/node_modules  ## The pictures of READM
 	cd ui-tests && npx playwright test --config screenshots.config.js
 	$(BIN)/python .ci/moving.py ui-tests/test-results/frames docs/images/moving.gif
 
-setup: .venv/frontend ui-tests/node_modules
+setup:
+	@$(MAKE) --no-print-directory --jobs 2 .venv/frontend ui-tests/node_modules
 
 # What test-beside and test-package need, at once: pip alone takes seconds to find that all else is there.
 extras: .venv/ready

@@ -34,6 +34,7 @@ LIMIT_SECONDS = 60 * 60.0  # twice what the longest part takes on a busy machine
 LANES = 2  # as many as there are cores on the smallest machine that this runs on
 NEEDED = "setup"  # without it nothing else can run
 AGAIN = "--again"
+NEVER_AGAIN = ("lint",)  # a second run would find the same
 FAILED = "failed"
 _PR_SET_CHILD_SUBREAPER = 36
 # Of pytest, Playwright, Vitest and make. Colours stand before some.
@@ -87,7 +88,7 @@ def main(arguments: list[str]) -> int:
             break
     if AGAIN in arguments:
         for part in parts:
-            if part.problem == FAILED:
+            if part.problem == FAILED and part.name not in NEVER_AGAIN:
                 run_again(part)
     report(parts, time.monotonic() - began)
     return 1 if any(part.problem for part in parts) else 0

@@ -40,9 +40,11 @@ def test_workflows_call_targets_of_the_makefile(path):
 
 
 def test_every_part_that_ci_runs_is_in_a_workflow():
-    command = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+    script = (ROOT / ".ci" / "run").read_text()
+    (beside,) = re.findall(r"\bWITH=(\S+)", script)
+    command = script.splitlines()[-1]
     (tests,) = re.findall(r"^TESTS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    ran = f"{command.partition('setup ')[2]} {tests}"
+    ran = f"{command.partition('setup ')[2]} {tests} {beside}"
     parts = set(ran.replace("+", " ").split()) - {"test", "extras"}
     assert {"lint", "test-python", "test-browser", "test-package"} <= parts
     workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
