@@ -241,6 +241,7 @@ def test_a_group_of_the_first_protocol_goes_on_and_names_what_it_cannot_do(place
     server = place.serve()
     group = server.ask("GET", "groups/g")
     assert (group["state"], group["protocol"]) == ("ready", 1)
+    assert server.ask("GET", "groups/g/undoable") == {"cells": []}  # the page asks after each cell
     for _ in range(2):  # before and after a rank has been replaced
         server.run("g", "total = torch.tensor(rank)\ndist.all_reduce(total)")
         view = server.run("g", "kept, total.item()", "0")

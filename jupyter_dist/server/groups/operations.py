@@ -15,6 +15,7 @@ from jupyter_dist.protocol.models import curves, differences, machine, models, p
 from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.wire import road
+from jupyter_dist.protocol.wire.earlier import FIRST_PROTOCOL
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec, TransferSpec
 from jupyter_dist.server.analysis.comparison import compare
@@ -208,6 +209,8 @@ class GroupOperations:
 
     async def undoable(self) -> models.UndoableCells:
         """Return the cells that can be undone now, newest first."""
+        if self._mirror.status.protocol == FIRST_PROTOCOL:
+            return {"cells": []}  # its ranks keep no undo
         answer, _ = await self._mirror.ask("undoable")
         return {"cells": list(answer["cells"])}
 
