@@ -79,7 +79,10 @@ def pytest_terminal_summary(exitstatus, config):
 
 
 # What takes a minute or more begins first, so that no process is left alone with it at the end.
-LONG = ("test_chaos", "test_examples", "test_server_agent", "test_keeper", "test_death", "test_magics")
+LONG = (
+    *("test_chaos", "test_examples", "test_server_agent", "test_keeper", "test_death", "test_magics"),
+    *("test_site", "test_blocks", "test_verdicts", "test_matrix", "test_losing", "test_namespaces"),
+)
 
 
 def pytest_collection_modifyitems(items):
