@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from pathlib import Path
 
 import pytest
 from launchers.kubernetesapi import BAD_IMAGE, NODES
+from waits import PATIENCE, until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
@@ -44,6 +46,31 @@ def test_a_pod_that_is_killed_is_lost_and_leaves_the_others(kubernetes, place):
             assert ended.why == "The job was cancelled with the group."
             assert not kubernetes.pods
             assert not kubernetes.secrets
+
+    asyncio.run(run())
+
+
+def test_a_look_at_a_job_whose_pods_end_does_not_take_them_for_lost(kubernetes, place, monkeypatch):
+    async def run():
+        async with launched(place) as (allocation, followed):
+            await followed.until_ready()
+            cluster, has_looked = allocation.launcher.cluster, threading.Event()
+            changes = cluster.changes
+
+            def late(*arguments):
+                for number, change in enumerate(changes(*arguments)):
+                    if number == len(NODES):  # the first end of a pod
+                        has_looked.wait(PATIENCE)
+                    yield change
+
+            monkeypatch.setattr(cluster, "changes", late)
+            cancelling = asyncio.create_task(allocation.cancel(20))
+            await until_async(lambda: not kubernetes.pods)
+            await allocation.launcher.look([allocation])
+            has_looked.set()
+            await cancelling
+            await followed.until(Ended)
+            assert sorted((event.node, event.code) for event in followed.of(AgentExited)) == [(0, 0), (1, 0)]
 
     asyncio.run(run())
 

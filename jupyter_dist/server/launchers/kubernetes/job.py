@@ -62,6 +62,7 @@ class KubernetesJob(Allocation):
         self.name = place.name
         self.namespace = place.namespace
         self.is_cancelled = False
+        self.is_watched = False  # its pods' ends are taken one by one: a list of pods that are left knows no exit codes
         self._misses = 0
         self._pods: dict[str, list[Any]] = self._read_pods()  # [name, node, run, whether it has ended] by uid
 

@@ -134,15 +134,20 @@ class KubernetesLauncher(Launcher):
                     job.publish(NotKnown(f"Kubernetes does not answer; the pods keep running meanwhile. {err}"))
                 continue
             for job in own:
-                job.update(found.get(job.name), pods)
+                if not job.is_watched:
+                    job.update(found.get(job.name), pods)
 
     async def cancel(self, job: KubernetesJob, grace_seconds: float) -> None:
         """Delete the Job, and wait until its pods have ended. Raises JupyterDistError `timed_out`."""
         job.is_cancelled = True
         limit = grace_seconds + CONFIRM_SECONDS
         deadline = time.monotonic() + limit
-        with contextlib.suppress(ToolError):
-            await asyncio.to_thread(self._end_pods, job, END_SECONDS + grace_seconds)
+        job.is_watched = True
+        try:
+            with contextlib.suppress(ToolError):
+                await asyncio.to_thread(self._end_pods, job, END_SECONDS + grace_seconds)
+        finally:
+            job.is_watched = False
         while not job.has_ended and time.monotonic() < deadline:
             with contextlib.suppress(ToolError):
                 await asyncio.to_thread(self.cluster.delete_job, job.namespace, job.name)

@@ -35,10 +35,15 @@ cd "$1" 2> /dev/null || cd /
 shift
 "$@" < /dev/null > "$place/out" 2>&1 &
 child=$!
-trap 'kill -TERM $child' TERM INT
-wait $child
-code=$?
-while kill -0 $child 2> /dev/null; do wait $child; code=$?; done
+trap 'signalled=1; kill -TERM $child' TERM INT
+code=
+signalled=1
+while [ -n "$signalled" ]; do  # a signal ends the wait with its own code
+  signalled=
+  wait $child 2> /dev/null
+  found=$?
+  [ $found -eq 127 ] && [ -n "$code" ] || code=$found  # 127: the code was returned before
+done
 tries=0
 while kill -0 $tee 2> /dev/null && [ $tries -lt 20 ]; do sleep 0.1; tries=$((tries + 1)); done
 {{ echo $code; tail -c 2000 "$place/log"; }} > {MESSAGE}
