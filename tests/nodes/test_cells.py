@@ -8,6 +8,7 @@ import socket
 import pytest
 from waits import until
 
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 from jupyter_dist.system.processes import read_process
 
 from .conftest import HEAD_FILES
@@ -325,8 +326,8 @@ def test_a_stranger_and_another_version_are_told_why_they_cannot_join(shared_nod
     path = path.with_name("version.json")
     for change, named in (
         ({"version": "0.0.1"}, "0.0.1"),
-        ({"protocol": 2}, "(protocol 2)"),
-        ({"protocol": 0}, "(protocol 0)"),
+        ({"protocol": PROTOCOL_VERSION + 1}, f"(protocol {PROTOCOL_VERSION + 1})"),
+        ({"protocol": PROTOCOL_VERSION - 1}, f"(protocol {PROTOCOL_VERSION - 1})"),
     ):
         path.write_text(json.dumps({**content, **change}))
         other = shared_nodes.join_with(path)

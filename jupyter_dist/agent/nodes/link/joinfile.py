@@ -18,7 +18,7 @@ from pathlib import Path
 from jupyter_dist.agent import boot
 from jupyter_dist.agent.boot import ROLES
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, Spec, is_compatible
+from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, Spec
 from jupyter_dist.version import __version__
 
 NAME = "join.json"
@@ -71,7 +71,7 @@ class JoinFile(Spec):
             hint = "The head writes it as join.json into the folder of its group; 'jupyter dist status' shows its path."
             raise JupyterDistError("bad_request", "This is not a join file.", hint)
         version, protocol = content.get("version"), content.get("protocol")
-        if version != __version__ or not is_compatible(protocol):
+        if version != __version__ or protocol != PROTOCOL_VERSION:
             theirs, ours = f"{version} (protocol {protocol})", f"{__version__} (protocol {PROTOCOL_VERSION})"
             message = f"The group runs jupyter_dist {theirs}, this machine has {ours}."
             raise JupyterDistError("incompatible", message, "Install the same version on every machine.")
