@@ -39,6 +39,7 @@ from jupyter_dist.agent.watch.reports.xids import XidWatch
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.wire.columns import in_columns
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
@@ -242,6 +243,13 @@ class Agent:
             return {"state": "warm", "seq": 0, **common}
         return {**self.group.status(), "self_saving": self._self_saving(), **common}
 
+    def _pushed_status(self) -> dict[str, Any]:
+        """Return the status as it is sent at each change: that of many ranks is shorter, for their fields are alike."""
+        status = self.status()
+        if self._num_ranks > MANY_RANKS:
+            status["ranks"] = in_columns(status["ranks"])
+        return status
+
     def _self_saving(self) -> models.SelfSaving | None:
         """Return when the group saves by itself; None if it does not."""
         if self._periodic is None or self.before_end is None:
@@ -300,7 +308,7 @@ class Agent:
         self._group_push = None
         if self.group is not None:
             self.group.journal.flush()  # what ranks have sent is there before the state that they had afterwards
-        self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
+        self._link.push("group", "group", lambda: {"group": self._pushed_status()}, at_once=True)
         progress, self._progress = self._progress, {}
         for execution in progress.values():
             self._push_execution(execution)

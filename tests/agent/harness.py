@@ -18,6 +18,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.columns import in_rows
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, TransferSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
@@ -166,6 +167,7 @@ class AgentClient:
             self.records.extend(each_rank(header, payload))
         elif kind == "group":
             self.group = header["group"]
+            self.group["ranks"] = in_rows(self.group["ranks"])
         elif kind == "execution":
             self.executions[header["execution"]["id"]] = header["execution"]
         elif kind == "sample":

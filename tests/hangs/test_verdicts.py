@@ -176,6 +176,10 @@ def test_a_rank_that_asks_or_is_debugged_is_innocent(group, asks, text, says):
     assert group.ended(cell)["state"] == "ok"
 
 
+def _records_of(group, execution):
+    return [payload[:400] for header, payload in group.records if header.get("execution_id") == execution]
+
+
 def ran(group, kind):
     """Run a cell to its end; return the verdicts that it had, how it ended, and what it said then."""
     if kind.first:
@@ -187,8 +191,11 @@ def ran(group, kind):
         seen.append(verdict_of(group, running))
         return group.executions[running]["state"] not in ("queued", "running")
 
-    group.wait(ended, PATIENCE)
-    errors = [payload[:400] for header, payload in group.records if header.get("execution_id") == running]
+    try:
+        group.wait(ended, PATIENCE)
+    except AssertionError as err:  # the cell of a rank may have ended with an error, for which the others wait
+        raise AssertionError(f"{_records_of(group, running)}; {err}") from err
+    errors = _records_of(group, running)
     # What an idle rank does by itself has ended, too, when all can meet.
     return seen, group.executions[running]["state"], errors, group.run("dist.barrier()", [0, 1, 2, 3])["state"]
 

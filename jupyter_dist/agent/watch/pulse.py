@@ -19,6 +19,7 @@ from .look import MAX_TEXT
 
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
+NEW_SECONDS = 1.0  # a cell that is newer mostly ends by itself
 IDLE_AT_ONCE = 256  # of more idle ranks than these, a part is asked at a time
 # An interrupt ends Python code at once and a hung collective after a second; a cell that still runs then is reported.
 IGNORED_SECONDS = 4.5
@@ -81,7 +82,10 @@ class Pulse:
             parts = -(-len(living) // IDLE_AT_ONCE) or 1
             # Neighbours together: ranks of one node are asked, and answer, in one message of the link.
             part = range(turn % parts * IDLE_AT_ONCE, (turn % parts + 1) * IDLE_AT_ONCE)
-            await self._check_all([r for i, r in enumerate(living) if r.state != "idle" or i in part])
+            now = time.time()
+            await self._check_all(
+                [rank for i, rank in enumerate(living) if i in part or (rank.state != "idle" and _is_asked(rank, now))]
+            )
 
     async def _check_all(self, ranks: list[RankProcess]) -> None:
         await asyncio.gather(*(self._check(rank) for rank in ranks))
@@ -128,6 +132,11 @@ class Pulse:
             return does
         rank.ignores_interrupt = True
         return f"Interrupted {rank.interrupted_seconds:.0f} s ago; {does[0].lower()}{does[1:].rstrip('.')}. {KILL_HINT}"
+
+
+def _is_asked(rank: RankProcess, now: float) -> bool:
+    """Whether to ask a rank that is not idle; one that was idle a moment ago has answered then."""
+    return rank.state != "busy" or abs(now - rank.state_at) >= NEW_SECONDS
 
 
 def _silence(rank: RankProcess) -> str:
