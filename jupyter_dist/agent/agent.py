@@ -244,7 +244,7 @@ class Agent:
         return {**self.group.status(), "self_saving": self._self_saving(), **common}
 
     def _pushed_status(self) -> dict[str, Any]:
-        """Return the status as it is sent at each change: that of many ranks is shorter, for their fields are alike."""
+        """Return the status for each change, which has many ranks in columns, because their fields are mostly alike."""
         status = self.status()
         if self._num_ranks > MANY_RANKS:
             status["ranks"] = in_columns(status["ranks"])
