@@ -73,7 +73,7 @@ class MemoryCounters:
         return {"resident_bytes": self.resident_bytes(), **self._of_device}
 
     def _ask_torch(self) -> dict[str, int | None]:
-        """Return torch's counters of the device; those that it has only together are read in one call."""
+        """Return torch's counters of the device, in one call where it has a table of them."""
         module, device = self._module, self._device  # the current device is per thread: the side thread must pass it
         if not hasattr(module, "memory_stats_as_nested_dict"):
             allocated, reserved = module.memory_allocated(device), module.memory_reserved(device)

@@ -91,7 +91,7 @@ class _KnownSharded(_KnownModel):
         sharded = [module for module in model.modules() if torch_compat.is_sharded(type(module))]
         self.inner = frozenset(map(id, sharded)) - {id(model)}
         sizes = []
-        for module in reversed(sharded):  # a module follows those that it is in
+        for module in reversed(sharded):  # inner modules come after the outer ones
             own = [parameters.pop(id(one)) for one in module.parameters() if id(one) in parameters]
             sizes += [_num_bytes(own)] if own else []
         self._num_gradients, self._least_bytes = len(sizes), min(sizes)
