@@ -43,7 +43,7 @@ from jupyter_dist.protocol.wire.columns import in_columns
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
-from jupyter_dist.transport.tasks import start_task
+from jupyter_dist.transport.tasks import call_within, start_task
 
 from .contact.groupjson import write_group_json
 from .contact.owners import Owners
@@ -286,12 +286,7 @@ class Agent:
         return 0 if self.group is None else self.group.spec.world_size
 
     def _push_within(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        if self._group_push is not None:
-            if self._group_push.when() <= loop.time() + seconds:
-                return
-            self._group_push.cancel()
-        self._group_push = loop.call_later(seconds, self._push_group)
+        self._group_push = call_within(self._group_push, seconds, self._push_group)
 
     def _store_spec(self) -> None:
         """Write group.json again after a resize."""

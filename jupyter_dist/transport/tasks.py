@@ -1,4 +1,4 @@
-"""Background tasks whose failures are logged and reported to their owner."""
+"""Background tasks whose failures are logged and reported to their owner, and timers."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def start_task(
 
     task.add_done_callback(ended)
     return task
+
+
+def call_within(timer: asyncio.TimerHandle | None, seconds: float, function: Callable[[], None]) -> asyncio.TimerHandle:
+    """Return the timer if it is due within this time, else a new one in its place that calls the function then."""
+    loop = asyncio.get_running_loop()
+    if timer is not None:
+        if timer.when() <= loop.time() + seconds:
+            return timer
+        timer.cancel()
+    return loop.call_later(seconds, function)

@@ -15,7 +15,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.transport.tasks import start_task
+from jupyter_dist.transport.tasks import call_within, start_task
 
 from .freeing import Freeing
 from .look import look_at
@@ -82,12 +82,7 @@ class HangWatch:
         if self._looking is not None and not self._looking.done():
             self._wish = min(seconds, self._wish if self._wish is not None else seconds)
             return
-        loop = asyncio.get_running_loop()
-        if self._timer is not None:
-            if self._timer.when() <= loop.time() + seconds:
-                return
-            self._timer.cancel()
-        self._timer = loop.call_later(seconds, self._begin_look)
+        self._timer = call_within(self._timer, seconds, self._begin_look)
 
     def _begin_look(self) -> None:
         self._timer = None
