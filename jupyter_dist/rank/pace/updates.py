@@ -85,9 +85,8 @@ class _KnownSharded(_KnownModel):
     def __init__(self, model: Module) -> None:
         parameters = {id(parameter): parameter for parameter in model.parameters() if parameter.requires_grad}
         (mesh,) = {parameter.device_mesh for parameter in parameters.values()}
-        if mesh.ndim != 1:
-            raise ValueError("the gradients of a mesh of several dimensions need several collectives")
-        super().__init__(model, counters.name_of_group(mesh.get_group()))
+        # The gradients of a mesh of several dimensions need several collectives: they are not compared.
+        super().__init__(model, counters.name_of_group(mesh.get_group()) if mesh.ndim == 1 else "")
         sharded = [module for module in model.modules() if torch_compat.is_sharded(type(module))]
         self.inner = frozenset(map(id, sharded)) - {id(model)}
         sizes = []
@@ -98,8 +97,9 @@ class _KnownSharded(_KnownModel):
 
     def add_row(self, rows: dict[str, list[list[Any]]]) -> None:
         """Add the changes since the last call."""
-        row = [self.group, self._least_bytes, self._num_gradients, self._num_changes()]
-        rows["sharded_updates"].append(row)
+        if self.group:
+            row = [self.group, self._least_bytes, self._num_gradients, self._num_changes()]
+            rows["sharded_updates"].append(row)
 
 
 def _known_model(model: Module) -> _KnownModel:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from jupyter_dist.agent.watch.pace.meetings import MatchedCollective
 from jupyter_dist.agent.watch.pace.observed import Observed
-from jupyter_dist.agent.watch.pace.reports import RankReport
+from jupyter_dist.agent.watch.pace.reports import RankReport, ShardedUpdates, Updates
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, percent
@@ -57,25 +58,16 @@ def find_accumulation(seen: Observed) -> Cause | None:
 
 
 def _averages(seen: Observed) -> _Averages | None:
-    """Return the averages of the only model that is trained; None if there are several, or it cannot be known."""
-    if seen.period is None or not seen.is_sampled:
+    """Return the averages of the only DDP model that is trained; None if there are several, or it cannot be known."""
+    trained = _trained(seen, lambda report: report.updates)
+    if trained is None:
         return None
-    rank = min(seen.ranks)
-    reports = seen.ranks[rank].reports
-    changes: Counter[tuple[str, int]] = Counter()
-    for updates in (one for report in reports[1:] for one in report.updates):
-        changes[updates.group, updates.num_bytes] += updates.changes
-    trained = [model for model, number in changes.items() if number > 0]
-    if len(trained) != 1:
-        return None
-    group, num_bytes = trained[0]
-    step = [meeting for meeting in seen.meetings if rank in meeting.began][-seen.period :]
-    in_group = [meeting for meeting in step if meeting.group == group]
-    passes = sum(meeting.num_bytes for meeting in in_group) / max(1, num_bytes)
+    (group, num_bytes), changes = trained
+    step, num_steps = _step(seen, group)
+    passes = sum(meeting.num_bytes for meeting in step if meeting.group == group) / max(1, num_bytes)
     if round(passes) < 1 or abs(passes - round(passes)) > OTHER_BYTES:
         return None
-    number = num_begun(reports, group) / len(in_group) * round(passes)
-    return _Averages(number, changes[group, num_bytes])
+    return _Averages(num_steps * round(passes), changes)
 
 
 def _sharded_averages(seen: Observed) -> _Averages | None:
@@ -83,25 +75,42 @@ def _sharded_averages(seen: Observed) -> _Averages | None:
 
     Its gradients are reduced in as many collectives as it has sharded modules; smaller ones are losses or metrics.
     """
-    if seen.period is None or not seen.is_sampled:
+    trained = _trained(seen, lambda report: report.sharded_updates)
+    if trained is None:
         return None
-    rank = min(seen.ranks)
-    reports = seen.ranks[rank].reports
-    changes: Counter[tuple[str, int, int]] = Counter()
-    for group, least_bytes, num_gradients, number in (one for report in reports[1:] for one in report.sharded_updates):
-        changes[group, least_bytes, num_gradients] += number
-    trained = [model for model, number in changes.items() if number > 0]
-    if len(trained) != 1:
-        return None
-    model_group, least_bytes, num_gradients = trained[0]
-    step = [meeting for meeting in seen.meetings if rank in meeting.began][-seen.period :]
-    in_group = [meeting for meeting in step if meeting.group == model_group]
-    gradients = [one for one in in_group if "reduce" in one.name and one.num_bytes >= SMALLER_TYPE * least_bytes]
+    (group, least_bytes, num_gradients), changes = trained
+    step, num_steps = _step(seen, group)
+    least = SMALLER_TYPE * least_bytes
+    gradients = [one for one in step if one.group == group and "reduce" in one.name and one.num_bytes >= least]
     if not gradients or len(gradients) % max(1, num_gradients):
         return None
-    begun = num_begun(reports, model_group) * len(gradients) / len(in_group) / num_gradients
     part = sum(one.num_bytes for one in gradients) / max(1, sum(one.num_bytes for one in step))
-    return _Averages(begun, changes[trained[0]], is_sharded=True, part=part)
+    return _Averages(num_steps * len(gradients) / num_gradients, changes, is_sharded=True, part=part)
+
+
+def _trained(
+    seen: Observed, updates_of: Callable[[RankReport], Sequence[Updates | ShardedUpdates]]
+) -> tuple[tuple[Any, ...], int] | None:
+    """Return the fields of the only model that is trained, and its changes; None if there are several, or none."""
+    if seen.period is None or not seen.is_sampled:
+        return None
+    changes: Counter[tuple[Any, ...]] = Counter()
+    for *model, number in (one for report in _reports(seen)[1:] for one in updates_of(report)):
+        changes[tuple(model)] += number
+    trained = [model for model, number in changes.items() if number > 0]
+    return (trained[0], changes[trained[0]]) if len(trained) == 1 else None
+
+
+def _step(seen: Observed, group: str) -> tuple[list[MatchedCollective], float]:
+    """Return the collectives of the last step, and how many steps a process group has had."""
+    assert seen.period is not None
+    step = [meeting for meeting in seen.meetings if min(seen.ranks) in meeting.began][-seen.period :]
+    in_group = sum(meeting.group == group for meeting in step)
+    return step, num_begun(_reports(seen), group) / max(1, in_group)
+
+
+def _reports(seen: Observed) -> Sequence[RankReport]:
+    return seen.ranks[min(seen.ranks)].reports
 
 
 def num_begun(reports: Sequence[RankReport], group: str) -> int:

@@ -95,8 +95,11 @@ def _most_grown(seen: Observed, ranks: RankSet) -> Grown | None:
 def find_contention(seen: Observed) -> Cause | None:
     """Return the cause if ranks wait for a core that other programs use."""
     delays = {rank: its.part(lambda report: report.kept_seconds) for rank, its in seen.ranks.items()}
-    least = {rank: LEAST_DELAY_WAITED_FOR if _are_waited_for(seen, rank) else LEAST_DELAY for rank in delays}
-    waiting = RankSet(rank for rank, delay in delays.items() if delay >= least[rank])
+    waiting = RankSet(
+        rank
+        for rank, delay in delays.items()
+        if delay >= LEAST_DELAY or (delay >= LEAST_DELAY_WAITED_FOR and _is_waited_for(seen, rank))
+    )
     rest = [delay for rank, delay in delays.items() if rank not in waiting]
     if not waiting or not rest or len(waiting) > len(delays) / 2:
         return None
@@ -116,14 +119,11 @@ def find_contention(seen: Observed) -> Cause | None:
     return Cause("contention", waiting, share, message, evidence, advice)
 
 
-def _are_waited_for(seen: Observed, rank: int) -> bool:
+def _is_waited_for(seen: Observed, rank: int) -> bool:
     """Whether the other ranks wait for a rank in collectives, and it does not wait for them."""
     waits = seen.waits
     others = [waits.share(other) for other in waits.stays if other != rank]
-    return (
-        seen.are_waits_known
-        and rank in waits.stays
-        and bool(others)
-        and statistics.median(others) >= LEAST_DELAY_WAITED_FOR
-        and waits.share(rank) < SMALL * statistics.median(others)
-    )
+    if not seen.are_waits_known or rank not in waits.stays or not others:
+        return False
+    usual = statistics.median(others)
+    return usual >= LEAST_DELAY_WAITED_FOR and waits.share(rank) < SMALL * usual

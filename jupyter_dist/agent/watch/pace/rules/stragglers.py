@@ -53,9 +53,7 @@ def find_straggler(seen: Observed) -> Cause | None:
     if lateness is None:
         return None
     place, activity = _excess(seen, lateness)
-    if not _agree(seen, lateness, place):
-        return None
-    if lateness.is_long and place is None:
+    if not _agree(seen, lateness, place) or (lateness.is_long and place is None):
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     who, waits = name_ranks(lateness.late), _waits_in_words(seen, lateness)
