@@ -6,7 +6,7 @@ import { relative } from 'node:path';
 const ROOT = 'labextension/src';
 const ORDER = {
   '': ['services', 'tokens.ts', 'model', 'widgets', 'plugins'],
-  services: ['protocol.ts', 'translation.ts', 'errors.ts', 'rest', 'channel'],
+  services: ['protocol.ts', 'translation.ts', 'errors.ts', 'ranksets.ts', 'rest', 'channel'],
   model: [
     '.',
     'format',

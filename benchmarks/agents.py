@@ -87,11 +87,12 @@ class Agent:
         self._request("hello", protocol=PROTOCOL_VERSION, server="benchmark")
         spec = GroupSpec("g-bench", "bench", len(self._ranks), "cpu", "gloo", str(path.parent))
         self._request("start", spec=spec.to_dict(), environment={})
-        group = self._wait(lambda header: header["t"] == "group" and header["group"]["state"] != "starting", 60)[
-            "group"
-        ]
-        if group["state"] != "ready":
-            raise RuntimeError(f"the group is {group['state']}: {group['error']}")
+        states = ("starting", None)  # None: the state is as before
+        header = self._wait(
+            lambda header: header["t"] == "group_changed" and header["fields"].get("state") not in states, 60
+        )
+        if header["fields"]["state"] != "ready":
+            raise RuntimeError(f"the group is {header['fields']['state']}: {header['fields'].get('error')}")
         self._request("follow", since=0)
 
     def _request(self, kind: str, payload: bytes = b"", **fields: Any) -> None:

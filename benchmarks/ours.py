@@ -142,7 +142,7 @@ class Client:
         url = f"ws://127.0.0.1:{self._server.port}{API}/channel"
         headers = [f"Authorization: token {self._server.token}"]
         self._channel = websocket.create_connection(url, header=headers, timeout=60)
-        self.subscribe("groups")
+        self.subscribe("groups", by_field=True)
         self.receive(lambda message: message["type"] == "changes")
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ from jupyter_dist.agent.watch.reports.xids import XidWatch
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.wire.columns import in_columns
+from jupyter_dist.protocol.wire.changes import StatusSender
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
@@ -102,7 +102,8 @@ class Agent:
         self._stored: GroupSpec | None = None  # in group.json
         self._progress: dict[str, AgentExecution] = {}  # executions on many ranks, of which some have ended their part
         # Samples are not read while no server is connected.
-        self._link = ServerLink(directory / "agent.sock", make_handlers(self), on_left=lambda: self.watch(0))
+        self._link = ServerLink(directory / "agent.sock", make_handlers(self), on_left=self._server_left)
+        self._status_sender = StatusSender()  # to the server that sent `hello` last
 
     async def run(self) -> None:
         """Serve until asked to stop, or until the lease expires."""
@@ -226,6 +227,11 @@ class Agent:
         more = len(killed) - MAX_KILLED_NAMED
         return [*killed[:MAX_KILLED_NAMED], *([f"{more} more processes were killed."] if more > 0 else [])]
 
+    def _server_left(self) -> None:
+        """Handle the end of the connection to the server: the next one gets the whole status first."""
+        self._status_sender = StatusSender()
+        self.watch(0)
+
     def watch(self, seconds: float) -> None:
         """Send memory samples at this interval; 0 stops."""
         if self._sampler is not None:
@@ -242,13 +248,6 @@ class Agent:
         if self.group is None:
             return {"state": "warm", "seq": 0, **common}
         return {**self.group.status(), "self_saving": self._self_saving(), **common}
-
-    def _pushed_status(self) -> dict[str, Any]:
-        """Return the status for each change, which has many ranks in columns, because their fields are mostly alike."""
-        status = self.status()
-        if self._num_ranks > MANY_RANKS:
-            status["ranks"] = in_columns(status["ranks"])
-        return status
 
     def _self_saving(self) -> models.SelfSaving | None:
         """Return when the group saves by itself; None if it does not."""
@@ -303,7 +302,7 @@ class Agent:
         self._group_push = None
         if self.group is not None:
             self.group.journal.flush()  # what ranks have sent is there before the state that they had afterwards
-        self._link.push("group", "group", lambda: {"group": self._pushed_status()}, at_once=True)
+        self._link.push("group", "group_changed", lambda: self._status_sender.message(self.status()), at_once=True)
         progress, self._progress = self._progress, {}
         for execution in progress.values():
             self._push_execution(execution)

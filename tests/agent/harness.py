@@ -18,7 +18,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.journal.records.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.wire.columns import in_rows
+from jupyter_dist.protocol.wire.changes import StatusReceiver
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, TransferSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
@@ -118,6 +118,7 @@ class AgentClient:
         self.executions: dict[str, dict] = {}
         self.samples: list[dict] = []
         self.protocol = PROTOCOL_VERSION
+        self.receiver = StatusReceiver()
 
     def close(self) -> None:
         self.sock.close()
@@ -165,14 +166,14 @@ class AgentClient:
         if kind == "record":
             self.seq = header["seq"]
             self.records.extend(each_rank(header, payload))
-        elif kind == "group":
-            self.group = header["group"]
-            self.group["ranks"] = in_rows(self.group["ranks"])
+        elif kind == "group_changed":
+            self.group = self.receiver.status(header)
         elif kind == "execution":
             self.executions[header["execution"]["id"]] = header["execution"]
         elif kind == "sample":
             self.samples.append(header["sample"])
         else:
+            self.receiver = StatusReceiver() if "protocol" in header else self.receiver
             self.group = header.get("group", self.group)  # here, because a newer state may follow at once
             self.inbox.append((header, payload))
 

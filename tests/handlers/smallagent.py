@@ -11,11 +11,13 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from jupyter_dist.agent.contact.server_link import ServerLink, answer
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.changes import StatusSender
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 
 EXECUTION = {
@@ -75,10 +77,36 @@ class SmallAgent:
         lines = (self._folder / "asked").read_text().splitlines()
         return [line.partition(" ")[2] for line in lines if line.startswith("watch ")]
 
+    def notes(self, text: str, sends: bool = True) -> None:
+        """Have the group show a note; its message fails unless it `sends`."""
+        self.prints(f"{'note' if sends else 'unsent'}: {text}")
+
     def prints(self, text: str) -> None:
         """Have the cell print a line."""
         self.process.stdin.write(f"{text}\n".encode())
         self.process.stdin.flush()
+
+
+class Status:
+    """The group's status, which changes in its note."""
+
+    def __init__(self, seq: Callable[[], int]) -> None:
+        self.note: str | None = None
+        self._seq = seq
+        self._sender = StatusSender()
+
+    def left(self) -> None:
+        self._sender = StatusSender()
+
+    def whole(self) -> dict:
+        status = {"state": "ready", "spec": SPEC, "generation": 1, "ranks": [], "started_at": 1.0, "note": self.note}
+        return {**status, "seq": self._seq(), "agent_pid": os.getpid(), "lease_seconds": 60.0}
+
+    def change(self) -> dict:
+        return self._sender.message(self.whole())
+
+    def unsent(self) -> dict:
+        return {**self.change(), "note": object()}  # which is no JSON
 
 
 async def serve(failing: str, failure: str, folder: Path) -> None:
@@ -99,12 +127,9 @@ async def serve(failing: str, failure: str, folder: Path) -> None:
                 raise JupyterDistError(failure, "This time it fails.")
             return await super()._handle(stream, header, payload)
 
-    def group() -> dict:
-        status = {"state": "ready", "spec": SPEC, "generation": 1, "ranks": [], "started_at": 1.0}
-        return {**status, "seq": journal.last_seq, "agent_pid": os.getpid(), "lease_seconds": 60.0}
-
+    status = Status(lambda: journal.last_seq)
     answers = {
-        "hello": lambda: answer(protocol=PROTOCOL_VERSION, group=group(), seq=journal.last_seq),
+        "hello": lambda: answer(protocol=PROTOCOL_VERSION, group=status.whole(), seq=journal.last_seq),
         "executions": lambda: answer(executions=[EXECUTION], more=False),
         "comms": lambda: answer(comms=[], seq=0),
         **dict.fromkeys(("ping", "watch"), answer),
@@ -116,12 +141,17 @@ async def serve(failing: str, failure: str, folder: Path) -> None:
 
         return handle
 
-    link = FailingLink(folder / "agent.sock", {name: handler(make) for name, make in answers.items()})
+    link = FailingLink(folder / "agent.sock", {name: handler(make) for name, make in answers.items()}, status.left)
     journal = JournalWriter(folder / "journal", link.records_grew)
     journal.append("begin", b"code", execution_id="e-small", ranks="0", execution_count=1)
     link.use_journal(journal)
     await link.listen()
     while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+        kind, _, text = line.decode().strip().partition(": ")
+        if kind in ("note", "unsent"):
+            status.note = text
+            link.push("group", "group_changed", status.change if kind == "note" else status.unsent, at_once=True)
+            continue
         journal.append("stream", line, execution_id="e-small", rank=0, name="stdout")
 
 

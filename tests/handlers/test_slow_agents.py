@@ -78,6 +78,18 @@ async def test_a_server_that_could_not_attach_completely_does_it_again(
             await until_async(lambda: "live\n" in shown(sent))
 
 
+async def test_a_server_that_misses_a_change_of_a_group_gets_all_of_it_again(manager, tmp_path):
+    async with following(manager, tmp_path / "g", "", "") as (agent, group):
+        await until_async(lambda: has_attached(group))
+        for text, sends, hellos in (("one", True, 1), ("two", True, 1), ("three", False, 1), ("four", True, 2)):
+            agent.notes(text, sends=sends)
+            if sends:
+                await until_async(lambda text=text: group.model()["note"] == text and group.is_attached)
+            assert agent.asked("hello") == hellos
+        agent.notes("five")
+        await until_async(lambda: group.model()["note"] == "five")
+
+
 async def test_a_page_gets_the_past_of_a_group_whose_agent_is_stopped(manager, tmp_path):
     """It is read from files, so that no agent has to answer."""
     async with following(manager, tmp_path / "g", "none", "silent") as (agent, group):

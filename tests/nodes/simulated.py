@@ -179,7 +179,7 @@ class SimulatedRank:
             frames.append(({"t": "stream", **execution, "name": "stdout"}, text.encode()))
         if error is not None:
             frames.append(({"t": "output", **execution, "msg_type": "error"}, json.dumps(error).encode()))
-        status = {"status": "error" if error else "ok", "seconds": time.perf_counter() - began}
+        status = {"status": "error" if error else "ok", "seconds": round(time.perf_counter() - began, 6)}
         state = {"process_group": "ok", "collective_seq": 0, "kinds": {}}
         frames.append(({"t": "reply", **execution, **status, **state, "ename": None, "evalue": None}, b""))
         data = b"".join(encode_frame(*frame) for frame in frames)  # as the outbox of a rank does

@@ -31,12 +31,23 @@ class HelloMessage(TypedDict):
     server: Annotated[str, Field("The id of this server process.")]
 
 
+class RankChanges(TypedDict):
+    """What changed in ranks that have the same fields as before."""
+
+    ranks: Annotated[str, Field("These ranks.")]
+    alike: Annotated[dict[str, Any], Field("Fields of Rank with a new value, which these ranks have alike.")]
+    columns: Annotated[
+        dict[str, list[Any]], Field("Other fields of Rank: a value for each of these ranks, in their order.")
+    ]
+
+
 class GroupChange(TypedDict):
     """What changed in a group."""
 
     id: str
     fields: Annotated[dict[str, Any], Field("Fields of Group with their new values, without `ranks`.")]
-    ranks: Annotated[list[RankModel], Field("The ranks that changed, whole.")]
+    ranks: Annotated[list[RankModel], Field("Ranks that changed, whole: all of them without `by_field`.")]
+    rank_changes: NotRequired[Annotated[RankChanges, Field("The other ranks that changed, with `by_field`.")]]
 
 
 class ChangesMessage(TypedDict):
@@ -226,6 +237,7 @@ class ClientMessage(TypedDict):
     execution: NotRequired[Id]
     rank: NotRequired[int]
     since: NotRequired[Annotated[int, Field("The highest `seq` that the page has, or 0.", minimum=0, maximum=MAX_SEQ)]]
+    by_field: NotRequired[Annotated[bool, Field("Of `groups`: whether ranks that changed are sent field by field.")]]
 
 
 class SubmitMessage(TypedDict):

@@ -141,6 +141,11 @@ class AgentLink:
             stream.close()
         self._questions.fail(self._unreachable)
 
+    def drop(self) -> None:
+        """End the connection as if it was lost: `on_lost` is called."""
+        if self._stream is not None:
+            self._lost(self._stream)
+
     async def _read(self, stream: FrameStream) -> None:
         with contextlib.suppress(EOFError, OSError, FrameError):
             yielded_at = time.monotonic()

@@ -15,7 +15,7 @@ from typing import Any
 from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.wire.columns import in_rows
+from jupyter_dist.protocol.wire.changes import StatusReceiver
 from jupyter_dist.protocol.wire.specs import LOCAL, PROTOCOL_VERSION, is_compatible
 from jupyter_dist.server.devices.samples import MemorySamples
 from jupyter_dist.server.folding.views import View
@@ -69,9 +69,11 @@ class GroupMirror:
         self._found = asyncio.Event()  # set when the state of the agent is known
         self._asking: asyncio.Task[None] | None = None
         self._changes = Changes()
+        self._receiver = StatusReceiver()
         self._handlers = {
             "record": self._on_record,
-            "group": self.on_group,
+            "group": self.on_group,  # of agents that jupyter_dist 0.2 has started
+            "group_changed": self._on_group_changed,
             "execution": self.on_execution,
             "sample": self._on_sample,
             "comms": self._on_comms,
@@ -342,6 +344,7 @@ class GroupMirror:
 
     def _on_hello(self, header: Header, payload: bytes) -> None:
         self.status.protocol = header["protocol"]
+        self._receiver = StatusReceiver()
         self.on_group(header, payload)
         self._mark_received()
         if not self.is_ending and (self._asking is None or self._asking.done()):
@@ -385,13 +388,19 @@ class GroupMirror:
     def on_group(self, header: Header, payload: bytes) -> None:
         """Handle the group's state, which the agent sends by itself and as an answer."""
         before, self.status.fields = self.status.fields.get("disk"), header["group"]
-        if "ranks" in self.status.fields:
-            self.status.fields["ranks"] = in_rows(self.status.fields["ranks"])
         self.directory.keep()
         disk = self.status.fields.get("disk")
         if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its numbers change all the time
             log.warning("jupyter_dist: group '%s': %s", self.name, disk)
         self.changed()
+
+    def _on_group_changed(self, header: Header, payload: bytes) -> None:
+        status = self._receiver.status(header)
+        if status is None:  # one could not be sent: on the next connection, the agent sends all again
+            log.warning("jupyter_dist: group '%s': a message of its agent is missing.", self.name)
+            self.link.drop()
+        else:
+            self.on_group({"group": status}, payload)
 
     def on_execution(self, header: Header, payload: bytes) -> None:
         """Handle the state of an execution."""

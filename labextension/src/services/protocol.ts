@@ -1757,13 +1757,25 @@ export interface IHelloMessage {
   server: string;
 }
 
+/** What changed in ranks that have the same fields as before. */
+export interface IRankChanges {
+  /** These ranks. */
+  ranks: string;
+  /** Fields of Rank with a new value, which these ranks have alike. */
+  alike: Record<string, unknown>;
+  /** Other fields of Rank: a value for each of these ranks, in their order. */
+  columns: Record<string, unknown[]>;
+}
+
 /** What changed in a group. */
 export interface IGroupChange {
   id: string;
   /** Fields of Group with their new values, without `ranks`. */
   fields: Record<string, unknown>;
-  /** The ranks that changed, whole. */
+  /** Ranks that changed, whole: all of them without `by_field`. */
   ranks: IRank[];
+  /** The other ranks that changed, with `by_field`. */
+  rank_changes?: IRankChanges;
 }
 
 /** The changes of all groups. */
@@ -1935,6 +1947,8 @@ export interface IClientMessage {
   rank?: number;
   /** The highest `seq` that the page has, or 0. */
   since?: number;
+  /** Of `groups`: whether ranks that changed are sent field by field. */
+  by_field?: boolean;
 }
 
 /** A message of a page that runs a cell and follows it: `POST .../executions` and a subscription in one. */

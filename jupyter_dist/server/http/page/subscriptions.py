@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.wire.changes import are_same_ranks, rank_changes
 from jupyter_dist.protocol.wire.messages import (
     MAX_ID,
     ChangesMessage,
@@ -136,6 +137,7 @@ class GroupsSubscription(Subscription):
         self.topics = (self.key,)
         self._sent: dict[str, models.GroupModel] = {}
         self._seq = 0
+        self._by_field = request.get("by_field") is True  # pages of jupyter_dist 0.2 do not know it
 
     def messages(self) -> list[TopicMessage]:
         """Return the changes since the last message; the first has all groups."""
@@ -150,22 +152,22 @@ class GroupsSubscription(Subscription):
             "type": "changes",
             "seq": self._seq,
             "groups": [group for old, group in pairs if not _has_same_ranks(old, group)],
-            "changes": [_group_change(old, group) for old, group in pairs if old and _has_same_ranks(old, group)],
+            "changes": [self._change(old, group) for old, group in pairs if old and _has_same_ranks(old, group)],
         }
         if not is_same_set:
             message["order"] = list(now)
         return [message]
 
+    def _change(self, old: models.GroupModel, new: models.GroupModel) -> GroupChange:
+        was: dict[str, Any] = {**old}
+        fields = {name: value for name, value in new.items() if name != "ranks" and was.get(name) != value}
+        whole, by_field = rank_changes(old["ranks"], new["ranks"], self._by_field)
+        change: GroupChange = {"id": new["id"], "fields": fields, "ranks": whole}
+        return {**change, "rank_changes": by_field} if by_field else change
+
 
 def _has_same_ranks(old: models.GroupModel | None, new: models.GroupModel) -> bool:
-    return old is not None and [rank["rank"] for rank in old["ranks"]] == [rank["rank"] for rank in new["ranks"]]
-
-
-def _group_change(old: models.GroupModel, new: models.GroupModel) -> GroupChange:
-    was: dict[str, Any] = {**old}
-    fields = {name: value for name, value in new.items() if name != "ranks" and was.get(name) != value}
-    ranks = [rank for known, rank in zip(old["ranks"], new["ranks"], strict=True) if known != rank]
-    return {"id": new["id"], "fields": fields, "ranks": ranks}
+    return old is not None and are_same_ranks(old["ranks"], new["ranks"])
 
 
 class ExecutionSubscription(OfGroup):

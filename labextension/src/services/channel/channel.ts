@@ -241,7 +241,7 @@ export class Channel implements IDisposable {
   /** Ask for all groups, and then for their changes. */
   private _followGroups(): void {
     this._known = new KnownGroups();
-    this._send({ type: 'subscribe', topic: 'groups' });
+    this._send({ type: 'subscribe', topic: 'groups', by_field: true });
   }
 
   private _onSubmitted({ key, execution }: ISubmittedMessage): void {

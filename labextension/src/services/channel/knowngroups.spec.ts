@@ -15,6 +15,21 @@ test('changes are applied to groups and ranks, and what did not change stays the
   expect(b.ranks[0]).toBe(a.ranks[0]);
 });
 
+test('changes field by field are applied to their ranks, beside ranks that come whole', () => {
+  const known = new KnownGroups();
+  const [a] = known.apply(message(1, { groups: [group('a', ['idle', 'idle', 'idle', 'idle'])], order: ['a'] }))!;
+  const dead = { ...a.ranks[3], state: 'dead', exit: { code: 1 } };
+  const byField = { ranks: '0,2', alike: { state: 'busy' }, columns: { state_at: [5, 6] } };
+  const [b] = known.apply(message(2, { changes: [{ id: 'a', fields: {}, ranks: [dead], rank_changes: byField }] }))!;
+  expect(b.ranks).toEqual([
+    { rank: 0, state: 'busy', state_at: 5 },
+    a.ranks[1],
+    { rank: 2, state: 'busy', state_at: 6 },
+    dead
+  ]);
+  expect(b.ranks[1]).toBe(a.ranks[1]);
+});
+
 test('groups come and go in order', () => {
   const known = new KnownGroups();
   known.apply(message(1, { groups: [group('a', []), group('b', [])], order: ['a', 'b'] }));

@@ -1,5 +1,6 @@
 /** All groups as the page has them: the server sends what changed. */
-import type { IGroup, IGroupChange, IChangesMessage } from '../protocol';
+import type { IChangesMessage, IGroup, IGroupChange, IRank, IRankChanges } from '../protocol';
+import { expandRanks } from '../ranksets';
 
 export class KnownGroups {
   /** All groups after a change, oldest first; null if a message is missing: ask for all of them. */
@@ -21,7 +22,16 @@ export class KnownGroups {
 }
 
 /** A new object; what did not change is the same as before. */
-function changed(group: IGroup, { fields, ranks }: IGroupChange): IGroup {
+function changed(group: IGroup, { fields, ranks, rank_changes: byField }: IGroupChange): IGroup {
   const news = new Map(ranks.map(rank => [rank.rank, rank]));
+  if (byField) {
+    const olds = new Map(group.ranks.map(rank => [rank.rank, rank]));
+    expandRanks(byField.ranks).forEach((rank, i) => news.set(rank, changedRank(olds.get(rank)!, byField, i)));
+  }
   return { ...group, ...(fields as Partial<IGroup>), ranks: group.ranks.map(rank => news.get(rank.rank) ?? rank) };
+}
+
+function changedRank(rank: IRank, { alike, columns }: IRankChanges, index: number): IRank {
+  const own = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[index]]));
+  return { ...rank, ...(alike as Partial<IRank>), ...(own as Partial<IRank>) };
 }
