@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_dist.agent.agent import MANY_PUSH_SECONDS, Agent, push_seconds
-from jupyter_dist.agent.nodes import head, outgoing
+from jupyter_dist.agent.nodes import outgoing
+from jupyter_dist.agent.nodes.link import rests
 from jupyter_dist.journal.records.gathering import Gathering, gather_seconds
 
 
@@ -97,7 +98,35 @@ async def test_what_a_cell_does_to_many_ranks_waits_and_what_else_happens_does_n
 
 @pytest.mark.parametrize(("num_ranks", "seconds"), [(64, 0.0), (500, 0.01), (8192, 0.02)])
 def test_the_head_of_many_ranks_reads_what_comes_within_a_moment_together(num_ranks, seconds):
-    assert head.rest_seconds(num_ranks) == pytest.approx(seconds)
+    assert rests.rest_seconds(num_ranks) == pytest.approx(seconds)
+
+
+def test_the_head_rests_longer_while_nodes_answer_one_by_one():
+    own = rests.Rests(1024, 128)
+
+    def read(num_messages: int) -> float:
+        for _ in range(num_messages):
+            own.arrived()
+        own.read()
+        return own.seconds
+
+    short, long = pytest.approx(0.02), pytest.approx(0.06)
+    assert read(1) == short  # the first message, for which nothing is known of the others
+    assert read(127) == short  # all others have come within one rest
+    assert [read(5), read(15), read(15)] == [long, long, long]  # 5 in 20 ms, 15 in 60 ms
+    assert read(60) == short
+    assert read(5) == long
+    assert read(0) == short  # nothing comes any more
+    assert read(1) == short
+
+
+def test_the_head_of_few_ranks_never_rests():
+    own = rests.Rests(64, 8)
+    for num_messages in (1, 1, 0):
+        for _ in range(num_messages):
+            own.arrived()
+        own.read()
+        assert own.seconds == 0
 
 
 @pytest.mark.parametrize(("num_ranks", "seconds"), [(65, 0.01), (256, 0.01024), (1024, 0.04096), (8192, 0.05)])

@@ -13,7 +13,6 @@ from jupyter_dist.agent.processes.records import ArrivedRecords
 from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
-from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
@@ -27,6 +26,7 @@ from .files import FileDoor
 from .link import hello, sockets
 from .link.given import shortage
 from .link.joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
+from .link.rests import Rests
 from .remote import FLAPS, NodeDoors, RemoteNode, lost_link
 from .stores import LinkStores
 from .tunnel.tunnels import Tunnels
@@ -38,13 +38,7 @@ BEAT_SECONDS = 1.0
 SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late
 LEASE_MARGIN_SECONDS = 5.0  # a node ends its ranks this long before the head calls them dead
 LEAVE_SECONDS = 10.0
-MOST_REST_SECONDS, RANK_REST_SECONDS = 0.02, 0.00002
 STALL_SECONDS = 2.0  # this process itself did not run: nodes may have sent messages meanwhile
-
-
-def rest_seconds(num_ranks: int) -> float:
-    """Return how long the head reads nothing after output of ranks, so that what comes meanwhile is read together."""
-    return min(MOST_REST_SECONDS, RANK_REST_SECONDS * num_ranks) if num_ranks > MANY_RANKS else 0.0
 
 
 class NodeListener(Protocol):
@@ -95,7 +89,8 @@ class Nodes:
         first, last = spec.head_ports or (0, 0)
         ports = sockets.Ports(first, last, spec.ip_version)
         self._socket = sockets.HeadSocket(secret, client_public, self._receive, spec.num_nodes, ports)
-        self._socket.after_reading(self._arrived.handle)
+        self._rests = Rests(spec.world_size, spec.num_nodes)
+        self._socket.after_reading(self._read)
         JoinFile(
             spec.group_id,
             spec.name,
@@ -213,6 +208,7 @@ class Nodes:
         if nodes[0] is not self._nodes[0]:
             self._master = None
         self._spec, self._nodes, self._spares = spec, list(nodes), spares
+        self._rests = Rests(spec.world_size, spec.num_nodes)
         ranges = [*spec.node_ranges, *(range(0) for _ in spares)]
         for number, (node, ranks) in enumerate(zip(self.all, ranges, strict=True)):
             node.take_place(number, ranks)
@@ -309,7 +305,12 @@ class Nodes:
             return
         node.receive(header, payload)
         if header.get("t") == "records":  # other ranks answer soon
-            self._socket.rest(rest_seconds(self._spec.world_size))
+            self._rests.arrived()
+            self._socket.rest(self._rests.seconds)
+
+    def _read(self) -> None:
+        self._arrived.handle()
+        self._rests.read()
 
     def _hello(self, identity: bytes, header: Header) -> None:
         try:
