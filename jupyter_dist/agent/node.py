@@ -24,6 +24,7 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
 from jupyter_dist.system.sparing import log_sparingly
 
+from .nodecode import PREFIX, run_copy, start_of_copy
 from .nodes.link.joinfile import JoinFile
 
 # The first variable that is set has the number of this node. Variables of tasks count, too: each node has one task.
@@ -46,12 +47,19 @@ def main(argument: str | None = None) -> int:
     parser.add_argument("file", help="the join file that the group's head wrote, or - for standard input")
     parser.add_argument("--node-rank", type=int, help="which node this is; default: as the engine says, or the next")
     given = parser.parse_args([argument] if argument is not None else None)
+    start = start_of_copy()
+    if argument is None:  # of an installed package, which may be upgraded; boot.py starts a copy
+        reason = run_copy(given.file, given.node_rank)
+        _print_error(f"its code was not copied, so do not upgrade jupyter_dist while this node runs: {reason}.")
+    folder = start.folder if start else tempfile.mkdtemp(prefix=PREFIX)
     try:
         join = JoinFile.parse(_read(given.file))
-        node = given.node_rank if given.node_rank is not None else _rank_of_engine()
-        return _watch_over(join, node)
+        wanted = start.node_rank if start else given.node_rank
+        return _watch_over(join, wanted if wanted is not None else _rank_of_engine(), Path(folder))
     except JupyterDistError as err:
         return _print_error(err.message + (f" {err.hint}" if err.hint else ""))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed has not
 
 
 def _read(name: str) -> str:
@@ -77,7 +85,7 @@ def _print_error(text: str) -> int:
     return 1
 
 
-def _watch_over(join: JoinFile, node: int | None) -> int:
+def _watch_over(join: JoinFile, node: int | None, folder: Path) -> int:
     """Run the agent as a child; clean up and notify the head if the agent ends before its group."""
     from .nodes.link.places import remove, socket_path  # noqa: PLC0415
     from .nodes.link.sockets import check_usable  # noqa: PLC0415
@@ -86,11 +94,11 @@ def _watch_over(join: JoinFile, node: int | None) -> int:
     check_usable()
     if torch_is_missing():
         raise JupyterDistError("bad_environment", f"{sys.executable} has no torch.", "Join with a Python that has it.")
-    session, watcher, folder = secrets.token_hex(8), os.getpid(), tempfile.mkdtemp(prefix="jupyter-dist-node-")
+    session, watcher = secrets.token_hex(8), os.getpid()
     adopt_orphans()
     agent = os.fork()
     if agent == 0:
-        os._exit(_run_agent(join, node, session, watcher, Path(folder)))
+        os._exit(_run_agent(join, node, session, watcher, folder))
     for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(signum, lambda *_: _pass_on(agent))
     # Reaped last: until then its pid cannot be reused, so signals cannot hit another process.
@@ -99,7 +107,6 @@ def _watch_over(join: JoinFile, node: int | None) -> int:
         signal.signal(signum, signal.SIG_IGN)
     code = os.waitstatus_to_exitcode(os.waitpid(agent, 0)[1])
     end_below(os.getpid(), reap_known=())
-    shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed has not
     if join.is_tunnelled and node is not None:
         remove(socket_path(join.group_id, node))  # a program of a tunnel that was killed has not
     if code < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib.metadata
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from waits import PATIENCE, until
 from jupyter_dist.protocol.wire.earlier import NEWER_FIELDS, NEWER_REQUESTS, UNUSED_FIELDS
 from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.spawner.directories import groups_directory
+from jupyter_dist.system.processes import command_line, processes
 
 from .server import JupyterServer
 
@@ -280,14 +282,46 @@ def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
     assert newer == NEWER_FIELDS.keys() | UNUSED_FIELDS
 
 
-def test_a_package_that_is_upgraded_under_a_group_changes_nothing_in_it(place):
-    installed = place.home / "installed" / "jupyter_dist"
-    shutil.copytree(ROOT / "jupyter_dist", installed, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
-    server = place.serve(env={"PYTHONPATH": f"{installed.parent}:{place.home}"})
+@pytest.fixture
+def installed(place):
+    """A server of a package that `upgrade` overwrites: the server, and a function."""
+    package = place.home / "installed" / "jupyter_dist"
+    shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
+    version = importlib.metadata.version("jupyter_dist")  # so nodes are started with `-m`, as of an installed package
+    (package / "_version.py").write_text(f"__version__ = {version!r}\n")
+
+    def upgrade():
+        for room in ("agent", "rank", "objects", "transport", "protocol", "journal", "system"):
+            for path in (package / room).rglob("*.py"):
+                path.write_text("raise SystemExit('this is the new version')\n")
+
+    return place.serve(env={"PYTHONPATH": f"{package.parent}:{place.home}"}), upgrade
+
+
+def test_a_package_that_is_upgraded_under_the_nodes_of_a_group_changes_nothing_on_them(installed):
+    server, upgrade = installed
+    server.ask("POST", "groups", {"name": "g", "launcher": "processes", "num_nodes": 2, "ranks_per_node": 1})
+    until(lambda: state_of(server) == "ready")
+    upgrade()
+    joined = os.fsencode(server.ask("GET", "groups/g")["id"])
+    below = [pid for pid in processes() if joined in b"".join(command_line(pid)) and b"node" in command_line(pid)]
+    zygotes = {zygote for pid in below for zygote, words in children_of(pid).items() if "zygote" in words}
+    assert len(zygotes) >= 2
+    for zygote in zygotes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(zygote, signal.SIGKILL)
+    until(lambda: state_of(server) == "dead")
+    server.ask("POST", "groups/g/restart")  # with new zygotes
+    until(lambda: state_of(server) == "ready", lambda: server.ask("GET", "groups/g"))
+    code = "from jupyter_dist.objects.pickling import dumps\ntotal = torch.tensor(rank)\ndist.all_reduce(total)\ntotal"
+    ended = server.run("g", code)
+    assert ended["execution"]["state"] == "ok", ended
+
+
+def test_a_package_that_is_upgraded_under_a_group_changes_nothing_in_it(installed):
+    server, upgrade = installed
     group = server.start(1, name="g")
-    for room in ("agent", "rank", "objects", "transport", "protocol", "journal", "system"):
-        for path in (installed / room).rglob("*.py"):
-            path.write_text("raise SystemExit('this is the new version')\n")
+    upgrade()
 
     zygotes = [pid for pid, command in children_of(server.agent_pid(group["id"])).items() if "zygote" in command]
     assert zygotes

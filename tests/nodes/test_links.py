@@ -222,6 +222,10 @@ def test_a_node_whose_watcher_is_killed_too_is_given_up_after_the_lease(group):
     node_state(group, 1, "gone")
     group.client.wait_group("degraded")
     until(lambda: not any(process and process.state != "Z" for process in map(read_process, pids)))
+    (left,) = files_of_far(group)
+    replaced(group)  # its agent removes what the other has left
+    assert len(files_of_far(group)) == 1
+    assert not left.exists()
 
 
 def test_a_killed_head_leaves_no_process_on_any_node(group):

@@ -76,7 +76,7 @@ class NodeAgent:
         self._join = join
         self._node = node
         self._session = session
-        self._folder = folder or Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
+        self._folder = folder or Path(tempfile.mkdtemp())
         self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
         self._outgoing = OutgoingRecords(self._conversation.send)

@@ -74,7 +74,8 @@ class JoinFile(Spec):
         if version != __version__ or protocol != PROTOCOL_VERSION:
             theirs, ours = f"{version} (protocol {protocol})", f"{__version__} (protocol {PROTOCOL_VERSION})"
             message = f"The group runs jupyter_dist {theirs}, this machine has {ours}."
-            raise JupyterDistError("incompatible", message, "Install the same version on every machine.")
+            hint = "Install the same version on every machine; after an upgrade, start the group again."
+            raise JupyterDistError("incompatible", message, hint)
         return cls.from_dict(content)
 
 
