@@ -55,7 +55,7 @@ def run_copy(file: str, node_rank: int | None) -> str:
         shutil.copytree(PACKAGE, package, ignore=_left_out)
         os.set_inheritable(lock, True)
         os.environ[VARIABLE] = json.dumps(asdict(NodeStart(folder, lock, node_rank)))
-        os.execv(sys.executable, [sys.executable, str(package / "agent" / "boot.py"), "node", file])
+        os.execv(sys.executable, [sys.executable, str(package / "agent" / "boot.py"), "node", file])  # noqa: S606 - no shell is wanted
     except (OSError, shutil.Error) as err:
         os.environ.pop(VARIABLE, None)
         if folder is not None:
