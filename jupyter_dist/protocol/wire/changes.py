@@ -28,23 +28,29 @@ def rank_changes(old: Ranks, new: Ranks, by_field: bool = True) -> tuple[list[Ra
     A field keeps the type of its values.
     """
     changed = [(was, rank) for was, rank in zip(old, new, strict=True) if was != rank]
-    names = changed[0][1].keys() if changed and by_field else set()
-    alike = [(was, rank) for was, rank in changed if was.keys() == rank.keys() == names]
-    if len(alike) < 2:
+    if not by_field or len(changed) < 2:
         return [rank for _, rank in changed], None
-    whole = [rank for was, rank in changed if not was.keys() == rank.keys() == names]
-    return whole, _by_field(*map(list, zip(*alike, strict=True)))
+    num_fields = min(len(rank) for _, rank in changed)
+    alike = [pair for pair in changed if len(pair[0]) == len(pair[1]) == num_fields]
+    try:
+        fields = _by_field([was for was, _ in alike], [rank for _, rank in alike])
+    except (KeyError, IndexError):  # they have as many fields, but others, or none is alike
+        return [rank for _, rank in changed], None
+    return [rank for was, rank in changed if not len(was) == len(rank) == num_fields], fields
 
 
 def _by_field(before: Ranks, now: Ranks) -> RankChanges:
+    names = list(now[0])
+    rows = itemgetter(*names)
     alike, columns = {}, {}
-    for name in now[0]:
-        values = list(map(itemgetter(name), now))
-        if values.count(values[0]) == len(values):
-            if any(values[0] != rank[name] for rank in before):  # type: ignore[literal-required]
+    for name, was, values in zip(
+        names, zip(*map(rows, before), strict=True), zip(*map(rows, now), strict=True), strict=True
+    ):
+        if was != values:
+            if values.count(values[0]) == len(values):
                 alike[name] = values[0]
-        elif values != list(map(itemgetter(name), before)):
-            columns[name] = values
+            else:
+                columns[name] = list(values)
     return {"ranks": str(RankSet(rank["rank"] for rank in now)), "alike": alike, "columns": columns}
 
 
