@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 from jupyter_dist.agent.processes.starting.environment import widen_open_files
+from jupyter_dist.system.memory import keep_present_objects
 from jupyter_dist.system.processes import adopt_orphans
 from jupyter_dist.system.sparing import log_sparingly
 
@@ -22,6 +23,7 @@ def main(argument: str) -> int:
     log_sparingly()
     adopt_orphans()
     widen_open_files()
+    keep_present_objects()
     asyncio.run(_serve(Path(argument)))
     return 0
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.inherited import without_credentials
 from jupyter_dist.system.limits import within
+from jupyter_dist.system.memory import keep_present_objects
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
 from jupyter_dist.system.sparing import log_sparingly
 
@@ -137,6 +138,7 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
         kept = without_credentials(os.environ)  # variables of a Jupyter server, if this is one of its terminals
         for name in [name for name in os.environ if name.startswith(_ENGINE_PREFIXES) or name not in kept]:
             del os.environ[name]
+        keep_present_objects()
 
         async def serve() -> str:
             agent = NodeAgent(join, node, session, folder=folder)

@@ -24,6 +24,7 @@ from jupyter_dist.server.operations import ServerOperations
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.server.spawner.spawner import find as find_spawner
+from jupyter_dist.system.memory import keep_present_objects
 from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
@@ -171,11 +172,8 @@ class Service:
     async def start(self) -> None:
         """Adopt the groups that an earlier server left, once the event loop runs."""
         await self.adopted()
-        # The objects of a server live as long as it does. Scanning them for garbage blocks the event loop for 60 ms,
-        # repeatedly while ranks write much output.
         gc.collect()
-        gc.freeze()
-        gc.collect()  # sets when garbage is collected next: at a quarter of the living objects, without frozen ones
+        keep_present_objects()
 
     async def adopted(self) -> None:
         """Wait until the groups that an earlier server left have been adopted.

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.wire.specs import RankSpec
+from jupyter_dist.system.memory import keep_present_objects
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
@@ -114,10 +115,7 @@ def _share() -> None:
 
     surroundings.inherit()
     gc.collect()
-    gc.freeze()
-    # A rank runs a full collection once its garbage is a quarter of the objects that the last collection found. Without
-    # this collection, these are all imported objects: 10 MiB of trees and frames of failed cells would stay.
-    gc.collect()
+    keep_present_objects()  # or 10 MiB of trees and frames of failed cells would wait for a full collection
 
 
 def import_all(modules: list[str], *, also_late: bool = True) -> Imported:
