@@ -12,6 +12,7 @@ from jupyter_dist.server.groups.resolve import (
     GroupDefaults,
     WantedGroup,
     build_spec,
+    check_reserved,
     idle_gpus_note,
     resolve_spec,
     sharing_note,
@@ -102,6 +103,15 @@ def test_nodes_can_have_different_numbers_of_ranks(resolve):
         "4 GPUs are reserved that no rank uses: nodes have 1, 3, and their ranks run on the CPU."
     )
     assert idle_gpus_note({"devices": spec.devices, "ranks_per_node": [4, 8]}, [4, 8]) is None
+    for devices, counts, reserved, wrong in (
+        ([3, 0, 1, 2], [2, 4], [2, 4], "device 3, but node 0 is to have 2 GPUs"),  # Ray and PBS
+        ([0, 2], [1, 2], [1, 2], "device 2, but node 1 is to have 2 GPUs"),
+        ([1], [1, 1], [1, 1], "device 1, but node 0 is to have 1 GPU,"),
+    ):
+        with pytest.raises(JupyterDistError, match=wrong):
+            check_reserved({"devices": devices, "ranks_per_node": counts}, reserved)
+    for devices, reserved in (([3, 0, 1, 2], [4, 4]), ([0, 1, 3, 2], [2, 4]), ([7, 6, 5, 4], [0, 0]), ([], [2, 4])):
+        check_reserved({"devices": devices, "ranks_per_node": [2, 4]}, reserved)
     with pytest.raises(JupyterDistError, match="8 ranks on a node were requested, with 4 GPUs"):
         resolve(ranks_per_node=[4, 8], **{**on_nodes, "gpus_per_node": 4})
     with pytest.raises(JupyterDistError, match="'devices' names 4 devices of a node, which has 8 ranks"):

@@ -225,6 +225,8 @@ def test_too_few_devices_are_said(environment, num_seen, there):
         node_devices(spec_of([0, 1])[0], environment, num_seen)
     assert refused.value.code == "bad_devices"
     assert refused.value.message == f"its ranks need 2 devices, and {there}"
+    with pytest.raises(JupyterDistError, match=r"^its ranks need device 9, counted from 0, and it has"):
+        node_devices(spec_of([9, 0])[0], environment, num_seen)
 
 
 def test_other_vendors_have_variables_of_their_own():

@@ -37,6 +37,7 @@ from .resolve import (
     GroupDefaults,
     WantedGroup,
     build_spec,
+    check_reserved,
     idle_gpus_note,
     resolve_size,
     resolve_spec,
@@ -240,11 +241,12 @@ class GroupManager:
             request = dataclasses.replace(request, gpus_per_node=allowed.gpus_per_node(request.launcher_options))
         fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
         options = _checked(allowed, request.launcher_options, fields) if allowed else {}
+        reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
+        check_reserved(fields, reserved)
         await asyncio.gather(*(group.park(PARK_SECONDS) for group in map(self.get, request.park)))
         fields |= self.saves.of_group()
         if launcher is not None and fields["save_before_end_seconds"] > 0:
             fields["end_grace_seconds"] = await launcher.grace_seconds(options)
-        reserved = allowed.reserved_gpus(request.launcher_options, fields["ranks_per_node"]) if allowed else []
         unused = idle_gpus_note(fields, reserved)
         fields["note"] = unused or sharing_note(fields, (group.model() for group in self._groups.values()))
         name, is_on_nodes = fields["name"], request.launcher != LOCAL

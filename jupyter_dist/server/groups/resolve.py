@@ -151,6 +151,24 @@ def resolve_spec(
     }
 
 
+def check_reserved(fields: Mapping[str, Any], reserved: Sequence[int]) -> None:
+    """Raise JupyterDistError `bad_devices` if `devices` names GPUs of a node that its launcher does not reserve there.
+
+    The launcher would give the node, perhaps hours later, and its ranks could not start.
+
+    Args:
+        fields: the GroupSpec of the new group.
+        reserved: how many GPUs its launcher reserves on each node; 0: that is not known.
+    """
+    for node, (num_ranks, num_gpus) in enumerate(zip(fields["ranks_per_node"], reserved, strict=True)):
+        most = max(fields["devices"][:num_ranks], default=-1)
+        if num_gpus and most >= num_gpus:
+            gpus = f"{num_gpus} GPU{'s' if num_gpus > 1 else ''}"
+            message = f"'devices' names device {most}, but node {node} is to have {gpus}, which count from 0."
+            hint = "Leave out 'devices', or choose among the GPUs of each node: a node uses the first of 'devices'."
+            raise JupyterDistError("bad_devices", message, hint)
+
+
 def idle_gpus_note(fields: Mapping[str, Any], reserved: Sequence[int]) -> str | None:
     """Return a note about reserved GPUs that the ranks of a new group do not use; None if there are none.
 

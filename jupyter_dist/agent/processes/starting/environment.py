@@ -96,7 +96,9 @@ def node_devices(spec: RankSpec, environment: Mapping[str, str], num_seen: int) 
     there = num_seen if given is None else len(given)
     if max(wanted) >= there and (there or given is not None):
         shown = f" ({variable}={environment[variable]})" if variable in environment else ""
-        message = f"its ranks need {max(wanted) + 1} devices, and it has {there}{shown}."
+        count = len(wanted)
+        needs = f"{count} devices" if max(wanted) < count else f"device {max(wanted)}, counted from 0"
+        message = f"its ranks need {needs}, and it has {there}{shown}."
         hint = "Reserve a device for each rank of a node, or start fewer ranks."
         raise JupyterDistError("bad_devices", message, hint)
     return {} if given is None else {variable: ",".join(given[index] for index in wanted)}
