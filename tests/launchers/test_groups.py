@@ -176,6 +176,49 @@ def test_scancel_is_named_and_the_group_is_saved_and_started_again_with_its_opti
     assert place.said("print(x == [rank, 'kept'])")[0] == [("0-3", "True\n")]
 
 
+def test_a_preempted_group_is_started_again_when_the_other_job_is_over(place):
+    if "wide" in [group["name"] for group in place.server.ask("GET", "groups")["groups"]]:
+        place.server.ask("DELETE", "groups/wide")
+    place.start("short", save_before_end_seconds=0, launcher_options={"cpus_per_node": 8})
+    place.ready("short")
+    urgent = ("--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 600")
+    other = place.cluster.ask("sbatch", "--parsable", *urgent).stdout.strip()
+    until(lambda: place.group("short")["allocation"]["state"] == "ended", lambda: place.group("short"))
+    assert place.group("short")["allocation"]["text"].startswith("The job was preempted: ")
+    until(lambda: place.group("short")["state"] == "dead", lambda: place.group("short"))
+    place.server.ask("POST", "groups/short/start_again")
+    until(lambda: place.group("short")["allocation"]["state"] == "queued", lambda: place.group("short"))
+    place.cluster.ask("scancel", other)
+    again = place.ready("short")
+    job = place.cluster.ask("scontrol", "show", "job", again["allocation"]["job_id"]).stdout
+    assert "CPUs/Task=8" in job, job  # the same options
+    assert place.said(ALL_REDUCE.replace("print(os", "print(1 or os"), "short") == ([("0-3", "10.0\n1\n")], "ok")
+    place.server.ask("DELETE", "groups/short")
+
+
+def test_a_requeued_group_is_restarted_when_its_nodes_have_joined_again(place):
+    place.start("often", save_before_end_seconds=0, launcher_options={"requeue": True})
+    group = place.ready("often")
+    job = group["allocation"]["job_id"]
+    place.cluster.ask("scontrol", "requeue", job)
+    until(lambda: "queued the job again" in place.group("often")["allocation"]["text"], lambda: place.group("often"))
+    until(lambda: place.group("often")["state"] == "dead", lambda: place.group("often"))
+    error = place.server.refused("POST", "groups/often/restart")[1]
+    assert error["message"].endswith(" is gone.")
+    assert error["hint"].startswith("The launcher 'slurm' started it. If it does not start it again,")
+
+    def has_joined():
+        place.cluster.ask("scontrol", "update", f"JobId={job}", "StartTime=now")  # else two minutes later
+        return {node["state"] for node in place.group("often")["nodes"]} == {"joined"}
+
+    until(has_joined, lambda: place.group("often"))
+    place.server.ask("POST", "groups/often/restart")
+    until(lambda: place.group("often")["state"] == "ready", lambda: place.group("often"))
+    assert place.said(f"import os\n{ALL_REDUCE}", "often")[0] == [("0-3", "10.0\n"), ("0-1", "0\n"), ("2-3", "1\n")]
+    assert place.group("often")["allocation"]["job_id"] == job
+    place.server.ask("DELETE", "groups/often")
+
+
 def test_a_shutdown_releases_the_nodes_and_leaves_nothing(place, wide):
     place.server.ask("DELETE", "groups/wide")
     assert place.cluster.jobs() == {}
