@@ -52,7 +52,10 @@ def main(argument: str | None = None) -> int:
     if argument is None:  # of an installed package, which may be upgraded; boot.py starts a copy
         reason = run_copy(given.file, given.node_rank)
         _print_error(f"its code was not copied, so do not upgrade jupyter_dist while this node runs: {reason}.")
-    folder = start.folder if start else tempfile.mkdtemp(prefix=PREFIX)
+    try:
+        folder = start.folder if start else tempfile.mkdtemp(prefix=PREFIX)
+    except OSError as err:
+        return _print_error(f"the node agent cannot run without a temporary folder: {err}.")
     try:
         join = JoinFile.parse(_read(given.file))
         wanted = start.node_rank if start else given.node_rank

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,6 +131,7 @@ def test_a_full_disk_on_one_node_stops_no_rank_and_costs_no_line(group, disk):
     if disk is None:
         pytest.skip("needs the right to mount a tmpfs")
     client = group.client
+    assert "its code was not copied, so do not upgrade jupyter_dist while" in group.nodes[-1].text()
     with contextlib.suppress(OSError), (disk / "ballast").open("wb", buffering=0) as ballast:
         while True:
             ballast.write(b"x" * 512)
@@ -155,6 +157,16 @@ except OSError as err:
     client.request("restart")
     client.wait(lambda: (client.group["generation"], client.group["state"]) == (generation, "ready"))
     assert client.run(SUM, ALL)["state"] == "ok"
+
+
+def test_a_node_without_a_temporary_folder_ends_with_a_sentence():
+    code = "import sys, tempfile\ntempfile.tempdir = '/nonexistent'\nfrom jupyter_dist.agent.node import main\nsys.exit(main())"
+    command = [sys.executable, "-c", code, "join.json"]
+    variables = {**os.environ, **NODE_VARIABLES}
+    ended = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+    assert ended.returncode == 1
+    assert "the node agent cannot run without a temporary folder: " in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_the_devices_that_a_node_was_given_are_shown(group, driver):
