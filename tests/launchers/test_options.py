@@ -177,12 +177,18 @@ def test_an_administrators_limits_are_refused_with_a_sentence_each(place):
     assert launcher.check({}, 2)["time_limit"] == "2:00:00"  # without one, Slurm would take the partition's
     assert refusal(time_limit="120", memory="64G", gpus_per_node="a100:4", account="physics") is None
     assert refusal(time_limit="1-0") == "'time_limit' 1-0 was requested; this server allows at most 2:00:00."
+    assert refusal(time_limit="0") == "'time_limit' 0 was requested; this server allows at most 2:00:00."  # none
+    assert refusal(memory="0") == "'memory' 0 was requested; this server allows at most 64G."  # all of the node
     assert refusal(memory="70000") == "'memory' 70000 was requested; this server allows at most 64G."
     assert refusal(gpus_per_node="a100:8") == "'gpus_per_node' 8 was requested; this server allows at most 4."
     assert refusal((1, 4, 4)) == (
         "3 nodes were requested; this server allows at most 2. 9 ranks were requested; this server allows at most 8."
     )
     assert refusal((1, 6)) == "6 ranks on a node were requested; this server allows at most 5."
+    launcher.limits["cpus_per_node"] = 4
+    assert refusal((5,)) == "'cpus_per_node' 5 was requested; this server allows at most 4."  # one for each rank
+    assert refusal((5,), cpus_per_node=4) is None
+    del launcher.limits["cpus_per_node"]
     assert refusal(account="other") == "'account' cannot be set on this server."
     assert refusal(extra_arguments="--gres=gpu:8") == "'extra_arguments' cannot be set on this server."
     launcher.fixed = []

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -93,9 +94,11 @@ def test_a_group_on_nodes_goes_on_after_an_upgrade_and_its_job_is_followed_to_it
     assert error["code"] == "incompatible"
     assert "jupyter_dist 0.2.0 has started it" in error["message"]
     assert upgraded.said("dist.all_reduce(torch.ones(1)); print('again')") == ([("0-3", "again\n")], "ok")
+    if after["launcher"] == "slurm":
+        subprocess.run(["scancel", after["job_id"]], check=True)
+        until(lambda: upgraded.group()["state"] == "dead", upgraded.group)
+        until(lambda: upgraded.group()["allocation"]["state"] == "ended", upgraded.group)
+        error = upgraded.server.refused("POST", "groups/wide/start_again")[1]
+        assert error["message"] == "The options of group 'wide' are not known: an earlier version has started it."
     upgraded.server.ask("DELETE", "groups/wide")
     assert not (upgraded.home / "shared").exists() or not os.listdir(upgraded.home / "shared")
-    if after["launcher"] == "slurm":
-        upgraded.server.ask("POST", "groups", {**SHAPE, "launcher": "slurm"})  # by this version
-        group = upgraded.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=starting")
-        assert (group["state"], group["protocol"]) == ("ready", 2), group

@@ -92,13 +92,6 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
 
     # -- called by the server ---------------------------------------------------------------------------------
 
-    def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
-        """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank.
-
-        `ranks_per_node` is the most that a node has: an option is what this node gets.
-        """
-        return options
-
     async def grace_seconds(self, options: Mapping[str, Any]) -> float:
         """Return how long nodes may keep running after the engine has asked them to end; 0: they end at once."""
         return 0.0

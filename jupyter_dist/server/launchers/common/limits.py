@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import bad_request
@@ -41,6 +42,11 @@ def duration(value: Any) -> float | None:
     else:
         hours, minutes, seconds = parts
     return float(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
+
+
+def zero_is_all(measure: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
+    """Return a measure of an option of which engines take 0 for no limit: all memory of a node, or any time."""
+    return lambda value: math.inf if (found := measure(value)) == 0 else found
 
 
 def _wrong_wait(value: str) -> str | None:

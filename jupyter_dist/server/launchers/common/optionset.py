@@ -50,6 +50,13 @@ class LauncherOptions(Configurable):
         limited = {"time_limit": self.limits["time_limit"]} if "time_limit" in self.limits else {}
         return checked(self.name, self.all_options(), {**limited, **self.defaults, **options})
 
+    def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
+        """Return the options and the needs of a node's ranks that they leave out, such as a CPU for each rank.
+
+        `ranks_per_node` is the most that a node has: an option is what this node gets.
+        """
+        return options
+
     def check_limits(self, options: Mapping[str, Any], ranks_per_node: Sequence[int]) -> None:
         """Raise JupyterDistError `bad_request` if a group asks for more than the limits.
 
@@ -60,7 +67,8 @@ class LauncherOptions(Configurable):
         counts = ranks_per_node
         shape = {"num_nodes": len(counts), "num_ranks": sum(counts), "ranks_per_node": max(counts)}
         gpus = {"gpus_per_node": found} if (found := self.gpus_per_node(options)) else {}
-        check_limits(f"{type(self).__name__}.limits", self.limits, self.all_options(), {**options, **gpus, **shape})
+        asked = {**self.fitted(options, max(counts)), **gpus, **shape}
+        check_limits(f"{type(self).__name__}.limits", self.limits, self.all_options(), asked)
 
     def reserved_gpus(self, options: Mapping[str, Any], ranks_per_node: Sequence[int]) -> list[int]:
         """Return how many GPUs are reserved on each node: most engines give all nodes of a job the same."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.server.launchers.allocation import Wanted
-from jupyter_dist.server.launchers.common.limits import size
+from jupyter_dist.server.launchers.common.limits import size, zero_is_all
 from jupyter_dist.server.launchers.options import Option, matches
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "jupyter-dist"}
@@ -61,8 +61,8 @@ OPTIONS = (
            check=matches(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "an image looks like registry.example.com/torch:2.9.")),
     Option("gpus_per_node", "GPUs per node", "GPUs of each pod. Empty: none.", kind="integer", is_common=True),
     Option("cpus_per_node", "CPUs per node", "CPUs of each pod. Empty: one for each rank.", kind="integer", minimum=1),
-    Option("memory", "Memory per node", "As Kubernetes takes it: 64Gi. Empty: the namespace's default.", measure=size,
-           check=matches(r"\d+(Ki|Mi|Gi|Ti|K|M|G|T)?", "memory looks like 64Gi.")),
+    Option("memory", "Memory per node", "As Kubernetes takes it: 64Gi. Empty: the namespace's default.",
+           measure=zero_is_all(size), check=matches(r"\d+(Ki|Mi|Gi|Ti|K|M|G|T)?", "memory looks like 64Gi.")),
     Option("namespace", "Namespace", "Where the pods are created. Empty: the server's own.",
            check=matches(_NAME, "a namespace looks like team-a.")),
     Option("python", "Python", "The interpreter in the image. Empty: the path of the group's.",

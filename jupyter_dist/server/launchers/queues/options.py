@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jupyter_dist.server.launchers.common.limits import duration, size
+from jupyter_dist.server.launchers.common.limits import duration, size, zero_is_all
 from jupyter_dist.server.launchers.options import Option, matches
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@+:-]*"
@@ -32,8 +32,8 @@ def _wrong_time(value: str) -> str | None:
 
 
 TIME_LIMIT = Option("time_limit", "Time limit", "Minutes, H:MM:SS or D-HH. Empty: the queue's default.",
-                    is_common=True, measure=duration, check=_wrong_time)  # fmt: skip
-MEMORY = Option("memory", "Memory per node", "With its unit: 64G.", measure=size,
+                    is_common=True, measure=zero_is_all(duration), check=_wrong_time)  # fmt: skip
+MEMORY = Option("memory", "Memory per node", "With its unit: 64G.", measure=zero_is_all(size),
                 check=matches(r"\d+[KMGTkmgt]", "memory looks like 64G or 512000M."))  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_dist.server.launchers.common.command import wrong_tunnel
-from jupyter_dist.server.launchers.common.limits import duration, size
+from jupyter_dist.server.launchers.common.limits import duration, size, zero_is_all
 from jupyter_dist.server.launchers.options import Option, matches
 
 # We set these options, or they would change the command; getopt also accepts unambiguous beginnings of each.
@@ -46,15 +46,15 @@ OPTIONS = (
            check=matches(_NAME, "an account looks like physics.")),
     Option("qos", "QOS", "The quality of service.", check=matches(_NAME, "a QOS looks like normal.")),
     Option("time_limit", "Time limit", "As Slurm takes it: minutes, H:MM:SS or D-HH. Empty: the partition's default.",
-           is_common=True, measure=duration,
+           is_common=True, measure=zero_is_all(duration),
            check=matches(_TIME, "a time limit looks like 90 (minutes), 2:30:00 or 1-12 (days-hours).")),
     Option("gpus_per_node", "GPUs per node", "GPUs of each node; a type can be named: a100:4.",
            is_common=True,
            check=matches(rf"({_NAME}:)?\d+", "GPUs look like 4 or a100:4.")),
     Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: one for each rank.",
            kind="integer", minimum=1),
-    Option("memory", "Memory per node", "As Slurm takes it: 64G; 0 is all memory of the node.", measure=size,
-           check=matches(r"\d+[KMGTkmgt]?", "memory looks like 64G or 512000M.")),
+    Option("memory", "Memory per node", "As Slurm takes it: 64G; 0 is all memory of the node.",
+           measure=zero_is_all(size), check=matches(r"\d+[KMGTkmgt]?", "memory looks like 64G or 512000M.")),
     Option("constraint", "Constraint", "Features that the nodes must have.",
            check=matches(r"[A-Za-z0-9_.,&|*()\[\]:@+-]+", "a constraint looks like a100 or a100&nvlink.")),
     Option("nodelist", "Node list", "These nodes must be among the allocated ones.",
