@@ -124,7 +124,7 @@ for path in glob.glob('/proc/[0-9]*/cmdline'):
         words = open(path, 'rb').read()
     except OSError:
         continue
-    if b'jupyter_dist.agent.node' in words and GROUP in words:
+    if b'agent/boot.py\\x00node' in words and GROUP in words:
         os.kill(int(path.split('/')[2]), 15)
 `;
 
