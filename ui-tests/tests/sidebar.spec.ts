@@ -84,6 +84,7 @@ test('starts a group on several nodes, shows what its launcher says, and a machi
   await expect(wide.getByText('machine without ranks')).toHaveCount(0);
   await command(page, 'jupyter-dist:resize', { group: 'wide', ranks: 1 });
   await expect(wide.locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(1);
+  await expect(page.locator('.Toastify')).toContainText('wide has 1 rank now.'); // else it is shut down in the middle
   await wide.getByText('1 machine without ranks').click();
   await expect(wide.getByRole('list', { name: '1 machine without ranks' }).getByRole('listitem')).toBeVisible();
 });
