@@ -353,3 +353,31 @@ def test_the_command_line_starts_a_group_on_slurm_and_shows_its_job(place):
     assert "'time_limit' is 'soon'; a time limit looks like 90 (minutes)" in wrong.stderr
     command(place, "stop", "typed")
     assert place.cluster.jobs() == {} or "wide" in [g["name"] for g in place.server.ask("GET", "groups")["groups"]]
+
+
+def test_a_node_whose_prologue_does_not_end_is_named_with_its_log(tmp_path):
+    """A prologue, or an image that is fetched, has no time limit, so the group waits and shows for what."""
+    go = tmp_path / "go"
+    server = JupyterServer(tmp_path, start_timeout_seconds=15.0)
+    try:
+        prologue = f'echo loading modules\n[ "$JUPYTER_DIST_NODE_RANK" = 0 ] || until [ -e {go} ]; do sleep 0.1; done'
+        shape = {
+            "launcher": "processes",
+            "num_nodes": 2,
+            "ranks_per_node": 1,
+            "launcher_options": {"prologue": prologue},
+        }
+        server.ask("POST", "groups", {"name": "late", "cwd": str(tmp_path), **shape})
+
+        def text():
+            return server.ask("GET", "groups/late")["allocation"]["text"]
+
+        late = " Node 1 did not join within 15 s. Its log ends with: loading modules"
+        until(lambda: text().endswith(late), text)
+        assert server.ask("GET", "groups/late")["state"] == "starting"
+        go.touch()
+        until(lambda: server.ask("GET", "groups/late")["state"] == "ready", text)
+        until(lambda: text() == "Its node agents run on localhost, localhost.", text)
+        server.ask("DELETE", "groups/late")
+    finally:
+        server.end()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jupyter_dist.server.launchers.launcher import Launcher
 
 END_RETRY_SECONDS = 2.0
+LATE_POLL_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class ManagedGroup:
         self.mirror = mirror
         self._nodes: GroupNodes | None = None
         self._following_nodes: asyncio.Task[None] | None = None
+        self._noting_late: asyncio.Task[None] | None = None
         self._sending_end: asyncio.Task[None] | None = None
         self._sending_hosts: asyncio.Task[None] | None = None
 
@@ -152,6 +154,7 @@ class ManagedGroup:
         self._show_nodes()
         following = self._nodes.follow(self._show_nodes, self._nodes_failed)
         self._following_nodes = start_task(following, f"nodes of {self.id}")
+        self._noting_late = start_task(self._note_late_nodes(self._nodes), f"late nodes of {self.id}")
 
     def _show_nodes(self) -> None:
         assert self._nodes is not None
@@ -161,6 +164,17 @@ class ManagedGroup:
         self._pass_on_end(before, self.mirror.status.allocation)
         self._pass_on_hosts(before, self.mirror.status.allocation)
         self.mirror.changed()
+
+    async def _note_late_nodes(self, nodes: GroupNodes) -> None:
+        """Show which nodes have not joined long after the engine gave them, until the group has started."""
+        while not self.mirror.status.is_gone and self.mirror.status.reported_state == "starting":
+            missing = [node["node"] for node in self.model()["nodes"] if node["state"] == "waiting"]
+            spec = self.mirror.status.fields.get("spec")
+            if spec is not None and await nodes.note_late(missing, spec["start_timeout_seconds"]):
+                self._show_nodes()
+            await asyncio.sleep(LATE_POLL_SECONDS)
+        if await nodes.note_late((), 0.0):
+            self._show_nodes()
 
     def _pass_on_end(self, before: models.AllocationModel | None, now: models.AllocationModel) -> None:
         """Send the agent the end of the allocation, if that is new: it saves the group before."""
@@ -212,7 +226,7 @@ class ManagedGroup:
         self._show_nodes()
 
     async def _release_nodes(self) -> list[str]:
-        every = (self._following_nodes, self._sending_end, self._sending_hosts)
+        every = (self._following_nodes, self._noting_late, self._sending_end, self._sending_hosts)
         tasks = [task for task in every if task is not None]
         for task in tasks:
             task.cancel()

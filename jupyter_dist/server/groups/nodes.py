@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
@@ -22,6 +22,7 @@ from jupyter_dist.server.launchers.nodefiles import AgentExited
 CANCEL_SECONDS = 10.0
 MAX_HOSTS_SHOWN = 4
 MAX_TEXT = 600
+MAX_LOG_BYTES = 300
 
 _STATES: dict[type, str] = {Queued: "queued", Allocated: "allocated", NotKnown: "not_known", Ended: "ended"}
 
@@ -34,6 +35,8 @@ class GroupNodes:
         self._warning: str | None = None
         self._allocated: Allocated | None = None
         self._failed: AgentExited | None = None  # the first agent that ended in another way than with the group
+        self._given_at: float | None = None  # when the engine gave the nodes, by the monotonic clock
+        self._late = ""  # which nodes have not joined long after that
 
     async def follow(self, on_change: Callable[[], None], on_failure: Callable[[str], Awaitable[None]]) -> None:
         """Call `on_change` after each event, and `on_failure` when nodes that have not joined never will."""
@@ -42,6 +45,23 @@ class GroupNodes:
             on_change()
             if isinstance(event, Ended) or (self._failed is event and event is not None):
                 await on_failure(self.failure())
+
+    async def note_late(self, missing: Sequence[int], seconds: float) -> bool:
+        """Note which nodes have not joined so long after the engine gave them; return whether that is new.
+
+        What runs before a node agent has no time limit: a prologue, or an image that is fetched.
+        """
+        before, late = self._late, ""
+        is_over = self._given_at is not None and time.monotonic() - self._given_at > seconds
+        if missing and is_over and isinstance(self._allocation.status, Allocated):
+            said = " ".join((await self._allocation.logs(missing[0], MAX_LOG_BYTES)).split())
+            which = f"Node {missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            log = (
+                f"Its log ends with: {said}" if said else "Its log is empty: what runs before its agent has not ended."
+            )
+            late = f"{which} did not join within {seconds:g} s. {log}"
+        self._late = late
+        return late != before
 
     def failure(self) -> str:
         """Return why nodes are missing, in sentences."""
@@ -77,6 +97,9 @@ class GroupNodes:
     def _take(self, event: Event) -> None:
         if isinstance(event, Allocated):
             self._allocated, self._warning = event, None
+            self._given_at = self._given_at or time.monotonic()
+        elif isinstance(event, Queued):
+            self._given_at = None
         elif isinstance(event, EndsSoon):
             self._warning = f"{event.why} That is at {_clock(event.at)}. Save what you need."
         elif isinstance(event, Ended):
@@ -94,7 +117,7 @@ class GroupNodes:
             more = len(status.hosts) - MAX_HOSTS_SHOWN
             job = f"Job {status.job_id} runs on" if status.job_id else "Its node agents run on"
             until = f", until {_clock(status.ends_at)}" if status.ends_at else ""
-            return f"{job} {shown}{f' and {more} more' if more > 0 else ''}{until}."
+            return f"{job} {shown}{f' and {more} more' if more > 0 else ''}{until}. {self._late}".rstrip()
         return status.why
 
 
