@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -9,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import Recorder, make_view, of_rank
 
+from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.server.folding.feeding.feeds import mask_of
 from jupyter_dist.server.folding.feeding.lines import LineBuffer
-from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
+from jupyter_dist.server.folding.feeding.rankfeed import Decoders
+from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference, mask_text
 
 WORDS = ["loss 0.5\n", "loss 0.25\n", "a\n", "b\n", "\n", "a", "part", "x 1 y", "\r", "50%\r", "tail"]
 EVENTS = st.lists(
@@ -177,3 +181,21 @@ def test_a_flood_is_elided_alike_in_large_and_small_chunks(ranks: int, num_small
     assert [(item.id, item.ranks, item.kind, item.text) for item in whole.items] == [
         (item.id, item.ranks, item.kind, item.text) for item in parts.items
     ]
+
+
+@given(st.sets(st.integers(0, 200)).map(sorted))
+def test_a_mask_reads_as_its_ranks(ranks):
+    assert mask_text(mask_of(ranks)) == str(RankSet(ranks))
+
+
+@given(st.text(alphabet="aé€😀\n") | st.binary(), st.lists(st.integers(0, 40)), st.integers(0, 40))
+def test_text_is_the_same_wherever_its_bytes_are_split(text, cuts, copied_at):
+    data = text.encode() if isinstance(text, str) else text
+    places = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
+    decoders, found = Decoders(), ""
+    for first, last in itertools.pairwise(places):
+        found += decoders.decode("stdout", data[first:last])
+        if last >= copied_at:
+            decoders = decoders.copy()
+    assert found + decoders.decode("stdout", b"", final=True) == data.decode("utf-8", "replace")
+    assert decoders.hold_nothing

@@ -233,7 +233,8 @@ def _find(cursor: Row, kind: str, text: str, *, settled: bool) -> Row | None:
                 return row
             if similar is None and distance < SIMILAR_WINDOW and (row.settled or not settled):
                 template = template or _template(kind, text)
-                if template == _template(kind, row.template):
+                row.template = row.template or _template(kind, row.text)
+                if template == row.template:
                     similar = row
                     limit = min(limit, distance + 1 + BEYOND_SIMILAR)
         if row.settled:

@@ -17,11 +17,12 @@ class Variant:
 class Row:
     """A set of units that belong together: at most one per rank, all of the same kind."""
 
-    __slots__ = ("kind", "mask", "next", "prev", "seq", "settled", "template", "variants")
+    __slots__ = ("kind", "mask", "next", "prev", "seq", "settled", "template", "text", "variants")
 
     def __init__(self, kind: str, text: str) -> None:
         self.kind = kind
-        self.template = text  # template of the unit that created the row; masked when first compared
+        self.text = text  # of the unit that created the row
+        self.template: str | None = None  # of this unit, once it was compared
         self.variants: dict[str, Variant] = {}
         self.mask = 0
         self.settled = 0  # ranks whose unit is final

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.ranks import RankSet
 
 from .fold import STREAM_KINDS
 
@@ -73,16 +72,16 @@ class Difference(TypedDict):
 EMPTY = Snapshot(0, ())
 
 
-def mask_ranks(mask: int) -> RankSet:
-    """Return the ranks of a bit mask, in time that depends on how many ranges they are."""
-    ranks: list[int] = []
+def mask_text(mask: int) -> str:
+    """Return the canonical expression of a bit mask's ranks, in time that depends on how many ranges they are."""
+    ranges: list[str] = []
     while mask:
         first = (mask & -mask).bit_length() - 1
         shifted = mask >> first
         length = (~shifted & (shifted + 1)).bit_length() - 1
-        ranks.extend(range(first, first + length))
+        ranges.append(str(first) if length == 1 else f"{first}-{first + length - 1}")
         mask = shifted >> length << (first + length)
-    return RankSet(ranks)
+    return ",".join(ranges)
 
 
 def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Snapshot:
@@ -131,17 +130,19 @@ def _joins(left: Piece, right: Piece) -> bool:
 
 def _item(run: list[Piece], known: dict[int, Item], expressions: dict[int, str]) -> Item:
     first = run[0]
-    seq = max(piece.seq for piece in run)
+    seq, size = first.seq, len(first.text)
+    if len(run) > 1:
+        seq, size = max(piece.seq for piece in run), sum(len(piece.text) for piece in run)
     ranks = expressions.get(first.mask)
     if ranks is None:
-        ranks = expressions[first.mask] = str(mask_ranks(first.mask))
+        ranks = expressions[first.mask] = mask_text(first.mask)
     old = known.get(first.id)
     if (
         old is not None
         and (old.seq, old.ranks, old.kind) == (seq, ranks, first.kind)
         and old.kind != "elided"
         # Its last record may have been split since, between the first lines and the last ones.
-        and len(old.text) == sum(len(piece.text) for piece in run)
+        and len(old.text) == size
     ):
         return old
     text = first.text if len(run) == 1 else "".join(piece.text for piece in run)

@@ -61,26 +61,31 @@ class Elided:
 class Decoders:
     """Decoders for UTF-8 that may be split anywhere, per stream."""
 
-    by_name: dict[str, codecs.IncrementalDecoder] = field(default_factory=dict)
+    by_name: dict[str, codecs.IncrementalDecoder | None] = field(default_factory=dict)  # None: no character was split
 
     def decode(self, name: str, data: bytes, *, final: bool = False) -> str:
         """Return the complete text."""
-        decoder = self.by_name.get(name)
+        decoder = self.by_name.setdefault(name, None)
         if decoder is None:
-            decoder = self.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
+            try:
+                return data.decode()  # of many ranks, making a decoder for each takes longer than all else
+            except UnicodeDecodeError:
+                decoder = self.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
         return decoder.decode(data, final)
 
     @property
     def hold_nothing(self) -> bool:
         """Whether no stream ends in the middle of a character."""
-        return not any(decoder.getstate()[0] for decoder in self.by_name.values())
+        return not any(decoder is not None and decoder.getstate()[0] for decoder in self.by_name.values())
 
     def copy(self) -> Decoders:
         """Return copies of the decoders, in the same state."""
         copied = Decoders()
         for name, decoder in self.by_name.items():
-            copied.decode(name, b"")
-            copied.by_name[name].setstate(decoder.getstate())
+            copied.by_name[name] = None
+            if decoder is not None:
+                own = copied.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
+                own.setstate(decoder.getstate())
         return copied
 
 
