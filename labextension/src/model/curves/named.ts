@@ -39,7 +39,8 @@ const NOTHING: INamedNumbers = { step: null, values: [] };
 
 /** The numbers of a line with their names; each name once. */
 export function namedNumbers(line: string): INamedNumbers {
-  if (line.length > MAX_LINE || !/\d|nan|inf/i.test(line)) {
+  // Without a letter, there is no name: it is not taken apart for nothing.
+  if (line.length > MAX_LINE || !/\d|nan|inf/i.test(line) || !/[A-Za-z_]/.test(line)) {
     return NOTHING;
   }
   const { words, tokens } = tokenize(line.replace(COLORS, ''));

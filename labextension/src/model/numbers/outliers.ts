@@ -37,8 +37,11 @@ export function outliersOf({ values, resolution, areWhole }: ISample, falseAlarm
   if (values.length < MIN_VALUES || !values.every(Number.isFinite)) {
     return values.map(() => false);
   }
-  const middle = [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
   const scales = [distant(values, falseAlarms, { resolution, deviation: 0, freedom: 0 })];
+  if (!scales[0].includes(true)) {
+    return scales[0];
+  }
+  const middle = [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
   const isCount = areWhole && values.every(value => value >= 0);
   const offset = isCount ? resolution / 2 : 0;
   if (values.every(value => value + offset > 0) || values.every(value => value < 0)) {

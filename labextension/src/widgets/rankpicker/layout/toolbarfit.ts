@@ -54,18 +54,22 @@ export class ToolbarFit implements IDisposable {
 
   private _fit(): void {
     const { _choice: choice, _size: size } = this;
-    const room = this._room();
-    if (this._isDisposed || (size !== null && room === null)) {
+    if (this._isDisposed) {
       return;
     }
     if (size === null) {
+      // Without a look at the room, which would have the page laid out while a notebook is opened.
       this._put(null);
+      return;
+    }
+    const room = this._room();
+    if (room === null) {
       return;
     }
     if (choice.form && choice.parent === this._toolbar && choice.node.offsetWidth > 0) {
       this._seen.set(`${choice.form} ${this._shown}`, choice.node.offsetWidth);
     }
-    this._put(formFor(room!, size, this._seen));
+    this._put(formFor(room, size, this._seen));
   }
 
   /** The room after the first part; null if the toolbar is not on the page. */
