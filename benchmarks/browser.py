@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ _OPEN_SIDEBAR = (
 )
 _RESTORED = "jupyterapp.restored.then(() => 'restored')"
 _HAS_EXTENSION = "jupyterapp.commands.hasCommand('jupyter-dist:show-sidebar')"
+_NEXT_FRAMES = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+_MARK = "jpd-tasks"
 _COUNT_RANKS = "document.querySelectorAll('[class*=jpd-Rank], .jpd-NodeRanks').length"
 
 
@@ -78,7 +82,9 @@ class Page:
             "--remote-allow-origins=*",
         ]
         flags += [f"--user-data-dir={self._profile.name}", "--no-first-run", "--window-size=1400,900"]
-        command = [self._executable, *flags, f"http://127.0.0.1:{self._server.port}/lab?token={self._server.token}"]
+        # In the default workspace, a page opens again what the page before it had open.
+        place = f"lab/workspaces/{secrets.token_hex(4)}?token={self._server.token}"
+        command = [self._executable, *flags, f"http://127.0.0.1:{self._server.port}/{place}"]
         quiet = subprocess.DEVNULL
         enable_extension(self._server, not self._bare)
         self._process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
@@ -121,6 +127,25 @@ class Page:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
 
+    def tasks(self, expression: str, settle_seconds: float) -> list[float]:
+        """Evaluate; return the CPU milliseconds of each task of the page's main thread, until so long after it."""
+        categories = ["toplevel", "disabled-by-default-devtools.timeline", "blink.user_timing"]
+        self.ask("Tracing.start", traceConfig={"includedCategories": categories})
+        self.evaluate(f"void performance.mark('{_MARK}')")
+        self.evaluate(expression)
+        time.sleep(settle_seconds)
+        self.evaluate(_NEXT_FRAMES)
+        self.events.clear()
+        self.ask("Tracing.end")
+        return _tasks_of(self._traced())
+
+    def _traced(self) -> list[Any]:
+        events, self.events = self.events, []
+        while not events or events[-1].get("method") != "Tracing.tracingComplete":
+            events.append(json.loads(self._socket.recv()))
+        parts = [event["params"]["value"] for event in events if event["method"] == "Tracing.dataCollected"]
+        return [event for part in parts for event in part]
+
     def _open(self) -> None:
         port_file = Path(self._profile.name, "DevToolsActivePort")
         wait_until(lambda: port_file.exists() and port_file.read_text().count("\n") > 0, 30, "Chromium starts", 0.1)
@@ -146,3 +171,20 @@ class Page:
         self._process.wait()
         kill(pids[1:])
         self._profile.cleanup()
+
+
+def _tasks_of(trace: list[Any]) -> list[float]:
+    """The CPU milliseconds of the outermost tasks in the thread that has the mark, from the mark on."""
+    mark = next(event for event in trace if event["name"] == _MARK)
+    thread = (mark["pid"], mark["tid"])
+    tasks = [
+        event
+        for event in trace
+        if event["ph"] == "X" and event["name"].endswith("RunTask") and (event["pid"], event["tid"]) == thread
+    ]
+    took, end = [], mark["ts"]
+    for task in sorted(tasks, key=lambda task: (task["ts"], -task["dur"])):
+        if task["ts"] >= end:
+            took.append(task.get("tdur", 0) / 1000)
+            end = task["ts"] + task["dur"]
+    return took
