@@ -66,6 +66,8 @@ export default defineConfig({
       executablePath: process.env.CHROMIUM,
       args: [
         '--no-sandbox',
+        // All pages are one site: in a process that has loaded JupyterLab before, its code need not be compiled again.
+        '--process-per-site',
         '--disable-gpu',
         '--disable-dev-shm-usage',
         '--disable-quic',

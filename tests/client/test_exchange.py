@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-import torch
 from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError, RankError, TimedOutError
@@ -97,6 +96,8 @@ def test_large_arrays_are_mapped_not_copied(tmp_path):
 @pytest.mark.parametrize("is_warm", [False, True])
 def test_tensors_that_stay_on_their_device_are_copied_in_parts_into_the_file(tmp_path, monkeypatch, is_warm):
     """As on a CUDA device (tests/agent/test_gpu.py), with the chunks of tensors on the CPU."""
+    import torch
+
     monkeypatch.setattr(staging, "is_staged", lambda storage: storage.nbytes() >= 1 << 20)
     chunks = []
 

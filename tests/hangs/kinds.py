@@ -329,8 +329,10 @@ HANGS = [
     ),
 ]
 
+# A cell is looked at after 0.6 s, again 0.7 s later, and then every 3 s (agent/watch/hangs.py). What computes meanwhile takes no
+# longer than the first two looks need.
 INNOCENT = [
-    Innocent("computes", "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"),
+    Innocent("computes", "import time\nend = time.monotonic() + 2.2\nwhile time.monotonic() < end: pass"),
     Innocent("sleeps", "import time; time.sleep(2.5)"),
     Innocent(
         "rank 0 prepares, the others wait at a barrier",
@@ -339,7 +341,7 @@ INNOCENT = [
     Innocent("one slow rank", f"import time; time.sleep(3 * (rank == 2)); dist.all_reduce({ONES})"),
     Innocent(
         "many collectives",
-        "import time\nend = time.time() + 3\nt = torch.ones(1)\nwhile t.item() > 0:\n    t.fill_(float(time.time() < end)); dist.broadcast(t, 0)",
+        "import time\nend = time.time() + 2.2\nt = torch.ones(1)\nwhile t.item() > 0:\n    t.fill_(float(time.time() < end)); dist.broadcast(t, 0)",
     ),
     Innocent("one rank computes alone", "import time; time.sleep(2.5)", "1"),
     Innocent(
@@ -444,6 +446,6 @@ INNOCENT = [
     Innocent("a cell that awaits before it comes", "import asyncio\nif rank: await asyncio.sleep(2.5)\ndist.barrier()"),
     Innocent(
         "Python code while a collective is under way",
-        f"import time\nwork = dist.all_reduce({ONES}, async_op=True) if rank == 0 else None\nend = time.monotonic() + 2.5\nwhile time.monotonic() < end: sum(range(100))\nif rank: dist.all_reduce({ONES})\nelse: work.wait()",
+        f"import time\nwork = dist.all_reduce({ONES}, async_op=True) if rank == 0 else None\nend = time.monotonic() + 2.2\nwhile time.monotonic() < end: sum(range(100))\nif rank: dist.all_reduce({ONES})\nelse: work.wait()",
     ),
 ]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from rankclient import RankClient
 
 from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.memory import MemoryCounters
+
+if TYPE_CHECKING:
+    import torch
 
 GARBAGE = """
 import gc, weakref

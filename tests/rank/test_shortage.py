@@ -3,7 +3,6 @@
 import os
 
 import pytest
-import torch
 
 from jupyter_dist.rank.cells.errors import neighbours
 from jupyter_dist.rank.cells.errors.shortage import asked_bytes, find_shortage, lines_of
@@ -33,6 +32,8 @@ def test_what_was_asked_for_is_read_from_the_message(message, asked):
 
 
 def test_it_is_found_below_the_error_that_a_framework_made_of_it():
+    import torch
+
     short = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
     wrapped = ValueError("training failed")
     wrapped.__cause__ = short
