@@ -68,7 +68,8 @@ _OPEN_PICKER = """
 })()
 """
 _OPEN_LOG = "jupyterapp.commands.execute('jupyter-dist:open-log', {{ group: '{group}', rank: 700 }}).then(() => 0)"
-_SAVE = "jupyterapp.commands.execute('docmanager:save').then(() => 'saved')"
+# Whatever panel is in front.
+_SAVE = "jupyterapp.commands.execute('docmanager:open', {{ path: '{name}' }}).then(({{ context }}) => context.save())"
 NOTEBOOK = "thousand.ipynb"
 
 
@@ -101,7 +102,7 @@ def measure(options: Options) -> list[Table]:
             with Page(server, executable) as page:
                 page.evaluate(OPEN.format(name=NOTEBOOK, kernel="false"))
                 _frames(frames, page, group)
-                page.evaluate(_SAVE)
+                page.evaluate(_SAVE.format(name=NOTEBOOK))
             _opening(opening, server, executable, code_cells)
             _opening(saved, server, executable, json.loads((server.home / NOTEBOOK).read_text())["cells"])
         client.end_group(group)
