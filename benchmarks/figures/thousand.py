@@ -70,6 +70,7 @@ _OPEN_PICKER = """
 _OPEN_LOG = "jupyterapp.commands.execute('jupyter-dist:open-log', {{ group: '{group}', rank: 700 }}).then(() => 0)"
 # Whatever panel is in front.
 _SAVE = "jupyterapp.commands.execute('docmanager:open', {{ path: '{name}' }}).then(({{ context }}) => context.save())"
+_SHUT_DOWN = "jupyterapp.shell.currentWidget.sessionContext.shutdown().then(() => 0)"
 NOTEBOOK = "thousand.ipynb"
 
 
@@ -140,6 +141,7 @@ def _opening(table: Table, server: Server, executable: str, code_cells: list[Jso
             with Page(server, executable, bare=bare) as page:
                 time.sleep(QUIET_SECONDS)
                 took = page.tasks(OPEN.format(name=name, kernel="false"), OPEN_SECONDS)
+                page.evaluate(_SHUT_DOWN)  # or the kernels of all pages run beside
             if turn > 0:
                 table.row(JUPYTERLAB if bare else OURS).values.append(max(took))
 
