@@ -20,7 +20,7 @@ from jupyter_dist.agent.group.saves.beforeend import SaveBeforeEnd
 from jupyter_dist.agent.group.saves.periodic import PeriodicSaves
 from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.ending import sweep
+from jupyter_dist.agent.processes.ending import give_up, sweep
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import LocalStarter, NoStarter, RankStarter
 from jupyter_dist.agent.processes.starting.environment import (
@@ -404,6 +404,7 @@ class Agent:
         """Clean up: leave no process, no socket and no file."""
         await self.end_group()
         if self.group is not None and self._farewell is not None:
+            await give_up(self.group.ranks, "the group has ended")  # ranks that never got a process
             self.group.fail(self._farewell)
             self._push_group()
             await self._link.flush(LAST_MESSAGE_SECONDS)

@@ -139,6 +139,17 @@ async def test_a_rank_that_ends_before_its_start_is_known_fails_the_start_and_is
         ]
         assert group.state == "dead"
         assert [rank.exit and rank.exit["code"] for rank in group.ranks] == [None, 7]
+        assert [rank.state for rank in group.ranks] == ["dead", "dead"]
+
+
+async def test_no_rank_of_a_group_that_cannot_be_started_is_shown_as_starting(tmp_path):
+    channels = Channels()
+    async with a_group(tmp_path, channels) as group:
+        channels.error = JupyterDistError("start_failed", "Node 1 has not joined.")
+        failed: list[JupyterDistError] = []
+        await within(PATIENCE, a_start(group, channels, failed).work)
+        assert ([error.message for error in failed], group.state) == (["Node 1 has not joined."], "dead")
+        assert [(rank.state, rank.exit["reason"]) for rank in group.ranks] == 2 * [("dead", "could not be started")]
 
 
 async def test_a_dead_rank_whose_successor_cannot_be_started_stays_dead_and_the_others_continue(tmp_path):

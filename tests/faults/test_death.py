@@ -97,6 +97,8 @@ def test_all_ranks_at_once(pair):
     pair.wait_group("dead")
     with pytest.raises(JupyterDistError, match="Restart it"):
         pair.submit("1", [0])
+    with pytest.raises(JupyterDistError, match=r"it is dead\. All of its ranks are dead: restart it"):
+        pair.request("replace")
     page, _ = rank_page(pair.agent.directory / "journal", 0, None, 100_000)
     assert any(b"before" in record.frame for record in page)
     pair.request("restart")

@@ -303,6 +303,7 @@ def test_nodes_that_cannot_start_fail_the_group_with_the_reason(place):
     assert error["code"] == "start_failed"
     assert "The node agent on n" in error["message"]
     assert "This is not a join file." in error["message"]
+    assert {rank["state"] for rank in place.group("fails")["ranks"]} == {"dead"}
     place.server.ask("DELETE", "groups/fails")
     until(lambda: not place.cluster.jobs(), place.cluster.jobs)
 

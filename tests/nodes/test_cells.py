@@ -228,6 +228,7 @@ def test_a_folder_that_a_node_does_not_have_is_named_with_the_node(shared_nodes)
         assert error["code"] == "start_failed"
         assert error["message"].startswith("Rank ")
         assert f"({socket.gethostname()}): there is no folder {shared_nodes.cwd}" in error["message"]
+        assert {rank["state"] for rank in client.group["ranks"]} == {"dead"}
     finally:
         shared_nodes.cwd.mkdir()
     client.request("restart")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
-from jupyter_dist.agent.processes.ending import end_ranks
+from jupyter_dist.agent.processes.ending import end_ranks, give_up
 from jupyter_dist.agent.processes.failedstart import died_early, too_late
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
@@ -484,7 +484,7 @@ class AgentGroup:
         """End the ranks of a start that failed, and be dead with this reason."""
         self.error = error
         self.stop_cells("ending", error)
-        await end_ranks(self.ranks, "the group could not be started", patient=False)
+        await give_up(self.ranks, "the group could not be started")
         self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
         self.set_state("dead")
 

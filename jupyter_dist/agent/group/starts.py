@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from jupyter_dist.agent.processes.ending import end_ranks, sweep
+from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
@@ -21,6 +21,14 @@ from .resize.resizing import Resize
 from .resize.shapes import WantedSize
 
 log = logging.getLogger(__name__)
+
+
+# What to do where no rank can be replaced.
+_INSTEAD_OF_REPLACING: Mapping[str, str] = {
+    "dead": "All of its ranks are dead: restart it.",
+    "parked": "Resume it first.",
+    **dict.fromkeys(("starting", "restarting", "resizing", "parking", "resuming"), "Wait until it is ready."),
+}
 
 
 class GroupStarts:
@@ -79,7 +87,7 @@ class GroupStarts:
         group = self._group
         if group.state != "degraded" or self._is_under_way:
             message = f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
-            raise JupyterDistError("group_not_ready", message, "Resume it first." if group.state == "parked" else "")
+            raise JupyterDistError("group_not_ready", message, _INSTEAD_OF_REPLACING.get(group.state, ""))
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
@@ -148,7 +156,7 @@ class GroupStarts:
             group.begin_generation()
             await self._start_all()
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
-            await end_ranks(group.ranks, "the group could not be restarted", patient=False)
+            await give_up(group.ranks, "the group could not be restarted")
             group.fail(err)
 
     async def _start_all(self) -> None:

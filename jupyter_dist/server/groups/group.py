@@ -112,8 +112,7 @@ class ManagedGroup:
         await self.mirror.link.close()
         killed += await self._release_nodes()
         self.mirror.directory.remove()
-        self.mirror.status.silence = None
-        self.mirror.status.update(state="dead")
+        self.mirror.status.mark_dead()
         self.mirror.changed()
         return killed
 
@@ -221,8 +220,7 @@ class ManagedGroup:
             await self._end_agent(process)
         await self.mirror.link.close()
         error = JupyterDistError("start_failed", f"The nodes of group '{self.name}' did not start. {why}")
-        self.mirror.status.silence = None
-        self.mirror.status.update(state="dead", error=error.to_dict(), join=None)
+        self.mirror.status.mark_dead(error)
         self._show_nodes()
 
     async def _release_nodes(self) -> list[str]:

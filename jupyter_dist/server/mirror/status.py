@@ -150,9 +150,18 @@ class GroupStatus:
     def mark_lost(self, error: JupyterDistError) -> None:
         """Mark the group as lost: its agent has ended, and no rank can be reached."""
         self.silence = None
-        dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
         gone = [{**node, "state": "gone"} for node in self._nodes]
-        self.update(state="lost", error=error.to_dict(), ranks=dead, nodes=gone, join=None)
+        self.update(state="lost", error=error.to_dict(), ranks=self._dead_ranks(), nodes=gone, join=None)
+
+    def mark_dead(self, error: JupyterDistError | None = None) -> None:
+        """Mark the group as dead: its agent was ended, and its ranks with it; `error` is the reason if it failed."""
+        self.silence = None
+        self.update(state="dead", ranks=self._dead_ranks())
+        if error is not None:
+            self.update(error=error.to_dict(), join=None)
+
+    def _dead_ranks(self) -> list[dict[str, Any]]:
+        return [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
 
     def mark_incompatible(self, group_json: dict[str, Any]) -> None:
         """Mark the group as one of another version: its ranks keep running, but this server cannot use them."""
