@@ -66,6 +66,7 @@ class Part:
     failures: list[str]  # lines of its output
     second: list[str] = field(default_factory=list)  # tests that passed in a second run
     again_seconds: float | None = None  # how long its second run took
+    cpu_seconds: float = 0.0  # of all that it has waited for
 
     @property
     def result(self) -> str:
@@ -156,15 +157,31 @@ def _show(output: BinaryIO, heading: str = "") -> None:
 def _make(target: str, output: BinaryIO | None = None) -> Part:
     began, problem = time.monotonic(), None
     command = [os.environ.get("MAKE", "make"), "--no-print-directory", target]
-    try:
-        if subprocess.run(command, check=False, timeout=LIMIT_SECONDS, stdout=output, stderr=output).returncode:
-            problem = FAILED
-    except subprocess.TimeoutExpired:
+    process = subprocess.Popen(command, stdout=output, stderr=output)
+    code, usage = None, None
+    while code is None and time.monotonic() - began < LIMIT_SECONDS:
+        time.sleep(_FOLLOW_SECONDS / 5)
+        code, usage = _ended(process)
+    if code is None:
         problem = f"not done after {duration(LIMIT_SECONDS)}"
-    seconds = time.monotonic() - began
-    if output is None:
-        return Part(target, problem, seconds, [])
-    return Part(target, problem, seconds, failures(output) if problem else [], second_runs(output))
+        process.kill()
+    elif code:
+        problem = FAILED
+    part = Part(target, problem, time.monotonic() - began, [])
+    if usage is not None:
+        part.cpu_seconds = usage.ru_utime + usage.ru_stime
+    if output is not None:
+        part.failures, part.second = failures(output) if problem else [], second_runs(output)
+    return part
+
+
+def _ended(process: subprocess.Popen[bytes]) -> tuple[int | None, resource.struct_rusage | None]:
+    """Return the exit code of a process that has ended, and what it has used, with all that it has waited for."""
+    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+    if not pid:
+        return None, None
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage
 
 
 def failures(output: BinaryIO) -> list[str]:
@@ -198,9 +215,9 @@ def limited(found: list[str]) -> list[str]:
 
 
 def report(parts: list[Part], seconds: float) -> None:
-    print(f"\n{'part':<18}{'took':>12}")
+    print(f"\n{'part':<18}{'took':>12}{'CPU':>12}")
     for part in parts:
-        print(f"{part.name:<18}{duration(part.seconds):>12}   {part.result}")
+        print(f"{part.name:<18}{duration(part.seconds):>12}{duration(part.cpu_seconds):>12}   {part.result}")
     total = f"in {duration(seconds)} on {os.cpu_count()} cores, with {duration(cpu_seconds())} of CPU time"
     bad = [part.name for part in parts if part.problem]
     for part in parts:

@@ -138,7 +138,9 @@ class Client:
         self._http = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
     def open_channel(self) -> None:
-        """Connect and follow all groups, as our pages do."""
+        """Connect, again if it was connected, and follow all groups, as our pages do."""
+        if hasattr(self, "_channel"):
+            self._channel.close()
         url = f"ws://127.0.0.1:{self._server.port}{API}/channel"
         headers = [f"Authorization: token {self._server.token}"]
         self._channel = websocket.create_connection(url, header=headers, timeout=60)

@@ -148,6 +148,7 @@ def _opening(table: Table, server: Server, executable: str, code_cells: list[Jso
 
 def _cells_of_processes(table: Table, client: Client, server: Server, rounds: int, spread_seconds: float) -> None:
     """Measure cells whose answers are spread over time, as those of real nodes are."""
+    client.open_channel()  # again: it has not read for minutes, and the server has closed such a connection
     shape: Json = {"num_processes": PROCESSES, "name": "spread", "spread_seconds": spread_seconds}
     with simulated_group(client, NODES, RANKS_PER_NODE, **shape) as group:
         processes = {HEAD: server.agent_of(group), SERVER: server.pid}

@@ -188,9 +188,9 @@ def _joined(alike: Sequence[_Arrived]) -> _Arrived:
 
 
 def _connected(ranks: Sequence[RankProcess], record: RankRecord) -> _Arrived:
-    connected = [index for index, rank in enumerate(ranks) if not rank.is_mute]
-    if len(connected) == len(ranks):
+    if not any(rank.is_mute for rank in ranks):
         return ranks, record
+    connected = [index for index, rank in enumerate(ranks) if not rank.is_mute]
     return [ranks[index] for index in connected], record.of(connected)
 
 
