@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-GATHER_SECONDS, MOST_GATHER_SECONDS = 0.01, 0.05
+GATHER_SECONDS, MOST_GATHER_SECONDS = 0.01, 0.1
 MANY_RANKS = 64  # with fewer, records are written in each turn of the event loop
-RANK_GATHER_SECONDS = 0.00004  # a rank's share: a record costs the agent, the server and each page the same
+RANK_GATHER_SECONDS = 0.0001  # a rank's share: a record costs the agent, the server and each page the same
 
 
 def gather_seconds(num_ranks: int) -> float:
