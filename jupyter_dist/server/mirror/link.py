@@ -149,7 +149,7 @@ class AgentLink:
     async def _read(self, stream: FrameStream) -> None:
         with contextlib.suppress(EOFError, OSError, FrameError):
             yielded_at = time.monotonic()
-            while True:
+            while stream is self._stream:  # what was received before it was dropped is of an older state
                 header, payload = unpack(*await stream.recv())
                 self.received_at = time.monotonic()
                 self._dispatch(header, payload)
