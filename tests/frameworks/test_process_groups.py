@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 
@@ -83,7 +85,7 @@ def test_a_timeout_is_taken_over_and_kept_when_the_process_group_is_recreated(ra
         "init_process_group() ignored group_name: there is a process group. Call destroy_process_group() on all ranks before.\n"
     )
     assert ranks.cell("dist.barrier()", (0,)).state == "error"
-    assert "Timed out waiting 500ms" in ranks.errors()
+    assert re.search(r"Timed out waiting \d{1,3}ms", ranks.errors())  # what is left of the 500 ms
     # One that user code creates has what it asks for: nothing.
     ranks.run("dist.destroy_process_group()\ndist.init_process_group()")
     assert ranks.agree(SHOWN) == "0:30:00"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_a_timeout_in_a_subgroup_is_a_timeout_and_breaks_only_that(make_group: M
         run_all(group, "short = dist.new_group([0, 1], timeout=timedelta(seconds=0.5), group_desc='short')")
         first = group[0].run(call)
         assert (first.status, first.reply["process_group"]) == ("error", "ok")
-        assert "Timed out waiting 500ms" in first.error["evalue"]
+        assert re.search(r"Timed out waiting \d{1,3}ms", first.error["evalue"])  # what is left of the 500 ms
         assert "After a timeout a process group is unusable (short). Create it again" in first.text("stderr")
         late = group[1].run(call)
         assert (late.status, late.reply["process_group"]) == ("error", "ok")
