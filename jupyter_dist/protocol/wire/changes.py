@@ -22,6 +22,11 @@ def are_same_ranks(old: Ranks, new: Ranks) -> bool:
     return [rank["rank"] for rank in old] == [rank["rank"] for rank in new]
 
 
+def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a status with another value than before, without `ranks`."""
+    return {name: value for name, value in new.items() if name != "ranks" and (name not in old or old[name] != value)}
+
+
 def rank_changes(old: Ranks, new: Ranks, by_field: bool = True) -> tuple[list[RankModel], RankChanges | None]:
     """Return the ranks of `new`, which has the same numbers as `old`, that changed: whole, and others field by field.
 
@@ -80,15 +85,14 @@ class StatusSender:
 
         The ranks of the status must not be changed in place; other fields may.
         """
-        sent, number, ranks = self._sent, self._number, status.get("ranks", ())
+        number, before, ranks = self._number, self._sent.get("ranks", ()), status.get("ranks", ())
         self._number += 1
-        changed = {name: value for name, value in status.items() if name not in sent or sent[name] != value}
-        changed.pop("ranks", None)
-        self._sent = {**sent, **copy.deepcopy(changed), "ranks": ranks}
-        if not are_same_ranks(sent.get("ranks", ()), ranks):
-            return {"number": number, "fields": {**changed, "ranks": ranks}}
-        whole, by_field = rank_changes(sent.get("ranks", ()), ranks)
-        return {"number": number, "fields": changed, "ranks": whole, "rank_changes": by_field}
+        fields = changed_fields(self._sent, status)
+        self._sent = {**self._sent, **copy.deepcopy(fields), "ranks": ranks}
+        if not are_same_ranks(before, ranks):
+            return {"number": number, "fields": {**fields, "ranks": ranks}}
+        whole, by_field = rank_changes(before, ranks)
+        return {"number": number, "fields": fields, "ranks": whole, "rank_changes": by_field}
 
 
 class StatusReceiver:
@@ -103,8 +107,8 @@ class StatusReceiver:
         if message["number"] != self._number:
             return None
         self._number += 1
-        ranks = self._status.get("ranks")
         self._status = {**self._status, **message["fields"]}
         if "ranks" in message:
-            self._status["ranks"] = with_changes(ranks or (), message["ranks"], message["rank_changes"])
+            before = self._status.get("ranks", ())
+            self._status["ranks"] = with_changes(before, message["ranks"], message["rank_changes"])
         return self._status

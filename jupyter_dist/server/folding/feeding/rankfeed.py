@@ -22,6 +22,7 @@ MAX_RICH_BYTES = 4 << 20
 RICH_DISCOUNT = 16  # rich output counts as this many times less text, so that one figure does not fill the head
 MAX_FOLD_VARIANTS = 6_000  # for all ranks together; after that everything goes to the tails
 MAX_FOLD_CHARS = 16 << 20
+_new_decoder = codecs.getincrementaldecoder("utf-8")
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class Decoders:
             try:
                 return data.decode()  # of many ranks, making a decoder for each takes longer than all else
             except UnicodeDecodeError:
-                decoder = self.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
+                decoder = self.by_name[name] = _new_decoder("replace")
         return decoder.decode(data, final)
 
     @property
@@ -84,7 +85,7 @@ class Decoders:
         for name, decoder in self.by_name.items():
             copied.by_name[name] = None
             if decoder is not None:
-                own = copied.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
+                own = copied.by_name[name] = _new_decoder("replace")
                 own.setstate(decoder.getstate())
         return copied
 

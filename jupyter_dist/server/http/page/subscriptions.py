@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import machine, models
-from jupyter_dist.protocol.wire.changes import are_same_ranks, rank_changes
+from jupyter_dist.protocol.wire.changes import are_same_ranks, changed_fields, rank_changes
 from jupyter_dist.protocol.wire.messages import (
     MAX_ID,
     ChangesMessage,
@@ -159,10 +159,8 @@ class GroupsSubscription(Subscription):
         return [message]
 
     def _change(self, old: models.GroupModel, new: models.GroupModel) -> GroupChange:
-        was: dict[str, Any] = {**old}
-        fields = {name: value for name, value in new.items() if name != "ranks" and was.get(name) != value}
         whole, by_field = rank_changes(old["ranks"], new["ranks"], self._by_field)
-        change: GroupChange = {"id": new["id"], "fields": fields, "ranks": whole}
+        change: GroupChange = {"id": new["id"], "fields": changed_fields(old, new), "ranks": whole}
         return {**change, "rank_changes": by_field} if by_field else change
 
 

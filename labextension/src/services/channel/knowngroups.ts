@@ -23,15 +23,16 @@ export class KnownGroups {
 
 /** A new object; what did not change is the same as before. */
 function changed(group: IGroup, { fields, ranks, rank_changes: byField }: IGroupChange): IGroup {
-  const news = new Map(ranks.map(rank => [rank.rank, rank]));
-  if (byField) {
-    const olds = new Map(group.ranks.map(rank => [rank.rank, rank]));
-    expandRanks(byField.ranks).forEach((rank, i) => news.set(rank, changedRank(olds.get(rank)!, byField, i)));
-  }
-  return { ...group, ...(fields as Partial<IGroup>), ranks: group.ranks.map(rank => news.get(rank.rank) ?? rank) };
+  const whole = new Map(ranks.map(rank => [rank.rank, rank]));
+  const places = new Map(byField ? expandRanks(byField.ranks).map((rank, place) => [rank, place]) : []);
+  const news = group.ranks.map(rank => {
+    const place = places.get(rank.rank);
+    return place === undefined ? (whole.get(rank.rank) ?? rank) : changedRank(rank, byField!, place);
+  });
+  return { ...group, ...(fields as Partial<IGroup>), ranks: news };
 }
 
-function changedRank(rank: IRank, { alike, columns }: IRankChanges, index: number): IRank {
-  const own = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[index]]));
+function changedRank(rank: IRank, { alike, columns }: IRankChanges, place: number): IRank {
+  const own = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[place]]));
   return { ...rank, ...(alike as Partial<IRank>), ...(own as Partial<IRank>) };
 }
