@@ -16,11 +16,12 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from jupyter_dist.system.files.codecopy import ONLY_OF_SERVER
+
 PACKAGE = Path(__file__).resolve().parents[1]
 PREFIX = "jupyter-dist-node-"
 VARIABLE = "JUPYTER_DIST_NODE_START"  # of the process that runs the copy; it takes the variable out
 CODE = "code"
-_LEFT_OUT = ("server", "labextension", "server-config")  # nodes import none of them
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _left_out(folder: str, names: list[str]) -> list[str]:
     """Return the names in a folder that are not copied: all but sources, and what this Python has compiled."""
     kept = (".py", f".{sys.implementation.cache_tag}.pyc")
     others = [name for name in names if not name.endswith(kept) and not os.path.isdir(os.path.join(folder, name))]
-    return [*others, *(_LEFT_OUT if folder == str(PACKAGE) else ())]
+    return [*others, *(ONLY_OF_SERVER if folder == str(PACKAGE) else ())]
 
 
 def _remove_abandoned() -> None:

@@ -18,6 +18,7 @@ import threading
 import time
 from pathlib import Path
 
+from jupyter_dist.system.files.codecopy import ONLY_OF_SERVER
 from jupyter_dist.system.files.private import make_folder
 
 from .directories import claim
@@ -25,8 +26,6 @@ from .directories import claim
 PACKAGE = Path(__file__).resolve().parents[2]
 BOOT_PATH = Path("jupyter_dist", "agent", "boot.py")
 ABANDONED_SECONDS = 600.0
-# Packages that only the server imports.
-_LEFT_OUT = frozenset({"server", "labextension", "server-config"})
 
 
 class PackageCode:
@@ -115,7 +114,7 @@ def remove_unused(parent: Path) -> None:
 
 
 def _is_for_groups(path: Path) -> bool:
-    return path.relative_to(PACKAGE).parts[0] not in _LEFT_OUT
+    return path.relative_to(PACKAGE).parts[0] not in ONLY_OF_SERVER
 
 
 def _remove_if_unused(folder: Path) -> None:

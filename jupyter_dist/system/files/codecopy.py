@@ -6,6 +6,7 @@ import fcntl
 import os
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+ONLY_OF_SERVER = frozenset({"server", "labextension", "server-config"})  # packages that no copy has: groups import none
 BOOT = os.path.join(FOLDER, "jupyter_dist", "agent", "boot.py")
 
 
