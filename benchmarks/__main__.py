@@ -14,6 +14,7 @@ FIGURES = {
     "cell": "cell",
     "nodes": "nodes",
     "thousand": "thousand",
+    "late": "late",
     "first": "first",
     "magics": "magics",
     "knowing": "knowing",

@@ -29,6 +29,7 @@ from .keystroke import IDLE, OPEN, code_cell, write_notebook
 
 NODES, RANKS_PER_NODE = 128, 8
 SAME, DIFFERENT = "print('step 100 done')", "print(rank * 7919)"
+CODES = {SAME: SAME, DIFFERENT: DIFFERENT}  # by the name of the row
 PROCESSES = 16
 MOST_SAME_MS, MOST_DIFFERENT, MOST_FRAME_MS, MOST_IDLE_PERCENT = 40.0, 2.0, 100.0, 3.0
 MOST_LATE_MS = 60.0
@@ -95,7 +96,7 @@ def measure(options: Options) -> list[Table]:
         processes = {HEAD: server.agent_of(group), SERVER: server.pid}
         _idle(idle, processes)
         at_rest = {name: idle.row(name).median / 100 for name in processes}
-        _cells(cells, client, group, Used(processes, at_rest), options.rounds)
+        _cells(cells, client, group, Used(processes, at_rest), options.rounds, CODES)
         if executable:
             target = {"jupyter_dist": {"group": "nodes", "ranks": "all"}}
             code_cells = [code_cell(code, target) for code in (SAME, DIFFERENT)]
@@ -108,9 +109,9 @@ def measure(options: Options) -> list[Table]:
             _opening(saved, server, executable, json.loads((server.home / NOTEBOOK).read_text())["cells"])
         client.end_group(group)
         many = Table(f"The same with the node agents in {PROCESSES} processes", "ms", "")
-        _cells_of_processes(many, client, server, options.rounds, 0.0)
+        cells_of_processes(many, client, server, options.rounds, 0.0)
         late = Table(f"The same with answers that come one after the other within {SPREAD_SECONDS:g} s", "ms", "")
-        _cells_of_processes(late, client, server, options.rounds, SPREAD_SECONDS)
+        cells_of_processes(late, client, server, options.rounds)
     same, different = (cells.row(code).median for code in (SAME, DIFFERENT))
     for table in (many, late):
         took = table.row(SAME).median
@@ -146,16 +147,25 @@ def _opening(table: Table, server: Server, executable: str, code_cells: list[Jso
                 table.row(JUPYTERLAB if bare else OURS).values.append(max(took))
 
 
-def _cells_of_processes(table: Table, client: Client, server: Server, rounds: int, spread_seconds: float) -> None:
-    """Measure cells whose answers are spread over time, as those of real nodes are."""
+def cells_of_processes(
+    table: Table,
+    client: Client,
+    server: Server,
+    rounds: int,
+    spread_seconds: float = SPREAD_SECONDS,
+    *,
+    nodes: int = NODES,
+    codes: dict[str, str] = CODES,
+) -> None:
+    """Measure cells, by the name of their row, whose answers are spread over time, as those of real nodes are."""
     client.open_channel()  # again: it has not read for minutes, and the server has closed such a connection
     shape: Json = {"num_processes": PROCESSES, "name": "spread", "spread_seconds": spread_seconds}
-    with simulated_group(client, NODES, RANKS_PER_NODE, **shape) as group:
+    with simulated_group(client, nodes, RANKS_PER_NODE, **shape) as group:
         processes = {HEAD: server.agent_of(group), SERVER: server.pid}
         idle = Table("", "%", "")
         _idle(idle, processes)
         at_rest = {name: idle.row(name).median / 100 for name in processes}
-        _cells(table, client, group, Used(processes, at_rest), rounds)
+        _cells(table, client, group, Used(processes, at_rest), rounds, codes)
         client.end_group(group)
 
 
@@ -219,19 +229,19 @@ class Used:
         }
 
 
-def _cells(table: Table, client: Client, group: str, processes: Used, rounds: int) -> None:
+def _cells(table: Table, client: Client, group: str, processes: Used, rounds: int, codes: dict[str, str]) -> None:
     parts: dict[str, dict[str, list[float]]] = {}
     for turn in range(WARM_UP_ROUNDS + 2 * rounds):
-        for code in (SAME, DIFFERENT):
+        for name, code in codes.items():
             _wait_for_links(client, group)
             used = processes.by(lambda code=code: client.cell(group, code))
             if turn >= WARM_UP_ROUNDS:
-                table.row(code).values.append(1000 * sum(used.values()))
-                for name, seconds in used.items():
-                    parts.setdefault(code, {}).setdefault(name, []).append(1000 * seconds)
-    for code, named in parts.items():
-        halves = (f"{name} {sorted(values)[len(values) // 2]:.0f}" for name, values in named.items())
-        table.row(code).note = ", ".join(halves)
+                table.row(name).values.append(1000 * sum(used.values()))
+                for process, seconds in used.items():
+                    parts.setdefault(name, {}).setdefault(process, []).append(1000 * seconds)
+    for name, of_processes in parts.items():
+        halves = (f"{process} {sorted(values)[len(values) // 2]:.0f}" for process, values in of_processes.items())
+        table.row(name).note = ", ".join(halves)
 
 
 def _wait_for_links(client: Client, group: str) -> None:
