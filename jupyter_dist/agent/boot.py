@@ -5,8 +5,6 @@ that nothing else from the server's site-packages leaks into the group's environ
 the same version.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

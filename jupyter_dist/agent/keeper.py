@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from jupyter_dist.system.files import codecopy
+from jupyter_dist.system.code import running
 
 
 def main(argument: str) -> int:
@@ -19,7 +19,7 @@ def main(argument: str) -> int:
     if forked := os.environ.pop("JUPYTER_DIST_FORKED_AGENT", ""):  # by the forkserver, which did all this
         agent, code = (int(number) if number else None for number in forked.split(","))
     else:
-        code = codecopy.hold()
+        code = running.hold()
         boot = os.path.join(os.path.dirname(__file__), "boot.py")
         # A new program, not a fork, so that the two have different command lines.
         agent = os.posix_spawn(sys.executable, [sys.executable, boot, "agent", argument], os.environ)
@@ -35,6 +35,6 @@ def main(argument: str) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _, status = os.waitpid(agent, 0)
     end_below(os.getpid(), reap_known=())
-    codecopy.leave(code)
+    running.leave(code)
     exit_code = os.waitstatus_to_exitcode(status)
     return exit_code if exit_code >= 0 else 128 - exit_code

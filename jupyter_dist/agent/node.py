@@ -11,22 +11,21 @@ import asyncio
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.code.sources import own_archive
 from jupyter_dist.system.inherited import without_credentials
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.memory import keep_present_objects
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
 from jupyter_dist.system.sparing import log_sparingly
 
-from .nodecode import PREFIX, run_copy, start_of_copy
 from .nodes.link.joinfile import JoinFile
+from .nodestart import leave_copy, own_folder, print_error, run_copy, run_installed, start_of_copy
 
 # The first variable that is set has the number of this node. Variables of tasks count, too: each node has one task.
 RANK_VARIABLES = (
@@ -49,21 +48,27 @@ def main(argument: str | None = None) -> int:
     parser.add_argument("--node-rank", type=int, help="which node this is; default: as the engine says, or the next")
     given = parser.parse_args([argument] if argument is not None else None)
     start = start_of_copy()
-    if argument is None:  # of an installed package, which may be upgraded; boot.py starts a copy
+    if start is None:
         reason = run_copy(given.file, given.node_rank)
-        _print_error(f"its code was not copied, so do not upgrade jupyter_dist while this node runs: {reason}.")
+        if own_archive() is not None:  # a process of which starts no others
+            print_error(f"the code of its job cannot be used, so the installed package is: {reason}.")
+            run_installed(given.file, given.node_rank)
+        print_error(f"its code was not copied, so do not upgrade jupyter_dist while this node runs: {reason}.")
+    wanted = start.node_rank if start else given.node_rank
     try:
-        folder = start.folder if start else tempfile.mkdtemp(prefix=PREFIX)
-    except OSError as err:
-        return _print_error(f"the node agent cannot run without a temporary folder: {err}.")
-    try:
-        join = JoinFile.parse(_read(given.file))
-        wanted = start.node_rank if start else given.node_rank
-        return _watch_over(join, wanted if wanted is not None else _rank_of_engine(), Path(folder))
-    except JupyterDistError as err:
-        return _print_error(err.message + (f" {err.hint}" if err.hint else ""))
+        return _join(given.file, wanted if wanted is not None else _rank_of_engine())
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed has not
+        leave_copy(start)
+
+
+def _join(file: str, node: int | None) -> int:
+    try:
+        with own_folder() as folder:
+            return _watch_over(JoinFile.parse(_read(file)), node, Path(folder))
+    except JupyterDistError as err:
+        return print_error(err.message + (f" {err.hint}" if err.hint else ""))
+    except OSError as err:
+        return print_error(f"the node agent cannot run without a temporary folder: {err}.")
 
 
 def _read(name: str) -> str:
@@ -82,11 +87,6 @@ def _rank_of_engine() -> int | None:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None
-
-
-def _print_error(text: str) -> int:
-    sys.stderr.write(f"jupyter dist join: {' '.join(text.split())}\n")
-    return 1
 
 
 def _watch_over(join: JoinFile, node: int | None, folder: Path) -> int:
@@ -114,7 +114,7 @@ def _watch_over(join: JoinFile, node: int | None, folder: Path) -> int:
     if join.is_tunnelled and node is not None:
         remove(socket_path(join.group_id, node))  # a program of a tunnel that was killed has not
     if code < 0:
-        _print_error(f"the node agent was killed (signal {-code}), and its ranks with it.")
+        print_error(f"the node agent was killed (signal {-code}), and its ranks with it.")
     if code:
         how = f"was killed (signal {-code})" if code < 0 else f"ended with code {code}"
         asyncio.run(_notify_head(join, node, session, f"its node agent {how}"))
@@ -152,11 +152,11 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
             return await agent.run()
 
         reason = asyncio.run(serve())
-        return _print_error(f"{reason}.") if reason else 0
+        return print_error(f"{reason}.") if reason else 0
     except JupyterDistError as err:
-        return _print_error(f"{err.message} {err.hint}")
+        return print_error(f"{err.message} {err.hint}")
     except OSError as err:  # a full disk, no more files
-        return _print_error(f"the node agent cannot run: {err}.")
+        return print_error(f"the node agent cannot run: {err}.")
 
 
 async def _notify_head(join: JoinFile, node: int | None, session: str, reason: str) -> None:

@@ -24,9 +24,9 @@ from libraries import LIGHT, preloading
 from waits import PATIENCE
 
 from jupyter_dist.client.servers.private import PREPARE_VARIABLE
-from jupyter_dist.server.spawner.code import remove_unused
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
+from jupyter_dist.system.code.copies import remove_unused
 from jupyter_dist.system.processes import read_process
 
 TOKEN = "a-token-that-must-be-seen-nowhere"

@@ -131,7 +131,10 @@ def test_a_full_disk_on_one_node_stops_no_rank_and_costs_no_line(group, disk):
     if disk is None:
         pytest.skip("needs the right to mount a tmpfs")
     client = group.client
-    assert "its code was not copied, so do not upgrade jupyter_dist while" in group.nodes[-1].text()
+    said = (
+        f"the copy of its code is in /tmp/jupyter_dist-{os.getuid()}-code, because of {disk}: No space left on device."
+    )
+    assert said in group.nodes[-1].text()
     with contextlib.suppress(OSError), (disk / "ballast").open("wb", buffering=0) as ballast:
         while True:
             ballast.write(b"x" * 512)
@@ -159,14 +162,25 @@ except OSError as err:
     assert client.run(SUM, ALL)["state"] == "ok"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="needs the right to mount a tmpfs")
 def test_a_node_without_a_temporary_folder_ends_with_a_sentence():
-    code = "import sys, tempfile\ntempfile.tempdir = '/nonexistent'\nfrom jupyter_dist.agent.node import main\nsys.exit(main())"
-    command = [sys.executable, "-c", code, "join.json"]
-    variables = {**os.environ, **NODE_VARIABLES}
+    mounts = "for folder in /tmp /var/tmp /dev/shm; do mount -t tmpfs -o ro none $folder || exit 77; done; cd /proc; "
+    command = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        mounts + 'exec "$0" -m jupyter_dist.agent.node join.json',
+        sys.executable,
+    ]
+    variables = {"PATH": os.environ["PATH"], **NODE_VARIABLES}
     ended = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+    if ended.returncode == 77:
+        pytest.skip("needs the right to mount a tmpfs")
     assert ended.returncode == 1
-    assert "the node agent cannot run without a temporary folder: " in ended.stderr
-    assert "Traceback" not in ended.stderr
+    reasons = "; ".join(f"{place}: Read-only file system" for place in ("/tmp", "/var/tmp", "/dev/shm"))
+    assert f"so do not upgrade jupyter_dist while this node runs: {reasons}." in ended.stderr
+    assert "the node agent cannot run without a temporary folder: [Errno 30] Read-only file system" in ended.stderr
 
 
 def test_the_devices_that_a_node_was_given_are_shown(group, driver):

@@ -19,9 +19,9 @@ from jupyter_dist.server.spawner.directories import (
     MAX_SOCKET_PATH_BYTES,
     GroupDirectory,
     groups_directory,
-    make_private,
 )
 from jupyter_dist.server.spawner.local import LocalSpawner
+from jupyter_dist.system.files.private import make_private
 
 
 @pytest.fixture

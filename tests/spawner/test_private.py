@@ -14,9 +14,10 @@ from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.batch.place import check_place
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
-from jupyter_dist.server.spawner.code import PackageCode
-from jupyter_dist.server.spawner.directories import groups_directory, make_private
-from jupyter_dist.system.files.private import open_above
+from jupyter_dist.server.spawner.directories import groups_directory
+from jupyter_dist.system.code.copies import CodeCopy
+from jupyter_dist.system.code.sources import own_sources
+from jupyter_dist.system.files.private import make_private, open_above
 
 UNKNOWN_GROUP = 543_210
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to change the group of a directory")
@@ -130,7 +131,7 @@ def test_a_planted_name_of_the_code_costs_another_name_and_the_next_server_finds
     else:
         name.touch()
     os.chown(name, 65534, 65534, follow_symlinks=False)
-    first, second = PackageCode(name), PackageCode(name)
+    first, second = (CodeCopy(own_sources(), [name]) for _ in range(2))
     boot = first.boot_script()
     assert boot.is_file()
     assert boot.parents[3].name.startswith(f"{name.name}-")

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from jupyter_dist.protocol import accelerators
-from jupyter_dist.system.files import codecopy
+from jupyter_dist.system.code import running
 from jupyter_dist.system.inherited import inherited, is_of_a_session, without_threads
 from jupyter_dist.system.memory import is_short, own_bytes
 from jupyter_dist.system.processes import adopt_orphans, peer_uid, show_as
@@ -53,11 +53,11 @@ def main(argument: str) -> int:
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
     os.close(devnull)
-    code = codecopy.hold()
+    code = running.hold()
     try:
         return ForkServer(listener, Path(argument), code).serve()
     finally:
-        codecopy.leave(code)
+        running.leave(code)
 
 
 class _Client:
@@ -289,7 +289,7 @@ class _Family:
             os.setsid()
             os.chdir("/")
             adopt_orphans()
-            code = codecopy.hold()
+            code = running.hold()
             agent = os.fork()
             if agent == 0:
                 if code is not None:
@@ -322,7 +322,7 @@ class _Family:
         _close_all_but(keep)
         for signum in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
             signal.signal(signum, signal.SIG_DFL)
-        arguments = [sys.executable, *options, codecopy.BOOT, role, self._directory]
+        arguments = [sys.executable, *options, running.BOOT, role, self._directory]
         os.execve(sys.executable, arguments, {**self._environ, **given})  # noqa: S606 - it has no shell
 
     def _become_zygote(self, sock: socket.socket) -> NoReturn:
@@ -332,7 +332,7 @@ class _Family:
             os.umask(0o077)
             self._take_environment()
             _renew_random_numbers()
-            arguments = [codecopy.BOOT, "zygote", str(sock.fileno())]
+            arguments = [running.BOOT, "zygote", str(sock.fileno())]
             sys.argv[:] = arguments
             sys.orig_argv[:] = [sys.executable, *arguments]
             show_as(sys.orig_argv)

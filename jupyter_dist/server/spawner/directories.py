@@ -23,7 +23,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.system.files.places import group_places
-from jupyter_dist.system.files.private import make_folder, open_above
+from jupyter_dist.system.files.private import claim, make_private, open_above
 from jupyter_dist.system.processes import read_process
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
@@ -85,66 +85,10 @@ def _with_locks(directory: Path) -> Path:
     return directory
 
 
-def claim(candidate: Path) -> Path:
-    """Create this private directory, or one beside it with a random name if another user has taken it; return which.
-
-    Raises:
-        JupyterDistError, OSError: neither can be created.
-    """
-    try:
-        make_private(candidate)
-    except JupyterDistError:
-        found = candidate.lstat()
-        if candidate.name == "jupyter_dist" or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
-            raise  # our directory, but open to others: the hint has the remedy
-        return _claim_beside(candidate)
-    return candidate
-
-
-def _claim_beside(candidate: Path) -> Path:
-    prefix = candidate.name + "-"
-    for path in sorted(candidate.parent.glob(prefix + "[0-9a-f]" * 8)):  # created by an earlier server
-        with contextlib.suppress(OSError, JupyterDistError):
-            make_private(path)
-            return path
-    # Short, because the limit on the socket's path was checked without it.
-    path = candidate.parent / (prefix + secrets.token_hex(4))
-    make_private(path)
-    return path
-
-
-def is_private(directory: Path) -> bool:
-    """Whether the path is a directory of this user that others cannot enter; another user may have replaced it."""
-    try:
-        found = directory.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
-
-
 def bad_directory(directory: Path, err: OSError) -> JupyterDistError:
     """Return the error for a directory that cannot be written to."""
     hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
     return JupyterDistError("bad_directory", f"{directory}: {err.strerror or err}.", hint)
-
-
-def make_private(directory: Path) -> None:
-    """Create a directory that only this user can enter, or check an existing one.
-
-    Raises:
-        JupyterDistError: `bad_directory`, if it belongs to another user, is a link, or is open to others.
-    """
-    with contextlib.suppress(FileExistsError):
-        make_folder(directory.parent)
-        directory.mkdir(mode=0o700)
-        directory.chmod(0o700)  # regardless of the umask
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        message = f"{directory} is not a directory owned by you."
-        raise JupyterDistError("bad_directory", message, "Remove it, or set JUPYTER_RUNTIME_DIR.")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        message = f"{directory} is open to other users."
-        raise JupyterDistError("bad_directory", message, f"Run 'chmod 700 {directory}'.")
 
 
 class GroupDirectory:

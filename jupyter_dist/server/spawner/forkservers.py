@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.files.private import make_private
 from jupyter_dist.system.inherited import inherited, is_of_a_session
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import cpu_ticks, peer_uid
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame, pack
 
-from .directories import make_private
 from .process import AgentProcess
 
 FOLDER_VARIABLE = "JUPYTER_DIST_FORKSERVERS"  # their folder, instead of one beside the groups of this runtime folder

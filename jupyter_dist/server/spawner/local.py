@@ -19,11 +19,13 @@ from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE
+from jupyter_dist.system.code.copies import CodeCopy, machine_places
+from jupyter_dist.system.code.sources import own_sources
 from jupyter_dist.system.files import disk
+from jupyter_dist.system.files.private import is_private
 from jupyter_dist.system.inherited import without_credentials
 
-from .code import PackageCode
-from .directories import GroupDirectory, bad_directory, is_private
+from .directories import GroupDirectory, bad_directory
 from .forkservers import ForkedKeeper, ForkServers, NotForkedError
 from .spawner import Spawner
 
@@ -62,7 +64,7 @@ class LocalSpawner(Spawner):
 
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
         super().__init__(parent, preload)
-        self._code = PackageCode(parent.with_name(f"{parent.name}-code"))
+        self._code = CodeCopy(own_sources(), [parent.with_name(f"{parent.name}-code"), *machine_places()])
         self._processes: list[subprocess.Popen[bytes] | ForkedKeeper] = []
         self._forkservers = ForkServers(parent.with_name(f"{parent.name}-fork"), self._code.digest)
 
@@ -187,8 +189,7 @@ class LocalSpawner(Spawner):
         try:
             return self._code.boot_script()
         except OSError as err:
-            where = f": {err.filename}" if err.filename else ""
-            message = f"The code that a group runs cannot be written: {err.strerror}{where}."
+            message = f"The code that a group runs cannot be written. {err.strerror}."
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR."
             raise JupyterDistError("bad_directory", message, hint) from err
 

@@ -1,7 +1,8 @@
-"""Where the directories of groups may be: the server claims one of these places, and clients look there for groups."""
+"""Where folders of groups may be: the server claims one of the places, and clients look there for groups."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -26,3 +27,11 @@ def may_have_groups(runtime_dir: str) -> bool:
         beside for place in group_places(runtime_dir) for beside in (place, *place.parent.glob(f"{place.name}-*"))
     }
     return any(True for place in places for _ in place.glob("g-*"))
+
+
+def temporary_folders() -> list[Path]:
+    """Return the folders for temporary files of this machine, the preferred one first; each may be full."""
+    found = [Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")]  # noqa: S108 - for private folders in them
+    with contextlib.suppress(FileNotFoundError):  # it tries to write there
+        found.insert(0, Path(tempfile.gettempdir()))
+    return list(dict.fromkeys(found))

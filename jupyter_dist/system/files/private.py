@@ -1,4 +1,4 @@
-"""Private folders, and a check whether other users can replace a folder or one above it."""
+"""Private folders, their check, and a check whether other users can replace a folder or one above it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import contextlib
 import grp
 import os
 import pwd
+import secrets
 import stat
 from functools import lru_cache
 from pathlib import Path
+
+from jupyter_dist.protocol.errors import JupyterDistError
 
 LOCAL_GROUPS = Path("/etc/group")
 
@@ -30,6 +33,62 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
+
+
+def make_private(directory: Path) -> None:
+    """Create a directory that only this user can enter, or check an existing one.
+
+    Raises:
+        JupyterDistError: `bad_directory`, if it belongs to another user, is a link, or is open to others.
+    """
+    with contextlib.suppress(FileExistsError):
+        make_folder(directory.parent)
+        directory.mkdir(mode=0o700)
+        directory.chmod(0o700)  # regardless of the umask
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        message = f"{directory} is not a directory owned by you."
+        raise JupyterDistError("bad_directory", message, "Remove it, or set JUPYTER_RUNTIME_DIR.")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        message = f"{directory} is open to other users."
+        raise JupyterDistError("bad_directory", message, f"Run 'chmod 700 {directory}'.")
+
+
+def claim(candidate: Path) -> Path:
+    """Create this private directory, or one beside it with a random name if another user has taken it; return which.
+
+    Raises:
+        JupyterDistError, OSError: neither can be created.
+    """
+    try:
+        make_private(candidate)
+    except JupyterDistError:
+        found = candidate.lstat()
+        if candidate.name == "jupyter_dist" or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
+            raise  # our directory, but open to others: the hint has the remedy
+        return _claim_beside(candidate)
+    return candidate
+
+
+def _claim_beside(candidate: Path) -> Path:
+    prefix = candidate.name + "-"
+    for path in sorted(candidate.parent.glob(prefix + "[0-9a-f]" * 8)):  # created by an earlier server
+        with contextlib.suppress(OSError, JupyterDistError):
+            make_private(path)
+            return path
+    # Short, because the limit on the socket's path was checked without it.
+    path = candidate.parent / (prefix + secrets.token_hex(4))
+    make_private(path)
+    return path
+
+
+def is_private(directory: Path) -> bool:
+    """Whether the path is a directory of this user that others cannot enter; another user may have replaced it."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
 
 
 def open_above(path: Path) -> tuple[Path, str] | None:
