@@ -73,8 +73,55 @@ describe('a cell of an unsigned notebook that is attached to its execution', () 
     open({ a: 'print(1)' });
     widgets.a.model.trusted = false;
     await turns();
+    notebooks.flush(notebook);
     expect(JSON.stringify(widgets.a.model.outputs.toJSON())).toContain('"execution_id":"e5"');
     expect([widgets.a.model.trusted, widgets.a.model.outputs.trusted]).toEqual([isTrusted, isTrusted]);
+  });
+});
+
+describe('a notebook that is opened, and that was never saved with what its cells printed', () => {
+  const text = (): string => JSON.stringify(widgets.a.model.outputs.toJSON());
+  let drawn: string[];
+
+  beforeEach(async () => {
+    sessionStorage.setItem('jupyter-dist:executions', '["e5"]');
+    begin();
+    server.list(5, 'ok', 'a');
+    open({ a: 'print(1)' });
+    widgets.a.model.trusted = false;
+    drawn = [];
+    widgets.a.model.outputs.changed.connect((_, { type, newValues }) => {
+      drawn.push(...(type === 'add' || type === 'set' ? newValues : []).map(() => text()));
+    });
+    await turns();
+  });
+  afterEach(() => sessionStorage.clear());
+
+  it('draws the output of a cell that has ended once, with all of it', async () => {
+    await later();
+    server.print(5, 'hello');
+    server.end(5);
+    await turns();
+    expect(drawn).toHaveLength(1);
+    expect(text()).toContain('hello');
+    expect([widgets.a.model.trusted, widgets.a.model.executionState]).toEqual([true, 'idle']);
+  });
+
+  it('is asked for again where the notebook was saved before the output came', async () => {
+    notebooks.flush(notebook);
+    expect(text()).toContain('"execution_id":"e5"');
+    expect(text()).toContain('"state":"running"');
+    server.print(5, 'hello');
+    server.end(5);
+    await turns();
+    expect(text()).toContain('hello');
+    expect(text()).toContain('"state":"ok"');
+  });
+
+  it('names why the output of a cell that has ended did not come', async () => {
+    server.fail(5, { code: 'unknown_execution', message: 'There is no such execution.', hint: '' });
+    await turns();
+    expect(text()).toContain('There is no such execution.');
   });
 });
 

@@ -6,7 +6,7 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { DistError } from '../../services/errors';
-import type { ExecutionState, IExecution, IExecutions, IGroup, IRunRequest, Topic } from '../../services/protocol';
+import type { ExecutionState, IErrorBody, IExecution, IExecutions, IGroup, IRunRequest, Topic } from '../../services/protocol';
 import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
@@ -50,6 +50,26 @@ class Server {
   list(n: number, state: ExecutionState, cell: string, code?: string): void {
     const execution = { ...this._execution(`e${n}`, state, cell), notebook: 'a.ipynb', queued_at: n };
     this.listed.push(code === undefined ? execution : { ...execution, code_checksum: checksum(code) });
+  }
+
+  /** The ranks of the n-th execution have printed a text. */
+  print(n: number, text: string): void {
+    const output = { output_type: 'stream' as const, name: 'stdout' as const, text };
+    const items = [{ id: 1, seq: 1, ranks: '0-1', output }];
+    for (const [id, handler] of this._handlers) {
+      if (id === `e${n}`) {
+        handler.receive({ type: 'view', group: 'g', execution: id, since: 0, seq: 1, items });
+      }
+    }
+  }
+
+  /** The server cannot send the n-th execution. */
+  fail(n: number, error: IErrorBody): void {
+    for (const [id, handler] of this._handlers) {
+      if (id === `e${n}`) {
+        handler.receive({ type: 'error', error });
+      }
+    }
   }
 
   /** The n-th execution has ended. */

@@ -53,9 +53,10 @@ export class CellOutput {
     });
   }
 
-  /** Trust the cell, as JupyterLab does for a cell that is run: it has nothing but the output of ranks. */
+  /** Trust the cell, as JupyterLab does for a cell that is run: it gets the output of ranks next, and loses what it had. */
   trust(): void {
-    if (this._mayWrite) {
+    if (this._mayWrite && !this.cell.trusted) {
+      this.cell.outputs.clear();
       this.cell.trusted = true;
     }
   }

@@ -10,7 +10,7 @@ import type { IDistExecutions, IFollowedChange, IFollowedExecution, IFollower } 
 import type { Authors } from './authors';
 import { checksum } from '../../drift/checksum';
 import { makeBundle } from '../../outputs/bundle';
-import { asOutput, CellOutput, openBundle } from './celloutput';
+import { asOutput, CellOutput, openBundle, savedBundle } from './celloutput';
 import { lostError } from './reattach';
 
 /**
@@ -66,10 +66,8 @@ export class CellRun implements IDisposable {
     if (this._mayWrite) {
       this._output?.showRunning();
     }
-    if (options.saved === undefined && !this._followed.isEnded) {
+    if (!options.saved && !this._hasEnded) {
       this._writeIn(FIRST_MS);
-    } else if (!options.saved) {
-      this._write();
     }
   }
 
@@ -112,14 +110,14 @@ export class CellRun implements IDisposable {
     this._notebook = notebook;
     this._cellId = cell?.id ?? this._cellId;
     this._output = cell && new CellOutput(cell);
-    if (!this._followed.isEnded) {
+    if (!this._hasEnded) {
       this._write();
     }
   }
 
   /** Write what is not in the notebook yet: it is about to be saved. */
   flush(): void {
-    if (this._timer !== undefined && !this._isDetached) {
+    if ((this._timer !== undefined || this._isAwaited) && !this._isDetached) {
       this._write();
     }
   }
@@ -163,7 +161,7 @@ export class CellRun implements IDisposable {
       error: reason ? asOutput(reason) : firstError(this._followed)
     };
     if (await this._isLeftToUs()) {
-      this._finish(reason);
+      this._finish(error && isFinal ? error : reason); // its end is known, and its output did not come
     }
     this.dispose();
     return outcome;
@@ -177,11 +175,12 @@ export class CellRun implements IDisposable {
   /** Resolves to whether this page must write the end; a page that is closed leaves it to the next. */
   private async _isLeftToUs(): Promise<boolean> {
     const { authors, saved } = this._options;
+    const isNowhere = saved === null && this.cell !== null && savedBundle(this.cell)?.execution_id !== this._execution.id;
     const isOpen = (): boolean => {
       const cell = this.cell;
       return cell !== null && openBundle(cell)?.execution_id === this._execution.id;
     };
-    if (!authors?.isShared || (saved === undefined && this._mayWrite)) {
+    if (!authors?.isShared || (this._mayWrite && (saved === undefined || isNowhere))) {
       return true;
     }
     while (!authors.isDisposed && !this._isDetached && isOpen()) {
@@ -201,9 +200,12 @@ export class CellRun implements IDisposable {
     if (!this._followed.isEnded && this._mayWrite) {
       this._output?.showRunning();
     }
-    if (!this._followed.isEnded && this._timer === undefined) {
+    if (this._hasEnded) {
+      return; // all of it comes within a moment, and is drawn once
+    }
+    if (this._timer === undefined) {
       this._writeIn(this._interval);
-    } else if (!this._followed.isEnded && !this._isWritten && change.items) {
+    } else if (!this._isWritten && change.items) {
       // The first output, in the frame that draws it. A hidden page has no frames: the timer is for that.
       cancelAnimationFrame(this._frame);
       this._frame = requestAnimationFrame(() => this._write());
@@ -254,17 +256,29 @@ export class CellRun implements IDisposable {
     const kept = this._isUnknown && bundle.items.length === 0 ? (saved ?? null) : null;
     if (kept) {
       Object.assign(bundle, { items: kept.items, statuses: kept.statuses });
+    } else {
+      this._trust(this._output); // first: else JupyterLab draws what is there again
+    }
+    if (this._isAwaited) {
+      bundle.state = 'running'; // whoever opens the notebook asks for its output again
     }
     this._output.write(bundle);
-    if (!kept) {
-      this._trust(this._output);
-    }
     if (!this._followed.isEnded) {
       this._output.showRunning();
     }
     const took = performance.now() - start;
     const longest = this._options.authors?.isShared ? MAX_SHARED_MS : MAX_INTERVAL_MS;
     this._interval = Math.max(Math.min(this._interval * 2, longest), took / WRITE_SHARE);
+  }
+
+  /** Whether the execution has ended, as far as the server has sent. */
+  private get _hasEnded(): boolean {
+    return this._followed.isEnded || FINAL_STATES.has(this._execution.state);
+  }
+
+  /** Whether it has ended, and its output is still to come. */
+  private get _isAwaited(): boolean {
+    return this._hasEnded && !this._followed.isEnded;
   }
 
   /** Whether the server has not answered, or does not know the execution. */
