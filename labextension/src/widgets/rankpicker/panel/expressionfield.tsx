@@ -11,13 +11,15 @@ interface IExpressionFieldProps {
   value: string;
   group: IGroup | null;
   trans: TranslationBundle;
+  /** The value that the next draw will have. */
+  current(): string;
   /** Called when the user begins to type; the result takes what was entered, for what is active now. */
   onEdit(): (expression: string) => void;
 }
 
 export function ExpressionField(props: IExpressionFieldProps): React.ReactElement {
-  const { value, group, trans, onEdit } = props;
-  const { text, type, enter, reset } = useText(value, onEdit);
+  const { value, group, trans } = props;
+  const { text, type, isNews, enter, reset } = useText(props);
   const [isFocused, setFocused] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
@@ -26,7 +28,7 @@ export function ExpressionField(props: IExpressionFieldProps): React.ReactElemen
   const error = check(expression, group);
   const hint = hintFor(trans, nodes.length > 0);
   const commit = (): void => {
-    if (!error && expression.trim() !== value) {
+    if (!error && isNews(expression)) {
       enter(expression);
     }
   };
@@ -75,33 +77,47 @@ export function ExpressionField(props: IExpressionFieldProps): React.ReactElemen
 interface IText {
   text: string;
   type(text: string): void;
+  /** Whether it is another expression than the one that it replaces. */
+  isNews(expression: string): boolean;
   /** Hand over what was typed. */
   enter(expression: string): void;
   /** Forget what was typed. */
   reset(): void;
 }
 
+/** What the user types. */
+interface IEdit {
+  /** What it replaces. */
+  readonly from: string;
+  enter(expression: string): void;
+}
+
 /**
  * The text of the field. It is for what was active when the user began to type: a click in another cell makes that cell
  * active before the field loses the focus.
  */
-function useText(value: string, onEdit: IExpressionFieldProps['onEdit']): IText {
+function useText({ value, current, onEdit }: IExpressionFieldProps): IText {
   const [text, setText] = useState(value);
-  const edit = useRef<((expression: string) => void) | null>(null);
+  const edit = useRef<IEdit | null>(null);
   const reset = (): void => {
     edit.current = null;
-    setText(value);
+    setText(current());
   };
-  // A choice made elsewhere replaces unfinished text.
-  useEffect(reset, [value]);
+  useEffect(() => {
+    // A choice made elsewhere replaces unfinished text. The choice that was there when the user began may be drawn only now.
+    if (edit.current?.from !== value) {
+      reset();
+    }
+  }, [value]);
   return {
     text,
+    isNews: expression => expression.trim() !== (edit.current?.from ?? current()),
     type: text => {
-      edit.current ??= onEdit();
+      edit.current ??= { from: current(), enter: onEdit() };
       setText(text);
     },
     enter: expression => {
-      edit.current?.(expression);
+      edit.current?.enter(expression);
       edit.current = null;
     },
     reset

@@ -29,7 +29,13 @@ export function RankFields({ model, trans }: IRankFieldsProps): React.ReactEleme
       {group && <Toggles model={model} trans={trans} group={group} />}
       <div className="jpd-RankGrid-rest">
         {group && <AllButton model={model} trans={trans} group={group} />}
-        <ExpressionField value={target.ranks} group={group} trans={trans} onEdit={() => model.expressionChoice()} />
+        <ExpressionField
+          value={target.ranks}
+          current={() => model.target?.ranks ?? target.ranks}
+          group={group}
+          trans={trans}
+          onEdit={() => model.expressionChoice()}
+        />
       </div>
     </>
   );
