@@ -21,7 +21,7 @@ function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
   cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) =>
     said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`)
   );
-  cells.freed.connect((_, { state }) => said.push(`${state} freed`));
+  cells.outdated.connect((_, { state }) => said.push(`${state} outdated`));
   Object.assign(followed, { changed });
   followedSignal.emit('x');
   for (const state of states) {
@@ -55,7 +55,7 @@ it('notices a cell that cannot end, once each time', () => {
   const said = follow([{ state: 'running' }, hangs, hangs, { state: 'running' }, hangs]);
   expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual([
     'running rank 0 waits',
-    'running freed',
+    'running outdated',
     'running rank 0 waits'
   ]);
 });
@@ -80,5 +80,33 @@ it('notices the end of a cell that could not end, however short it was', () => {
     { state: 'interrupted', ended_at: NOW + 2 },
     { state: 'interrupted', ended_at: NOW + 2 }
   ]);
-  expect(said.slice(1)).toEqual(['interrupted freed']);
+  expect(said.slice(1)).toEqual(['interrupted outdated']);
+});
+
+it('takes back what it has noticed of a cell when that runs again, and not when another does', () => {
+  const ran = (id: string, cell: string, state: 'running' | 'error' | 'ok'): Partial<IExecution> => {
+    return { id, cell_id: cell, group: 'g', state, ended_at: state === 'running' ? null : NOW + 70 };
+  };
+  const followed = new Signal<object, string>({});
+  const entries = new Map<string, IFollowedExecution>();
+  const executions = { followed, find: (id: string) => entries.get(id) ?? null };
+  const said: string[] = [];
+  const cells = new LongCells(executions as never, { now: () => NOW }, () => 60);
+  cells.noticed.connect((_, { execution }) => said.push(`${execution.id} noticed`));
+  cells.outdated.connect((_, { id }) => said.push(`${id} outdated`));
+  const run = (id: string, cell: string, end: 'error' | 'ok'): void => {
+    const entry = { execution: null } as { execution: IExecution | null };
+    const changed = new Signal<object, unknown>(entry);
+    entries.set(id, Object.assign(entry, { changed }) as never);
+    followed.emit(id);
+    for (const state of ['running', end] as const) {
+      entry.execution = { silent: false, started_at: NOW, verdict: null, ...ran(id, cell, state) } as IExecution;
+      changed.emit(undefined);
+    }
+  };
+  run('e1', 'a', 'error');
+  run('e2', 'b', 'ok');
+  run('e3', 'b', 'error');
+  run('e4', 'b', 'ok');
+  expect(said).toEqual(['e1 noticed', 'e2 noticed', 'e2 outdated', 'e3 noticed', 'e3 outdated', 'e4 noticed']);
 });

@@ -28,9 +28,9 @@ export class LongCells implements IDisposable {
     return this._noticed;
   }
 
-  /** Emitted when a cell that could not end has ended, or waits no longer. */
-  get freed(): ISignal<this, IExecution> {
-    return this._freed;
+  /** Emitted when what was noticed of an execution does not hold: it waits no longer, or its cell runs again. */
+  get outdated(): ISignal<this, IExecution> {
+    return this._outdated;
   }
 
   get isDisposed(): boolean {
@@ -49,13 +49,14 @@ export class LongCells implements IDisposable {
     const free = (execution: IExecution): void => {
       if (isSaid) {
         isSaid = false;
-        this._freed.emit(execution);
+        this._outdated.emit(execution);
       }
     };
     const look = ({ execution }: IFollowedExecution): void => {
       if (!execution || execution.silent) {
         return;
       }
+      this._runsAgain(execution);
       if (FINAL_STATES.has(execution.state)) {
         followed?.changed.disconnect(look, this);
         free(execution);
@@ -83,7 +84,17 @@ export class LongCells implements IDisposable {
   private _ended(execution: IExecution): void {
     const { started_at: start, ended_at: end } = execution;
     if (start !== null && end !== null && end - start >= this._longSeconds()) {
+      this._said.set(execution.group, execution);
       this._say(execution, null);
+    }
+  }
+
+  /** A cell that runs again has not failed any more. */
+  private _runsAgain({ group, id, cell_id: cell }: IExecution): void {
+    const said = this._said.get(group);
+    if (said && said.id !== id && cell !== null && said.cell_id === cell) {
+      this._said.delete(group);
+      this._outdated.emit(said);
     }
   }
 
@@ -94,7 +105,9 @@ export class LongCells implements IDisposable {
     }
   }
 
-  private readonly _freed = new Signal<this, IExecution>(this);
+  private readonly _outdated = new Signal<this, IExecution>(this);
   private _isDisposed = false;
+  /** By group: the last one that was noticed of those that have ended. */
+  private readonly _said = new Map<string, IExecution>();
   private readonly _noticed = new Signal<this, ILongCell>(this);
 }

@@ -6,7 +6,15 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { DistError } from '../../services/errors';
-import type { ExecutionState, IErrorBody, IExecution, IExecutions, IGroup, IRunRequest, Topic } from '../../services/protocol';
+import type {
+  ExecutionState,
+  IErrorBody,
+  IExecution,
+  IExecutions,
+  IGroup,
+  IRunRequest,
+  Topic
+} from '../../services/protocol';
 import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
@@ -58,7 +66,7 @@ class Server {
     const items = [{ id: 1, seq: 1, ranks: '0-1', output }];
     for (const [id, handler] of this._handlers) {
       if (id === `e${n}`) {
-        handler.receive({ type: 'view', group: 'g', execution: id, since: 0, seq: 1, items });
+        handler.receive({ type: 'view', group: 'g', execution_id: id, since: 0, seq: 1, items, removed: [] });
       }
     }
   }
@@ -67,7 +75,7 @@ class Server {
   fail(n: number, error: IErrorBody): void {
     for (const [id, handler] of this._handlers) {
       if (id === `e${n}`) {
-        handler.receive({ type: 'error', error });
+        handler.receive({ type: 'error', request: null, error });
       }
     }
   }

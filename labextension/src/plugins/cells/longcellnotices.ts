@@ -27,7 +27,6 @@ export interface INoticesOptions {
 interface ILatestNotice {
   notice: GroupNotice;
   execution: string;
-  hangs: boolean;
 }
 
 export class Notices {
@@ -60,17 +59,20 @@ export class Notices {
     this._shown.get(group)?.notice.end();
     const holds = cell.hangs === null ? {} : ({ holds: true } as const);
     const notice = notifyGroup(group, text, kind, { autoClose, actions, ...holds });
-    this._shown.set(group, { execution: id, hangs: cell.hangs !== null, notice });
+    this._shown.set(group, { execution: id, notice });
+    if (isAway && isGood) {
+      window.addEventListener('focus', () => setTimeout(() => notice.end(), AUTO_CLOSE_MS), { once: true });
+    }
     if (isAway) {
       markTitle();
       this._sayInBrowser(cell, text);
     }
   }
 
-  /** Take back what was shown of a cell that could not end: it has ended, or waits no longer. */
-  freed({ group, id }: IExecution): void {
+  /** Take back what was shown of a cell: it waits no longer, or runs again. */
+  outdated({ group, id }: IExecution): void {
     const shown = this._shown.get(group);
-    if (shown?.execution === id && shown.hangs) {
+    if (shown?.execution === id) {
       shown.notice.end();
       this._shown.delete(group);
     }

@@ -58,7 +58,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
         () => (notices = null) // the console shows why; the next notification may succeed
       );
     });
-    cells.freed.connect((_, execution) => void notices?.then(found => found.freed(execution)));
+    cells.outdated.connect((_, execution) => void notices?.then(found => found.outdated(execution)));
   }
 };
 

@@ -123,7 +123,7 @@ class RankRestart {
       await this._ended(panel);
       return true;
     } catch (reason) {
-      notifyError(reason, { autoClose: false });
+      notifyError(reason);
       return false;
     }
   }

@@ -75,11 +75,8 @@ export class ScriptExport {
   private _report(script: IScript, path: string): void {
     const done = this._trans._n('Wrote %1 cell to %2.', 'Wrote %1 cells to %2.', script.cells, path);
     const message = [done, ...script.notes].join(' ');
-    if (script.notes.length) {
-      Notification.warning(message, { autoClose: false });
-    } else {
-      Notification.info(message, { autoClose: SHORT_MS });
-    }
+    // The notes are in the file, too, which is opened.
+    Notification.emit(message, script.notes.length ? 'warning' : 'info', { autoClose: SHORT_MS });
   }
 
   private readonly _service: IDistService;

@@ -131,10 +131,24 @@ export class CatchUp {
       label: trans.__('Show the log'),
       callback: () => this._openLog(group.id, lowestRank(failed?.step.ranks ?? '0') ?? 0)
     };
-    notifyGroup(group.id, message, failed ? 'error' : 'success', {
-      autoClose: failed ? false : SHORT_MS,
-      actions: failed ? [log] : []
+    if (!failed) {
+      notifyGroup(group.id, message, 'success', { autoClose: SHORT_MS });
+      return;
+    }
+    // Shown until nothing is missed any more, whoever ran it.
+    const left = new MissedOffer(this._service, this._groups, group.id);
+    const stopped = notifyGroup(group.id, message, 'error', {
+      autoClose: false,
+      actions: [log],
+      closed: () => left.dispose()
     });
+    left.changed.connect(() => {
+      if (stopped.isOver || left.cells === 0) {
+        stopped.end();
+        left.dispose();
+      }
+    });
+    await left.look();
   }
 
   /** On the ranks that missed it, a cell that needs all ranks would wait forever, unless the others run it again. */

@@ -4,9 +4,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { changeEnded } from '../../model/state/groupchanges';
 import { replaceBody, replaceOffer } from '../../model/state/replacing';
 import { DistError } from '../../services/errors';
-import type { IGroup } from '../../services/protocol';
+import type { IErrorBody, IGroup } from '../../services/protocol';
 import { CommandIDs, type IDistGroups, type IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/base/errornote';
+import { notifyFailure } from '../../widgets/base/errornote';
 import { ReplaceDialog } from '../../widgets/state/replacedialog';
 
 export class ReplaceCommands {
@@ -34,7 +34,24 @@ export class ReplaceCommands {
     const { replaced } = await this._service.replace(group.id, replaceBody(offer, value));
     const ended = await changeEnded(this._groups, group, replaced?.at ?? 0, ({ replaced }) => replaced);
     if (ended?.error) {
-      notifyError(new DistError(ended.error), { autoClose: false, group: group.id });
+      this._notifyOf(ended.error, group);
     }
+  }
+
+  /** Show why ranks were not replaced, until the group has no dead rank any more. */
+  private _notifyOf(error: IErrorBody, { id }: IGroup): void {
+    const isWhole = (): boolean => this._groups.find(id)?.state === 'ready';
+    if (isWhole()) {
+      notifyFailure(new DistError(error), id);
+      return;
+    }
+    const notice = notifyFailure(new DistError(error), id, { holds: true });
+    const look = (): void => {
+      if (notice.isOver || isWhole()) {
+        this._groups.changed.disconnect(look);
+        notice.end();
+      }
+    };
+    this._groups.changed.connect(look);
   }
 }

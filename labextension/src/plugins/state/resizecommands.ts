@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { DistError } from '../../services/errors';
 import type { IGroup, IResize } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/base/errornote';
+import { notifyError, notifyFailure } from '../../widgets/base/errornote';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { differAnswer, DifferDialog, ResizeDialog } from '../../widgets/state/resizedialog';
 import { changeEnded } from '../../model/state/groupchanges';
@@ -62,11 +62,12 @@ export class ResizeCommands {
 
   private _show(group: IGroup, wanted: number, resized: IResize | null): void {
     const { _trans: trans } = this;
-    if (!resized || resized.error) {
-      const message = trans.__('%1 has ended, and was not resized.', group.name);
-      const reason = resized?.error ? new DistError(resized.error) : new Error(message);
-      // A group that has ended has no notices.
-      notifyError(reason, { autoClose: false, ...(resized ? { group: group.id } : {}) });
+    if (!resized) {
+      notifyError(new Error(trans.__('%1 has ended, and was not resized.', group.name)));
+      return;
+    }
+    if (resized.error) {
+      notifyFailure(new DistError(resized.error), group.id);
       return;
     }
     const { again, copied, resharded } = resized;

@@ -6,7 +6,7 @@ import { cellsToRerun, clockTime, type ICellToRerun, proposedName } from '../../
 import { DistError, errorOf } from '../../services/errors';
 import type { IErrorBody, IExecution, IGroup, ISave, ISavePreview } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/base/errornote';
+import { notifyError, notifyFailure } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { RerunDialog } from '../../widgets/state/rerundialog';
 import { SaveDialog } from '../../widgets/state/savedialog';
@@ -89,7 +89,7 @@ export class SaveCommands {
     if (answer.button.accept) {
       const failure = await this.restoreNow(group, save);
       if (failure) {
-        notifyError(failure, { autoClose: false, group: group.id });
+        notifyFailure(failure, group.id);
       }
     }
   }
@@ -204,7 +204,7 @@ export class SaveCommands {
 }
 
 function fail({ id }: IGroup, error: IErrorBody | null, otherwise: string): void {
-  notifyError(failureOf(error, otherwise), { autoClose: false, group: id });
+  notifyFailure(failureOf(error, otherwise), id);
 }
 
 function failureOf(error: IErrorBody | null, otherwise: string): Error {

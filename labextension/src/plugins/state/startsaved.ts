@@ -4,7 +4,7 @@ import { isStarting } from '../../model/format/states';
 import { DistError, errorOf } from '../../services/errors';
 import type { IErrorBody, IGroup, ILastSave } from '../../services/protocol';
 import type { IDistService, IDistStarter } from '../../tokens';
-import { notifyGroup } from '../../widgets/notices/groupnotices';
+import { notifyError } from '../../widgets/base/errornote';
 import type { SaveCommands } from './savecommands';
 
 /** How long the server waits for a group that starts before it is asked again. */
@@ -57,10 +57,10 @@ export class SavedStart {
     return group;
   }
 
-  private async _end({ id, name }: IGroup, { message, hint }: IErrorBody): Promise<void> {
+  private async _end({ id, name }: IGroup, error: IErrorBody): Promise<void> {
     await this._service.shutdown(id);
     const ended = this._trans.__('%1 was ended again: it had no variables.', name);
-    // Under its name: the notices under its id end with the group.
-    notifyGroup(name, [message, hint, ended].filter(Boolean).join(' '), 'error', { autoClose: false });
+    // Without the group: its notices end with it.
+    notifyError(new DistError({ ...error, hint: [error.hint, ended].filter(Boolean).join(' ') }));
   }
 }

@@ -4,7 +4,7 @@ import { undoneWith } from '../../model/state/undo';
 import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
-import { notifyError } from '../../widgets/base/errornote';
+import { notifyFailure } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
 import { UndoDialog } from '../../widgets/state/undodialog';
 import { Transfers } from './transfers';
@@ -44,7 +44,7 @@ export class UndoCommands {
     const { isOk, error, text, warnings } = await this._transfers.end(begun, trans.__('Undoing on %1', group.name));
     if (!isOk) {
       const failed = trans.__('Nothing was undone.');
-      notifyError(error ? new DistError(error) : new Error(failed), { autoClose: false, group: group.id });
+      notifyFailure(error ? new DistError(error) : new Error(failed), group.id);
       return;
     }
     const message = [text || trans.__('Undone.'), warnings].filter(Boolean).join(' ');

@@ -5,7 +5,7 @@ import React from 'react';
 import { DistError, helpLink, openHelp } from '../../services/errors';
 import { translation } from '../../services/translation';
 import type { IErrorBody } from '../../services/protocol';
-import { notifyGroup } from '../notices/groupnotices';
+import { GroupNotice, notifyGroup } from '../notices/groupnotices';
 
 export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
   return (
@@ -78,24 +78,31 @@ export function createHelpLink(error: IErrorBody): HTMLAnchorElement {
 /** JupyterLab shows what has no time limit in its list only, behind a bell. */
 const ERROR_MS = 10_000;
 
-export interface IErrorNoticeOptions {
-  autoClose?: number | false;
-  /** The id of the group that it is about. */
-  group?: string;
+/**
+ * Notify of what an action failed with; an error of ours has a button that opens its entry. It closes by itself, and
+ * stays in JupyterLab's list. `group`: the id of the group that it is about.
+ */
+export function notifyError(reason: unknown, { group }: { group?: string } = {}): void {
+  const { message, ...actions } = noticeOf(reason);
+  if (group === undefined) {
+    Notification.error(message, { autoClose: ERROR_MS, ...actions });
+  } else {
+    notifyGroup(group, message, 'error', { autoClose: ERROR_MS, ...actions });
+  }
 }
 
-/** Notify of what an action failed with; an error of ours has a button that opens its entry. */
-export function notifyError(reason: unknown, { autoClose = ERROR_MS, group }: IErrorNoticeOptions = {}): void {
-  const isOurs = reason instanceof DistError;
-  const text = reason instanceof Error ? reason.message : String(reason);
-  const message = isOurs ? `${reason.message} ${reason.hint}`.trim() : text;
-  const help = isOurs ? [{ label: translation().__('Help'), callback: () => openHelp(reason) }] : null;
-  const actions = help ? { actions: help } : {};
-  if (group === undefined) {
-    Notification.error(message, { autoClose, ...actions });
-  } else {
-    notifyGroup(group, message, 'error', { autoClose, ...actions });
+/** The same, shown until it is ended, or the group has something newer to show. `holds`: its reason lasts until it is ended. */
+export function notifyFailure(reason: unknown, group: string, options: { holds?: true } = {}): GroupNotice {
+  const { message, ...actions } = noticeOf(reason);
+  return notifyGroup(group, message, 'error', { autoClose: false, ...options, ...actions });
+}
+
+function noticeOf(reason: unknown): { message: string; actions?: Notification.IAction[] } {
+  if (reason instanceof DistError) {
+    const help = { label: translation().__('Help'), callback: () => openHelp(reason) };
+    return { message: `${reason.message} ${reason.hint}`.trim(), actions: [help] };
   }
+  return { message: reason instanceof Error ? reason.message : String(reason) };
 }
 
 /** Show an error in a dialog. */

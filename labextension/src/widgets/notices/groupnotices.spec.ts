@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { groupNotices, notifyGroup } from './groupnotices';
 
 const shown = (): string[] => Notification.manager.notifications.map(({ message }) => message);
+const groups = (generation: number) => ['g-1', 'g-2'].map(id => ({ id, generation }));
 const STAYS = { autoClose: false, holds: true } as const;
 
 beforeEach(() => {
@@ -10,7 +11,7 @@ beforeEach(() => {
   Notification.dismiss();
 });
 afterEach(() => {
-  groupNotices.keep([{ id: 'g-1' }, { id: 'g-2' }]);
+  groupNotices.keep(groups(1));
   groupNotices.keep([]);
   vi.runAllTimers();
   vi.useRealTimers();
@@ -59,6 +60,21 @@ it('shows what has happened once, and then what still holds', () => {
   expect(shown()).toEqual(['replaced']);
 });
 
+it('ends what has happened when the ranks are new, and keeps what holds', () => {
+  groupNotices.keep(groups(1));
+  notifyGroup('g-1', 'the time limit is near', 'warning', STAYS);
+  settle();
+  notifyGroup('g-1', 'not resized', 'error', { autoClose: false });
+  notifyGroup('g-2', 'not saved', 'error', { autoClose: false });
+  settle();
+  groupNotices.keep(groups(1));
+  settle();
+  expect(shown()).toEqual(['not saved', 'not resized']);
+  groupNotices.keep([{ id: 'g-1', generation: 2 }, ...groups(1).slice(1)]);
+  settle();
+  expect(shown()).toEqual(['the time limit is near', 'not saved']);
+});
+
 it('follows progress, also of a notice that another hides', () => {
   const saving = notifyGroup('g-1', 'saving', 'in-progress', STAYS);
   settle();
@@ -74,7 +90,7 @@ it('follows progress, also of a notice that another hides', () => {
 });
 
 it('does not show again what the user has closed, nor what is about a group that is gone', () => {
-  groupNotices.keep([{ id: 'g-1' }]);
+  groupNotices.keep(groups(1).slice(0, 1));
   const closed = vi.fn();
   notifyGroup('g-1', 'the time limit is near', 'warning', STAYS);
   settle();

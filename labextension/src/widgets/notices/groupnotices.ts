@@ -3,12 +3,13 @@
  * that has ended, the one before it is shown again, if it still holds.
  */
 import { Notification } from '@jupyterlab/apputils';
+import type { IGroup } from '../../services/protocol';
 
 /** JupyterLab loses changes of a notification that was just opened, and would keep it for ever. */
 const SETTLE_MS = 500;
 
 export interface INoticeOptions {
-  /** After how many milliseconds it closes; false: when it is ended. */
+  /** After how many milliseconds it closes; false: when it is ended, when the group has a newer one, or when all of its ranks are new. */
   autoClose: number | false;
   actions?: Notification.IAction[];
   /** Whether it is about a state that lasts until the notice is ended, and so is shown again after others; else it is about an event. */
@@ -90,12 +91,13 @@ export class GroupNotices {
     this._draw(notice.group);
   }
 
-  /** Groups that are gone have no notices. */
-  keep(groups: readonly { id: string }[]): void {
-    const known = new Set(groups.map(({ id }) => id));
-    for (const group of this._known) {
-      if (!known.has(group)) {
-        this._of(group).forEach(notice => notice.end());
+  /** Groups that are gone have no notices, and what happened to ranks before a restart is over with them. */
+  keep(groups: readonly Pick<IGroup, 'id' | 'generation'>[]): void {
+    const known = new Map(groups.map(({ id, generation }) => [id, generation]));
+    for (const [group, generation] of this._known) {
+      const notices = known.has(group) ? this._of(group).filter(({ options }) => !options.holds) : this._of(group);
+      if (known.get(group) !== generation) {
+        notices.forEach(notice => notice.end());
       }
     }
     this._known = known;
@@ -175,7 +177,8 @@ export class GroupNotices {
     }
   }
 
-  private _known = new Set<string>();
+  /** The generations of the groups. */
+  private _known = new Map<string, number>();
   /** By group: the notices that hold, the newest last. */
   private readonly _standing = new Map<string, readonly GroupNotice[]>();
   private readonly _shown = new Map<string, IShown>();

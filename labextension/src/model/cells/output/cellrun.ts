@@ -175,7 +175,8 @@ export class CellRun implements IDisposable {
   /** Resolves to whether this page must write the end; a page that is closed leaves it to the next. */
   private async _isLeftToUs(): Promise<boolean> {
     const { authors, saved } = this._options;
-    const isNowhere = saved === null && this.cell !== null && savedBundle(this.cell)?.execution_id !== this._execution.id;
+    const isNowhere =
+      saved === null && this.cell !== null && savedBundle(this.cell)?.execution_id !== this._execution.id;
     const isOpen = (): boolean => {
       const cell = this.cell;
       return cell !== null && openBundle(cell)?.execution_id === this._execution.id;
