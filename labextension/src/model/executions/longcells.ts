@@ -107,7 +107,7 @@ export class LongCells implements IDisposable {
 
   private readonly _outdated = new Signal<this, IExecution>(this);
   private _isDisposed = false;
-  /** By group: the last one that was noticed of those that have ended. */
+  /** By group: the newest execution whose end was noticed. */
   private readonly _said = new Map<string, IExecution>();
   private readonly _noticed = new Signal<this, ILongCell>(this);
 }

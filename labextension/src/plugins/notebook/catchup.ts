@@ -135,7 +135,7 @@ export class CatchUp {
       notifyGroup(group.id, message, 'success', { autoClose: SHORT_MS });
       return;
     }
-    // Shown until nothing is missed any more, whoever ran it.
+    // Shown until nothing is missed any more, also if another page has run it.
     const left = new MissedOffer(this._service, this._groups, group.id);
     const stopped = notifyGroup(group.id, message, 'error', {
       autoClose: false,

@@ -53,7 +53,7 @@ export class CellOutput {
     });
   }
 
-  /** Trust the cell, as JupyterLab does for a cell that is run: it gets the output of ranks next, and loses what it had. */
+  /** Trust the cell, as JupyterLab does for a cell that is run: the output of ranks comes next, and an earlier output is cleared. */
   trust(): void {
     if (this._mayWrite && !this.cell.trusted) {
       this.cell.outputs.clear();

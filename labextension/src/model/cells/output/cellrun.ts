@@ -202,7 +202,7 @@ export class CellRun implements IDisposable {
       this._output?.showRunning();
     }
     if (this._hasEnded) {
-      return; // all of it comes within a moment, and is drawn once
+      return; // the whole output comes within a moment, and is drawn once
     }
     if (this._timer === undefined) {
       this._writeIn(this._interval);
@@ -261,7 +261,7 @@ export class CellRun implements IDisposable {
       this._trust(this._output); // first: else JupyterLab draws what is there again
     }
     if (this._isAwaited) {
-      bundle.state = 'running'; // whoever opens the notebook asks for its output again
+      bundle.state = 'running'; // who opens the notebook asks for the output again
     }
     this._output.write(bundle);
     if (!this._followed.isEnded) {

@@ -77,7 +77,7 @@ export function ExpressionField(props: IExpressionFieldProps): React.ReactElemen
 interface IText {
   text: string;
   type(text: string): void;
-  /** Whether it is another expression than the one that it replaces. */
+  /** Whether it differs from the expression that it replaces. */
   isNews(expression: string): boolean;
   /** Hand over what was typed. */
   enter(expression: string): void;
