@@ -108,5 +108,6 @@ it('takes back what it has noticed of a cell when that runs again, and not when 
   run('e2', 'b', 'ok');
   run('e3', 'b', 'error');
   run('e4', 'b', 'ok');
+  cells.dispose();
   expect(said).toEqual(['e1 noticed', 'e2 noticed', 'e2 outdated', 'e3 noticed', 'e3 outdated', 'e4 noticed']);
 });

@@ -1,5 +1,6 @@
 /** What long cells show, loaded when the first one has ended: a notification, the tab's title, the browser's notice. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ILongCell } from '../../model/executions/longcells';
@@ -35,23 +36,10 @@ export class Notices {
   }
 
   say(cell: ILongCell): void {
-    const { trans } = this._options;
     const text = this._textOf(cell);
+    const actions = this._actionsOn(cell);
     const isGood = cell.hangs === null && cell.execution.state === 'ok';
     const isAway = !document.hasFocus();
-    const actions = [
-      ...(cell.execution.notebook
-        ? [
-            {
-              label: trans.__('Show the cell'),
-              callback: () => void showCell(this._options.app, this._options.tracker, cell.execution)
-            }
-          ]
-        : []),
-      ...(this._options.permission() === 'default'
-        ? [{ label: trans.__('Notify in the browser, too'), callback: () => this._options.allow() }]
-        : [])
-    ];
     // Who is away finds it when they are back.
     const autoClose = isGood && !isAway ? AUTO_CLOSE_MS : false;
     const kind = isGood ? 'success' : cell.hangs === null ? 'error' : 'warning';
@@ -88,6 +76,13 @@ export class Notices {
       void showCell(this._options.app, this._options.tracker, cell.execution);
       notice.close();
     };
+  }
+
+  private _actionsOn({ execution }: ILongCell): Notification.IAction[] {
+    const { app, tracker, trans, permission, allow } = this._options;
+    const show = { label: trans.__('Show the cell'), callback: () => void showCell(app, tracker, execution) };
+    const inBrowser = { label: trans.__('Notify in the browser, too'), callback: () => allow() };
+    return [...(execution.notebook ? [show] : []), ...(permission() === 'default' ? [inBrowser] : [])];
   }
 
   private _textOf({ execution, hangs, seconds }: ILongCell): string {

@@ -81,7 +81,7 @@ it('ranks that were not replaced: the notification is there until the group is w
     replace: () => Promise.resolve({ replaced: { at: 5 } })
   } as unknown as IDistService;
   const commands = new CommandRegistry();
-  commands.addCommand('jupyter-dist:offer-catch-up', { execute: () => undefined });
+  commands.addCommand('jupyter-dist:offer-catch-up', { describedBy: { args: {} }, execute: () => undefined });
   const done = new ReplaceCommands(service, model(), commands, trans).replace(groups.groups[0]);
   await vi.advanceTimersByTimeAsync(0);
   groups.set({ ...(dead as object), replaced: { at: 5, seconds: null, error } as never });

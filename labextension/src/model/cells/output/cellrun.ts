@@ -175,13 +175,11 @@ export class CellRun implements IDisposable {
   /** Resolves to whether this page must write the end; a page that is closed leaves it to the next. */
   private async _isLeftToUs(): Promise<boolean> {
     const { authors, saved } = this._options;
-    const isNowhere =
-      saved === null && this.cell !== null && savedBundle(this.cell)?.execution_id !== this._execution.id;
     const isOpen = (): boolean => {
       const cell = this.cell;
       return cell !== null && openBundle(cell)?.execution_id === this._execution.id;
     };
-    if (!authors?.isShared || (this._mayWrite && (saved === undefined || isNowhere))) {
+    if (!authors?.isShared || (this._mayWrite && (saved === undefined || this._isNowhere))) {
       return true;
     }
     while (!authors.isDisposed && !this._isDetached && isOpen()) {
@@ -192,6 +190,12 @@ export class CellRun implements IDisposable {
     }
     // The other page has written it.
     return false;
+  }
+
+  /** Whether the notebook was opened without anything of the execution, and no page has written any since. */
+  private get _isNowhere(): boolean {
+    const { cell } = this;
+    return this._options.saved === null && cell !== null && savedBundle(cell)?.execution_id !== this._execution.id;
   }
 
   private _onChanged(_: IFollowedExecution, change: IFollowedChange): void {

@@ -87,7 +87,7 @@ interface IText {
 
 /** What the user types. */
 interface IEdit {
-  /** What it replaces. */
+  /** The expression that is replaced. */
   readonly from: string;
   enter(expression: string): void;
 }
