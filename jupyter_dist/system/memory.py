@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # Below this, nothing stays in memory only to make a later start faster.
@@ -21,6 +23,22 @@ def keep_present_objects() -> None:
     """
     gc.freeze()
     gc.collect()  # of nothing: it sets when all is scanned next, at a quarter of the objects that are not frozen
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Switch off automatic garbage collection.
+
+    Imports create objects that stay, and scanning these again and again takes a fifth of the import of torch.
+    Thresholds that an imported package has set are kept.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        yield
+    finally:
+        if gc.get_threshold()[0] == 0:
+            gc.set_threshold(*before)
 
 
 def is_short() -> bool:

@@ -260,10 +260,12 @@ def is_of(path: Path, pid: int) -> bool:
 # pandas imports pyarrow, which would start a thread: nothing could be forked.
 LATE = {"JUPYTER_DIST_OPTIONAL_PRELOAD": "numpy,matplotlib,pandas"}
 LATER = """
-import socket, sys
+import gc, socket, sys
 from jupyter_dist.rank.start import zygote
+begun, threshold = gc.get_stats()[0], gc.get_threshold()
 imported = zygote.import_all([], also_late=False)
 print("matplotlib" in sys.modules, imported.report["safe"])
+assert (gc.get_stats()[0], gc.get_threshold()) == (begun, threshold)  # nothing was scanned while it imported
 zygote.Zygote(socket.socketpair()[0], imported)._prepare(1_000_000)
 print("matplotlib" in sys.modules, imported.idle_seconds)
 """

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.wire.specs import RankSpec
-from jupyter_dist.system.memory import keep_present_objects
+from jupyter_dist.system.memory import keep_present_objects, without_collections
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
@@ -93,9 +93,10 @@ class Imported:
         from .preload import preload_late
 
         self.lacks_late = False
-        with contextlib.suppress(Exception):
-            preload_late()
-        _share()
+        with without_collections():
+            with contextlib.suppress(Exception):
+                preload_late()
+            _share()
         if (reason := _why_unsafe()) is not None:
             raise RuntimeError(reason)
 
@@ -118,6 +119,7 @@ def _share() -> None:
     keep_present_objects()  # or 10 MiB of trees and frames of failed cells would wait for a full collection
 
 
+@without_collections()
 def import_all(modules: list[str], *, also_late: bool = True) -> Imported:
     """Import torch, IPython and `modules`; the report has the duration, or the reason why no rank can be forked."""
     started = time.monotonic()
