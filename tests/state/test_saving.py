@@ -117,6 +117,38 @@ up()
     assert after.names["now"] == 2
 
 
+def test_errors_in_restored_functions_show_their_cells(shell: Shell) -> None:
+    shell.run("""
+import functools
+def careful(function):
+    @functools.wraps(function)
+    def call(*args):
+        return function(*args)  # of careful
+    return call
+class Net:
+    def forward(self, x):
+        return divide(x)  # of Net
+@careful
+def divide(x):
+    inner = lambda: x / 0  # of divide
+    return inner()
+net = Net()
+""")
+    shell.save()
+    code = """
+import inspect, sys, traceback
+assert "# of divide" in inspect.getsource(inspect.unwrap(divide)), inspect.getsource(divide)
+try:
+    net.forward(1)
+except ZeroDivisionError:
+    shown = traceback.format_exc()
+    assert "In[1]" in get_ipython().InteractiveTB.text(*sys.exc_info())
+lines = [line.partition("#")[2] for line in shown.splitlines() if "# of" in line]
+assert lines == [" of Net", " of careful", " of divide"], shown
+"""
+    run_in_new_process(shell.folder, code)
+
+
 def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(shell: Shell) -> None:
     shell.run("import threading; model = [1.0]; held = threading.Lock(); held.acquire()")
     shell.run("stream = (x for x in [1])\nholder = {'model': model, 'lock': held}")

@@ -26,6 +26,14 @@ class CellCompiler(CachingCompiler):
         return name
 
 
+def adopt(compiler: CachingCompiler, name: str) -> None:
+    """Let a compiler know the name of a cell that ran in another process, if it is such a name."""
+    if (found := _NAME.fullmatch(name)) is not None:
+        compiler._filename_map.setdefault(name, int(found[1]))
+        if isinstance(compiler, CellCompiler):
+            compiler.numbers.setdefault(name, int(found[1]))
+
+
 def readable(text: str) -> str:
     """Return a text in which cells are called as in tracebacks: Cell In[5]."""
     return _NAME.sub(r"Cell In[\1]", text)

@@ -18,7 +18,7 @@ from jupyter_dist.system.memory import available_bytes
 
 from .graph import marks
 from .graph.memory import bytes_at
-from .process import groups
+from .process import groups, sources
 from .store.blobs import BlobReader, check_on_device
 from .store.chunks import in_threads
 from .store.manifest import Manifest
@@ -44,6 +44,7 @@ class Loader:
         self._storages: dict[int, Any] = {}  # by number of the memory, and then of the block
         self._of_blocks: dict[int, Any] = {}
         self._definitions: dict[int, Any] = {}
+        self._files: dict[str, str] = saved.get("sources", {}).get("files", {})
         python = str(saved["versions"]["python"]).split(".")[:2]
         self._reads_code = python == platform.python_version().split(".")[:2]
         self._marks = {name: getattr(self, f"_{name}") for name in marks.__all__}
@@ -107,6 +108,8 @@ class Loader:
             raise
         except BaseException as err:  # from the user's methods, which may raise anything
             return err
+        for number, value in content["definition"].items():
+            sources.name_file(value, self._files.get(str(number)))
         self._definitions.update(content["definition"])
         return content
 

@@ -16,7 +16,7 @@ from jupyter_dist.rank.guard.own import os
 
 from . import reasons
 from .loading import Loader
-from .process import environment, groups, names, randomness, settings
+from .process import environment, groups, names, randomness, settings, sources
 from .store import manifest
 from .store.blobs import BlobReader
 from .store.chunks import ChunkStore
@@ -71,6 +71,7 @@ class LoadedNames:
         self._put_back_results(namespace)
         notes = environment.put_back(self.manifest["environment"])
         notes += _other_versions(self.manifest)
+        sources.put_back(self.manifest.get("sources", {}).get("lines", {}), self.shell.compile)
         settings.put_back(self.content["process"].get("settings", {}))
         if "random" in self.content["process"]:
             notes += randomness.put_back(self.content["process"]["random"])

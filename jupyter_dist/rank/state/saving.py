@@ -15,7 +15,7 @@ from jupyter_dist.rank.collectives.torch_compat import devices_in_use
 from jupyter_dist.rank.guard.own import os, time
 
 from . import reasons
-from .process import environment, groups, names, randomness, settings
+from .process import environment, groups, names, randomness, settings, sources
 from .store import manifest
 from .store.blobs import BlobWriter
 from .store.chunks import ChunkStore
@@ -229,6 +229,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
         "process_groups": groups.plans(),
         "submodules": names.submodules(snapshot.inputs),
         "inputs": snapshot.inputs,
+        "sources": sources.take(snapshot.space.definitions.objects),
         "execution_count": int(shell.execution_count),
         "skipped": snapshot.skipped,
         "notes": snapshot.notes(),
