@@ -35,7 +35,12 @@ def _load_package() -> None:
     spec.loader.exec_module(package)
 
 
+def main() -> int:
+    """Run the role on the command line until its end; return the exit code."""
+    _, role, argument = sys.argv
+    return int(importlib.import_module(ROLES[role]).main(argument))
+
+
 if __name__ == "__main__":
     _load_package()
-    _, role, argument = sys.argv
-    sys.exit(importlib.import_module(ROLES[role]).main(argument))
+    sys.exit(main())

@@ -347,7 +347,8 @@ class Requests:
         """Open tunnels to the hosts of the nodes, where the group wants them."""
         group = self._agent.need_group()
         if group.nodes is not None:
-            group.nodes.open_tunnels([str(host) for host in header["hosts"]], str(header["job"]))
+            hosts, code = [str(host) for host in header["hosts"]], str(header.get("code", ""))
+            group.nodes.open_tunnels(hosts, str(header["job"]), code)
         return answer(group=self._agent.status())
 
     async def _own(self, header: Header, _: bytes) -> Answer:

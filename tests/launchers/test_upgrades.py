@@ -1,7 +1,9 @@
 """Groups on the nodes of an engine that the server of 0.2 has started, under the server of this version."""
 
+import importlib.metadata
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +15,8 @@ from faults.server import JupyterServer
 from launchers.test_groups import ALL_REDUCE
 from waits import PATIENCE, until
 
-EARLIER = Path(__file__).parents[1] / "faults" / "earlier" / "jupyter_dist-0.2.0.tar.xz"
+ROOT = Path(__file__).parents[2]
+EARLIER = ROOT / "tests" / "faults" / "earlier" / "jupyter_dist-0.2.0.tar.xz"
 SHAPE = {"name": "wide", "num_nodes": 2, "ranks_per_node": 2, "python": sys.executable}
 
 
@@ -102,3 +105,97 @@ def test_a_group_on_nodes_goes_on_after_an_upgrade_and_its_job_is_followed_to_it
         assert error["message"] == "The options of group 'wide' are not known: an earlier version has started it."
     upgraded.server.ask("DELETE", "groups/wide")
     assert not (upgraded.home / "shared").exists() or not os.listdir(upgraded.home / "shared")
+
+
+class Waiting:
+    """A server of an installed package, and its group `wide`, whose job is held in the queue."""
+
+    def __init__(self, home, slurm):
+        self.home, self.slurm = home, slurm
+        self.package = home / "installed" / "jupyter_dist"
+        (home / "config").mkdir()
+        lines = (f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}", "c.SlurmLauncher.poll_seconds = 0.2")
+        (home / "config" / "jupyter_server_config.py").write_text("\n".join(lines))
+        shutil.copytree(ROOT / "jupyter_dist", self.package, ignore=shutil.ignore_patterns("labextension"))
+        version = importlib.metadata.version(
+            "jupyter_dist"
+        )  # so nodes are started with `-m`, as of an installed package
+        (self.package / "_version.py").write_text(f"__version__ = {version!r}\n")
+        self.variables = {name: slurm.env[name] for name in ("PATH", "SLURM_CONF")}
+        self.server = JupyterServer(home, env={**self.variables, "PYTHONPATH": str(self.package.parent)})
+
+    def submit(self):
+        options = {"extra_arguments": ["--hold"]}
+        shape = {**SHAPE, "cwd": str(self.home), "launcher": "slurm", "launcher_options": options}
+        self.id = self.server.ask("POST", "groups", shape)["id"]
+        (self.job,) = self.slurm.jobs()
+
+    def group(self):
+        return self.server.ask("GET", "groups/wide")
+
+    def upgrade(self):
+        """Another version in place of the installed one, and a server of a third that follows the first."""
+        shutil.rmtree(self.package)
+        with tarfile.open(EARLIER) as archive:
+            archive.extractall(self.package.parent, filter="data")
+        self.server.end(signal.SIGKILL)
+        self.server = JupyterServer(self.home, env=self.variables)
+
+    def start(self):
+        """Have Slurm start the job; return the group when it is no longer starting."""
+        subprocess.run(["scontrol", "release", self.job], check=True)
+        return self.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=starting")
+
+    def said(self, code):
+        view = self.server.run("wide", code)
+        return [(item["ranks"], item["output"].get("text")) for item in view["items"]], view["execution"]["state"]
+
+    def node_log(self):
+        return "".join(path.read_text() for path in (self.home / "shared" / self.id).glob("node-*.log"))
+
+    def close(self):
+        if self.server.process.poll() is None:
+            for group in self.server.ask("GET", "groups")["groups"]:
+                self.server.ask("DELETE", f"groups/{group['id']}")
+        self.server.end()
+
+
+@pytest.fixture
+def waiting(slurm, tmp_path):
+    place = Waiting(tmp_path, slurm)
+    try:
+        place.submit()
+        yield place
+    finally:
+        place.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_job_that_waits_over_an_upgrade_starts_with_the_version_that_submitted_it(waiting):
+    sizes = {path.name: path.stat().st_size for path in (waiting.home / "shared" / waiting.id).iterdir()}
+    assert 0 < sizes["code.zip"] < 2_000_000, sizes
+    waiting.upgrade()
+    group = waiting.start()
+    assert group["state"] == "ready", (group, waiting.node_log())
+    summed = ([("0-3", "10.0\n"), ("0-1", "0\n"), ("2-3", "1\n")], "ok")
+    assert waiting.said(f"import os\n{ALL_REDUCE}") == summed
+    code = "import jupyter_dist; print(jupyter_dist.__version__, jupyter_dist.__file__.split('/copy-')[0])"
+    copies = f"/tmp/jupyter_dist-{os.getuid()}-code"
+    assert waiting.said(code) == ([("0-3", f"{importlib.metadata.version('jupyter_dist')} {copies}\n")], "ok")
+    waiting.server.ask("POST", "groups/wide/ranks/3/kill")
+    until(lambda: waiting.group()["state"] == "degraded", waiting.group)
+    waiting.server.ask("POST", "groups/wide/replace")
+    until(lambda: waiting.group()["state"] == "ready", waiting.group)
+    assert waiting.said(f"import os\n{ALL_REDUCE}") == summed
+    assert "installed package" not in waiting.node_log()
+
+
+@pytest.mark.timeout(300)
+def test_a_job_that_cannot_read_its_code_runs_the_installed_package_and_names_both_versions(waiting):
+    waiting.upgrade()
+    (waiting.home / "shared" / waiting.id / "code.zip").unlink()
+    waiting.start()
+    until(lambda: waiting.group()["state"] == "dead", waiting.group)
+    group = waiting.group()
+    assert "code.zip cannot be read here, so the installed package is used." in group["error"]["message"], group
+    assert "The group runs jupyter_dist" in group["error"]["message"], group

@@ -236,6 +236,10 @@ def test_an_archive_is_the_same_version_and_runs(tmp_path, sources):
         process.stdin.close()
         until(lambda: process.poll() is not None)
         assert process.returncode == 0
+    code = f"import runpy, sys; sys.version_info = (3, 8, 1); runpy.run_path({str(archive)!r}, run_name='__main__')"
+    said = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=env)
+    needs = f"jupyter dist: jupyter_dist needs Python 3.10 or later; {sys.executable} is Python 3.8.\n"
+    assert (said.returncode, said.stderr) == (1, needs)  # not a traceback of code that it cannot read
     with zipfile.ZipFile(archive) as opened:
         names = opened.namelist()
     assert not [name for name in names if not name.endswith(".py") or name.startswith("jupyter_dist/server/")]

@@ -275,10 +275,10 @@ class Nodes:
         command = f"jupyter dist start-again {self._spec.name}"
         return f"The launcher '{self._spec.launcher}' started it. {again} options when its ranks are dead: {command}"
 
-    def open_tunnels(self, hosts: Sequence[str], job: str) -> None:
+    def open_tunnels(self, hosts: Sequence[str], job: str, code: str) -> None:
         """Have a tunnel to the node agent on each host, if the group wants that."""
         if self._spec.tunnel:
-            self._tunnels.open(hosts, job)
+            self._tunnels.open(hosts, job, code)
 
     def _note_tunnel(self, node: int, problem: str | None) -> None:
         """Show why a node that has not joined cannot."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,9 @@ from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.mirror import ANSWER_SECONDS, GroupMirror
 from jupyter_dist.server.mirror.status import GroupStatus
+from jupyter_dist.server.spawner.directories import bad_directory
 from jupyter_dist.server.spawner.process import AgentProcess
+from jupyter_dist.system.code.sources import ARCHIVE
 from jupyter_dist.transport.tasks import start_task
 
 from .ending import end_agent, end_keeper
@@ -126,13 +128,28 @@ class ManagedGroup:
 
     # -- nodes ----------------------------------------------------------------------------------------
 
-    async def launch_nodes(self, launcher: Launcher, options: Mapping[str, Any], env: Mapping[str, str]) -> None:
+    async def launch_nodes(
+        self, launcher: Launcher, options: Mapping[str, Any], env: Mapping[str, str], archive: Callable[[], bytes]
+    ) -> None:
         """Have a launcher start the node agents of the group, which has just been started.
+
+        Args:
+            launcher: where.
+            options: for the launcher.
+            env: the variables of the node agents.
+            archive: returns the code of this group: a job that waits while the package is upgraded starts with that.
 
         Raises:
             JupyterDistError: `bad_request`, `launcher_failed` or `timed_out`.
         """
         spec, command = self.mirror.status.fields["spec"], shlex.split(self.mirror.status.fields["join"])
+        files, code = [Path(command[-1])], self.mirror.directory.path / ARCHIVE
+        if launcher.nodes_see_files and (content := await asyncio.to_thread(archive)):
+            try:
+                await asyncio.to_thread(_write, code, content)
+            except OSError as err:
+                raise bad_directory(code, err) from err
+            files, command = [*files, code], [command[0], str(code), "node", command[-1]]
         wanted = Wanted(
             group_id=self.id,
             name=self.name,
@@ -143,9 +160,12 @@ class ManagedGroup:
             env=env,
             cwd=spec["cwd"],
             options=options,
-            files=(Path(command[-1]),),
+            files=tuple(files),
         )
-        self.take_allocation(await launcher.submit(wanted))
+        try:
+            self.take_allocation(await launcher.submit(wanted))
+        finally:
+            code.unlink(missing_ok=True)  # the job has its own
 
     def take_allocation(self, allocation: Allocation) -> None:
         """Follow the allocation of the group's nodes: of a new job, or of an adopted one."""
@@ -191,7 +211,9 @@ class ManagedGroup:
             return
         if self._sending_hosts is not None:
             self._sending_hosts.cancel()
-        sending = self._send("tunnel", "tunnels", hosts=now["hosts"], job=now["job_id"] or "")
+        assert self._nodes is not None
+        given = {"hosts": now["hosts"], "job": now["job_id"] or "", "code": self._nodes.code}
+        sending = self._send("tunnel", "tunnels", **given)
         self._sending_hosts = start_task(sending, f"hosts of {self.id}")
 
     async def _send_end(self, at: float | None) -> None:
@@ -230,3 +252,8 @@ class ManagedGroup:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         return await self._nodes.release() if self._nodes is not None else []
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.touch(0o600)
+    path.write_bytes(content)

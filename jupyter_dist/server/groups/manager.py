@@ -266,7 +266,8 @@ class GroupManager:
             try:
                 if launcher is not None:
                     variables = {**own.env, **fields["env"]}
-                    await group.launch_nodes(launcher, options, agent_environment(self._defaults.preload, variables))
+                    env = agent_environment(self._defaults.preload, variables)
+                    await group.launch_nodes(launcher, options, env, self._spawner.archive)
             except BaseException:
                 await group.shutdown()
                 raise

@@ -53,6 +53,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
     """
 
     common_options: ClassVar[tuple[Option, ...]] = (*NODE_OPTIONS, *COMMAND_OPTIONS)
+    nodes_see_files: ClassVar[bool] = False  # whether the nodes read the files of a job under their own paths
     engine_variables: ClassVar[tuple[str, ...]] = ()  # beginnings of variables that the engine's own tools need
 
     poll_seconds = Seconds(1.0, min=0.05, help="How often the engine is asked for the state of jobs.").tag(config=True)

@@ -26,13 +26,15 @@ _SIGNAL_EXIT = 128
 LOST = "lost"  # in place of the exit code, where the engine has lost a node; then come its host and the reason
 
 # The engine signals all processes of the job, so the script must survive the signals to the command.
-# A job that was requeued runs again: its files have another number.
+# A job that was requeued runs again: its files have another number. The command may run the code that the job brings
+# along (system/code/sources.py): its version is the group's, whatever was installed while the job waited.
 SCRIPT = """\
 trap : HUP INT TERM USR1 USR2
 umask 077
 node=${JUPYTER_DIST_NODE_RANK:-${SLURM_PROCID:-0}}
 JUPYTER_DIST_NODE_RANK=$node
 export JUPYTER_DIST_NODE_RANK
+code=$1/code.zip
 base=$1/node-$node-${JUPYTER_DIST_NODE_RUN:-${SLURM_RESTART_COUNT:-0}}
 APPTAINER_BIND=${APPTAINER_BIND:+$APPTAINER_BIND,}$1
 SINGULARITY_BIND=$APPTAINER_BIND
@@ -40,6 +42,18 @@ export APPTAINER_BIND SINGULARITY_BIND
 shift
 host=${JUPYTER_DIST_NODE_HOST:-${SLURMD_NODENAME:-$(uname -n)}}
 echo "$host" > "$base.new" && mv "$base.new" "$base.started"
+after=
+[ -r "$code" ] || for word do
+  shift
+  case $after$word in
+    "$code")
+      echo "jupyter dist join: $code cannot be read here, so the installed package is used." >> "$base.log"
+      set -- "$@" -m jupyter_dist.agent.node
+      after=code: ;;
+    code:*) after= ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
 "$@" < /dev/null >> "$base.log" 2>&1
 code=$?
 echo "$code $host" > "$base.new" && mv "$base.new" "$base.ended"

@@ -103,6 +103,10 @@ class LocalSpawner(Spawner):
         """Launch an agent that does not import torch."""
         return await self._launched(python, {**(env or {}), HEAD_VARIABLE: "1"}, self._spawn)
 
+    def archive(self) -> bytes:
+        """Return the code that groups of this server run."""
+        return self._code.archive()
+
     def forkservers(self) -> list[int]:
         """Return the forkservers of this folder."""
         return self._forkservers.pids()

@@ -71,6 +71,13 @@ class Spawner(ABC):
         """As `launch`, for a group whose ranks are on nodes: its agent need not import the modules of ranks."""
         return await self.launch(python, env)
 
+    def archive(self) -> bytes:
+        """Return the code of the agents as an archive (system/code/sources.py), for nodes whose job may wait.
+
+        Empty: nodes run the package that is installed when they start.
+        """
+        return b""
+
     def begin(self, python: str, env: dict[str, str]) -> None:  # noqa: B027 - a spawner may do without
         """Begin to prepare for a launch that is likely to come, without waiting. Cannot fail."""
 

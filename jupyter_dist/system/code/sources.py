@@ -30,7 +30,7 @@ import sys
 if sys.version_info < (3, 10):
     sys.exit("jupyter dist: jupyter_dist needs Python 3.10 or later; %s is Python %d.%d."
              % ((sys.executable,) + tuple(sys.version_info[:2])))
-from jupyter_dist.agent.__main__ import main
+from jupyter_dist.agent.boot import main
 sys.exit(main())
 """
 

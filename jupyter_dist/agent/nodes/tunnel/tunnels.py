@@ -7,6 +7,7 @@ import contextlib
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Sequence
 
 from jupyter_dist.agent.nodes.link.joinfile import python_words
@@ -45,10 +46,13 @@ class Tunnels:
         self._pids: set[int] = set()
         self._running: dict[int, tuple[tuple[str, ...], asyncio.Task[None]]] = {}
 
-    def open(self, hosts: Sequence[str], job: str) -> None:
-        """Have a tunnel to each of these hosts, in the order of the nodes; tunnels that are open already stay."""
+    def open(self, hosts: Sequence[str], job: str, code: str) -> None:
+        """Have a tunnel to each of these hosts, in the order of the nodes; tunnels that are open already stay.
+
+        The programs on nodes run the archive `code`; if it is empty, the installed package.
+        """
         for node, host in enumerate(hosts):
-            command = self.command(host, job, node)
+            command = self.command(host, job, node, code)
             known, task = self._running.get(node, (None, None))
             if known == command:
                 continue
@@ -61,9 +65,10 @@ class Tunnels:
         """Return the programs that this process started, and reaps itself."""
         return set(self._pids)
 
-    def command(self, host: str, job: str, node: int) -> tuple[str, ...]:
+    def command(self, host: str, job: str, node: int, code: str) -> tuple[str, ...]:
         """Return the command that runs the node's end there."""
-        own = [*python_words("bridge"), str(socket_path(self._group_id, node))]
+        program = [sys.executable, code, "bridge"] if code else python_words("bridge")
+        own = [*program, str(socket_path(self._group_id, node))]
         words = [word.format(host=host, job=job, node=node) for word in self._template]
         if os.path.basename(words[0]) == "ssh":  # its arguments become a line for a shell
             own = [shlex.quote(word) for word in own]
