@@ -25,6 +25,7 @@ from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.server.spawner.spawner import find as find_spawner
 from jupyter_dist.system.memory import keep_present_objects
+from jupyter_dist.transport.tasks import start_task
 from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # Groups of a server that was killed are looked for at most this often.
 ADOPT_SECONDS = 1.0
+LOAD_SECONDS = 5.0  # a private server has a group to start before
 
 
 class Cap:
@@ -162,6 +164,7 @@ class Service:
         self._notices = Notices(self.manager, settings.notice_command, settings.notice_seconds)
         self._ends_groups = settings.on_server_stop == "end"
         self._adoption: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._adopted_at = 0.0
         self._was_adopted = False
 
@@ -172,6 +175,7 @@ class Service:
     async def start(self) -> None:
         """Adopt the groups that an earlier server left, once the event loop runs."""
         await self.adopted()
+        self._loading = start_task(self._load(), "load launchers")
         gc.collect()
         keep_present_objects()
 
@@ -188,10 +192,17 @@ class Service:
             await asyncio.shield(self._adoption)
             self._was_adopted = True
 
+    async def _load(self) -> None:
+        """Import all that this server may need, so that an upgrade of the package changes nothing in it."""
+        await asyncio.sleep(LOAD_SECONDS)
+        await self.manager.load_launchers()
+
     async def stop(self) -> None:
         """Leave the groups to the next server, or end them, as configured."""
         if self._adoption is not None:
             await asyncio.wait([self._adoption])
+        if self._loading is not None:
+            self._loading.cancel()
         gc.unfreeze()
         await self._notices.stop()
         await self.manager.stop(end_groups=self._ends_groups)

@@ -11,6 +11,7 @@ import shutil
 import signal
 import tarfile
 import time
+import urllib.error
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
+from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.protocol.wire.earlier import NEWER_FIELDS, NEWER_REQUESTS, UNUSED_FIELDS
 from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.spawner.directories import groups_directory
@@ -360,3 +362,37 @@ def test_a_flood_of_a_child_process_hides_no_state(place):
     ended = server.run("g", "'flood' in globals()", "0")
     assert ended["execution"]["state"] == "ok", ended
     assert ended["items"][0]["output"]["data"]["text/plain"] == "False", ended
+
+
+LAUNCHERS = ("kubernetes/launcher", "queues/gridengine", "queues/lsf", "queues/pbs", "ray/launcher", "slurm/launcher")
+
+
+def test_a_package_that_is_uninstalled_under_a_server_changes_nothing_in_it(place):
+    """It has read all that it needs, some seconds after its start: no request needs a file of the package."""
+    package = place.home / "installed" / "jupyter_dist"
+    shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
+    server = place.serve(env={"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": ""})
+    compiled = [next(iter((package / "server" / "launchers").glob(f"{name}.py"))) for name in LAUNCHERS]
+    until(lambda: all([*one.parent.glob(f"__pycache__/{one.stem}.*.pyc")] for one in compiled))
+    shutil.rmtree(package)
+    server.start(1, name="g")
+    ended = server.run("g", "print('said')\nkept = 7")
+    assert ended["execution"]["state"] == "ok", ended
+    server.ask("POST", "groups/g/saves", {"name": "kept"})
+    given = {"{group}": "g", "{rank}": "0", "{execution_id}": ended["execution"]["id"], "{name}": "x"}
+    asked = 0
+    for operation in OPERATIONS:
+        path = re.sub(r"{\w+}", lambda found: given.get(found[0], "x"), operation.path)
+        if operation.verb == "get" and path != "channel":
+            asked += 1
+            with contextlib.suppress(urllib.error.HTTPError):  # what this group does not have
+                server.ask("GET", path)
+    assert asked > 20
+    for path in ("complete", "inspect"):
+        server.ask("POST", f"groups/g/ranks/0/{path}", {"code": "kep", "cursor_pos": 3})
+    listed = {launcher["name"] for launcher in server.ask("GET", "launchers")["launchers"]}
+    assert {"external", "kubernetes", "local", "lsf", "pbs", "processes", "ray", "sge", "slurm"} <= listed
+    server.ask("POST", "groups", {"name": "wide", "launcher": "processes", "num_nodes": 2, "ranks_per_node": 1})
+    until(lambda: state_of(server, "wide") == "ready", lambda: server.ask("GET", "groups/wide"))
+    log = server.log()
+    assert "Error" not in log.replace("HTTPError", ""), log

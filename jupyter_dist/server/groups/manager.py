@@ -133,10 +133,15 @@ class GroupManager:
 
     @property
     def launchers(self) -> Launchers:
-        """Return the launchers, which are imported when they are first needed."""
+        """Return the launchers, which are imported when they are first needed, or by `load_launchers`."""
         if self._made_launchers is None:
             self._made_launchers = self._make_launchers()
         return self._made_launchers
+
+    async def load_launchers(self) -> None:
+        """Import the launchers: later they may be those of another version, or gone."""
+        made = None if self._made_launchers else await asyncio.to_thread(self._make_launchers)
+        self._made_launchers = self._made_launchers or made
 
     # -- finding --------------------------------------------------------------------------------------
 

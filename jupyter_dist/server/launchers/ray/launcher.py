@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Collection, Mapping
@@ -41,6 +40,7 @@ from jupyter_dist.system.inherited import without_credentials
 from .options import AUTO, OPTIONS, bundles
 
 DRIVER = Path(__file__).with_name("driver.py")
+_DRIVER_CODE = DRIVER.read_text()  # of this version, also after an upgrade
 FOLDER = "nodes"
 JOB = "job.json"  # read by the driver
 STATUS = "status.json"  # written by the driver
@@ -81,7 +81,7 @@ class RayLauncher(Launcher):
         return self._probed[1]
 
     async def _probe(self) -> Availability:
-        command = [self.python or sys.executable, str(DRIVER), "probe", self.defaults.get("address", AUTO)]
+        command = [self.python or sys.executable, "-c", _DRIVER_CODE, "probe", self.defaults.get("address", AUTO)]
         try:
             said = await run(command, without_credentials(os.environ), PROBE_SECONDS)
             found = json.loads(said.out.splitlines()[-1])  # Ray may print more
@@ -103,7 +103,7 @@ class RayLauncher(Launcher):
         """Start the driver, and wait until it has asked Ray for the nodes."""
         try:
             files = await asyncio.to_thread(NodeFiles.create, wanted.directory / FOLDER, wanted.files)
-            shutil.copyfile(DRIVER, files.folder / DRIVER.name)  # Ray has workers search its folder for modules
+            (files.folder / DRIVER.name).write_text(_DRIVER_CODE)  # Ray has workers search its folder for modules
             write_private(files.folder / JOB, json.dumps(_job(wanted, files, self.lease_seconds)))
         except OSError as err:
             raise launcher_failed(f"The files of the job cannot be written: {err.strerror}: {err.filename}.") from err
