@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -45,6 +46,9 @@ OTHERS = (
 
 FORKSERVER_SECONDS = 900.0  # until the next test that starts a group with it; it ends with the test run
 REPOSITORY = str(Path(__file__).parents[2])
+
+
+EARLIER = Path(__file__).parent / "earlier" / "jupyter_dist-0.2.0.tar.xz"
 
 
 def shared_home() -> Path:
@@ -266,3 +270,14 @@ class Channel:
                 raise EOFError
             data += part
         return bytes(data)
+
+
+class EarlierServer(JupyterServer):
+    """A server of 0.2, whose answers are those of its own version."""
+
+    is_of_this_version = False
+
+    def __init__(self, home: Path, env: dict[str, str] | None = None, **options: Any) -> None:
+        with tarfile.open(EARLIER) as archive:
+            archive.extractall(home / "earlier", filter="data")
+        super().__init__(home, env={**(env or {}), "PYTHONPATH": str(home / "earlier")}, **options)

@@ -19,13 +19,16 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
+from jupyter_dist.client import connect
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.protocol.wire.earlier import NEWER_FIELDS, NEWER_REQUESTS, UNUSED_FIELDS
 from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.system.processes import command_line, processes
+from jupyter_dist.version import __version__
 
-from .server import JupyterServer
+from .server import TOKEN, EarlierServer, JupyterServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -282,6 +285,31 @@ def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
     assert requests_of(ours) - requests_of(earlier) == NEWER_REQUESTS.keys()
     newer = fields_of(ours, "ExecutionSpec") - fields_of(earlier, "ExecutionSpec")
     assert newer == NEWER_FIELDS.keys() | UNUSED_FIELDS
+
+
+def test_a_client_of_this_version_uses_a_server_of_0_2_and_names_both_for_what_that_does_not_know(tmp_path):
+    """As after an upgrade: the server has not been started again."""
+    server = EarlierServer(tmp_path)
+    try:
+        with connect(server.info["url"], TOKEN) as client:
+            group = client.start(num_ranks=1, name="g")
+            assert "said 0" in str(group.run("print('said', rank)"))
+            both = f"The server runs jupyter_dist 0.2.0, and this is {__version__}: if it does not know the request, restart it"
+            for unknown in (
+                lambda: group.save("x"),
+                group.park,
+                client.presets,
+                lambda: client.start(num_ranks=1, save_every_seconds=60),
+            ):
+                with pytest.raises(JupyterDistError) as caught:
+                    unknown()
+                assert both in caught.value.hint, caught.value
+            with pytest.raises(JupyterDistError) as caught:
+                client.attach("none")
+            assert "0.2.0" not in caught.value.hint
+            group.shutdown()
+    finally:
+        server.end()
 
 
 @pytest.fixture

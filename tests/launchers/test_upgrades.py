@@ -11,19 +11,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from faults.server import JupyterServer
+from faults.server import EARLIER, EarlierServer, JupyterServer
 from launchers.test_groups import ALL_REDUCE
 from waits import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
-EARLIER = ROOT / "tests" / "faults" / "earlier" / "jupyter_dist-0.2.0.tar.xz"
 SHAPE = {"name": "wide", "num_nodes": 2, "ranks_per_node": 2, "python": sys.executable}
-
-
-class EarlierServer(JupyterServer):
-    """A server of 0.2, whose answers are those of its own version."""
-
-    is_of_this_version = False
 
 
 class Upgraded:
@@ -38,9 +31,7 @@ class Upgraded:
             f"c.RayLauncher.python = {sys.executable!r}",
         )
         (home / "config" / "jupyter_server_config.py").write_text("\n".join(lines))
-        with tarfile.open(EARLIER) as archive:
-            archive.extractall(home / "earlier", filter="data")
-        self.server = EarlierServer(home, env={**variables, "PYTHONPATH": str(home / "earlier")})
+        self.server = EarlierServer(home, variables)
         self.server.ask("POST", "groups", {**SHAPE, "cwd": str(home), "launcher": launcher})
         group = self.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=starting")
         assert (group["state"], group["protocol"]) == ("ready", 1), (group, self.server.log())

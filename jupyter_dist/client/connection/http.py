@@ -21,6 +21,7 @@ from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
 from jupyter_dist.protocol.operations import ANSWER_SECONDS
 from jupyter_dist.system.processes import read_process
+from jupyter_dist.version import __version__
 
 CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 1 << 30
@@ -35,6 +36,7 @@ ADOPT_POLL_SECONDS = 0.2
 # Long polls of many executions at once must not wait for one another.
 MAX_REQUESTS_AT_ONCE = 1000
 
+NOTHING_HERE = "There is nothing here."  # of a path that the server does not know
 UNREACHED = (502, 503, 504)  # a proxy's answers for a server that is gone, or closes the connection
 
 # Errors that leave open whether a change was made.
@@ -68,6 +70,7 @@ class Api:
         self._http: SimpleAsyncHTTPClient | None = None
         self._asked: set[asyncio.Future[HTTPResponse]] = set()
         self._is_closed = False
+        self._version: tuple[Server, str | None] | None = None
 
     async def ask(
         self,
@@ -147,8 +150,28 @@ class Api:
             elif error.code == "server_gone" and await self.move_on(server):
                 moves += 1
             else:
-                raise error
+                raise await self._with_versions(error, server)
         raise self.gone(f"{MAX_MOVES} servers ended during this request")
+
+    async def _with_versions(self, error: JupyterDistError, server: Server) -> JupyterDistError:
+        """Return a refusal, with both versions if the server has another one: it may not know the request."""
+        if error.code == "bad_request" or error.message == NOTHING_HERE:
+            theirs = await self._version_of(server)
+            if theirs not in (None, __version__):
+                versions = f"The server runs jupyter_dist {theirs}, and this is {__version__}"
+                restart = f"{versions}: if it does not know the request, restart it; its groups keep running."
+                error.hint = restart if error.message == NOTHING_HERE else f"{error.hint} {restart}".lstrip()
+        return error
+
+    async def _version_of(self, server: Server) -> str | None:
+        """Return the version of a server, asked once; None if it does not answer."""
+        if self._version is None or self._version[0] is not server:
+            found = None
+            with contextlib.suppress(OSError, HTTPClientError, ValueError, KeyError, TypeError):
+                response = await self._answer(self._request("GET", (), None, None, CONNECT_SECONDS))
+                found = str(json.loads(response.body)["jupyter_dist"])
+            self._version = server, found
+        return self._version[1]
 
     async def _answer(self, request: HTTPRequest) -> HTTPResponse:
         """Return the answer, also if it is an error.
