@@ -38,6 +38,15 @@ STARTING_RANK_STATES = frozenset({"starting", "importing", "joining"})
 GONE_GROUP_STATES = frozenset({"ending", "dead", "lost"})
 AWAY_GROUP_STATES = frozenset({"parking", "parked", "resuming"})  # its ranks live, and their tensors cannot be used
 UNREACHABLE_GROUP_STATES = frozenset({"unresponsive", "incompatible"})
+# What a user does in each state to have a group that is ready.
+HOW_TO_BE_READY: Mapping[str, str] = {
+    **dict.fromkeys(("starting", "restarting", "resizing", "parking", "resuming"), "Wait until it is ready."),
+    "degraded": "Replace its dead ranks.",
+    "parked": "Resume it first.",
+    "ending": "Wait until it has ended, and start it again.",
+    "dead": "Restart it.",
+    "lost": "Shut it down and start it again.",
+}
 
 
 class IllegalTransitionError(RuntimeError):

@@ -99,6 +99,9 @@ def test_all_ranks_at_once(pair):
         pair.submit("1", [0])
     with pytest.raises(JupyterDistError, match=r"it is dead\. All of its ranks are dead: restart it"):
         pair.request("replace")
+    for request, fields in (("resize", {"num_ranks": 3}), ("park", {"to": "host", "folder": None}), ("reform", {})):
+        with pytest.raises(JupyterDistError, match=r"dead.*Restart it"):
+            pair.request(request, **fields)
     page, _ = rank_page(pair.agent.directory / "journal", 0, None, 100_000)
     assert any(b"before" in record.frame for record in page)
     pair.request("restart")

@@ -12,6 +12,8 @@ import pytest
 from leaks import abandoned_shared_memory, children_of
 from waits import PATIENCE, until
 
+from .server import JupyterServer
+
 FORKS = "import os, time\nfor _ in range({number}):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(1000)"
 LOADER = """
 class Slow(torch.utils.data.Dataset):
@@ -136,6 +138,34 @@ def test_a_rank_that_dies_while_the_group_starts_is_named(make_agent):
     assert f"Rank {number} was killed (SIGKILL" in client.group["error"]["message"]
     assert process.process.wait(PATIENCE) == 0
     assert not process.directory.exists()
+
+
+def test_a_start_that_cannot_import_is_known_by_its_reason_at_once(tmp_path):
+    (tmp_path / "slow_and_broken.py").write_text("import time\ntime.sleep(3)\nraise ImportError('broken on purpose')\n")
+    server = JupyterServer(tmp_path, preload_modules="slow_and_broken")
+    try:
+        group = server.ask("POST", "groups", {"num_ranks": 2})["id"]
+        waits = server.submit(group, "1")
+        after = server.ask("GET", f"groups/{group}?wait={PATIENCE}&not_state=starting")
+        assert after["error"]["code"] == "start_failed", after
+        assert "broken on purpose" in after["error"]["hint"]
+        assert "broken on purpose" in str(server.view(group, waits))
+        server.ask("GET", f"groups/{group}?wait={PATIENCE}&not_state=ending")
+        status, error = server.refused("POST", f"groups/{group}/executions", {"code": "1"})
+        assert (status, error["hint"]) == (409, "Shut it down and start it again.")
+    finally:
+        server.end()
+
+
+def test_a_group_whose_ranks_have_died_is_restarted_as_its_error_says(group_server):
+    for rank in (0, 1):
+        group_server.ask("POST", f"groups/g/ranks/{rank}/kill")
+    group_server.ask("GET", f"groups/g?wait={PATIENCE}&not_state=ready")
+    group_server.ask("GET", f"groups/g?wait={PATIENCE}&not_state=degraded")
+    assert group_server.refused("POST", "groups/g/executions", {"code": "1"})[1]["hint"] == "Restart it."
+    group_server.ask("POST", "groups/g/restart")
+    group_server.ask("GET", f"groups/g?wait={PATIENCE}&not_state=restarting")
+    assert group_server.run("g", "1")["execution"]["state"] == "ok"
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])

@@ -22,7 +22,7 @@ from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering, gather
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
-from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, GROUP_LIFE, GroupState
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, GROUP_LIFE, HOW_TO_BE_READY, GroupState
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
@@ -156,9 +156,8 @@ class AgentGroup:
             JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
         if self.state != "ready":
-            hint = "Replace the dead ranks instead." if self.state == "degraded" else "Wait until it is ready."
-            hint = "Resume it first." if self.state == "parked" else hint
-            raise JupyterDistError("group_not_ready", f"Not all ranks of group '{self.spec.name}' are ready.", hint)
+            message = f"Not all ranks of group '{self.spec.name}' are ready: it is {self.state}."
+            raise JupyterDistError("group_not_ready", message, HOW_TO_BE_READY[self.state])
         self._do(self.process_group.requested(bool(self.dispatcher.queue.in_state("running"))))
 
     def renew_dead(self, store_path: str) -> list[RankProcess]:

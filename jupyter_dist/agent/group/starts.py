@@ -11,6 +11,7 @@ from typing import Any
 from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.tasks import start_task
 
@@ -25,9 +26,8 @@ log = logging.getLogger(__name__)
 
 # What to do where no rank can be replaced.
 _INSTEAD_OF_REPLACING: Mapping[str, str] = {
+    **HOW_TO_BE_READY,
     "dead": "All of its ranks are dead: restart it.",
-    "parked": "Resume it first.",
-    **dict.fromkeys(("starting", "restarting", "resizing", "parking", "resuming"), "Wait until it is ready."),
 }
 
 
@@ -87,7 +87,8 @@ class GroupStarts:
         group = self._group
         if group.state != "degraded" or self._is_under_way:
             message = f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
-            raise JupyterDistError("group_not_ready", message, _INSTEAD_OF_REPLACING.get(group.state, ""))
+            hint = "Wait until it is ready." if self._is_under_way else _INSTEAD_OF_REPLACING.get(group.state, "")
+            raise JupyterDistError("group_not_ready", message, hint)
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
@@ -103,7 +104,8 @@ class GroupStarts:
         group = self._group
         if group.state not in ("ready", "degraded") or self._is_under_way:
             message = f"Group '{group.spec.name}' is {group.state}."
-            raise JupyterDistError("group_not_ready", message, "Wait until it is ready, or restart it.")
+            hint = "Wait until it is ready." if self._is_under_way else HOW_TO_BE_READY[group.state]
+            raise JupyterDistError("group_not_ready", message, hint)
         if group.dispatcher.queue.in_state("running"):
             message = "A cell is running; a group can only be resized when its ranks are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
@@ -144,6 +146,8 @@ class GroupStarts:
             await self.starter.prepare(group.preparing())
             await self._start_all()
         except JupyterDistError as err:
+            if group.error is None:  # clients that wait for the end of the start read the reason with it
+                await group.end_failed_start(err)
             self._on_first_start_failed(err)
 
     async def _restart(self) -> None:

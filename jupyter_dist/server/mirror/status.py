@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
-from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.system.limits import within
 
@@ -209,7 +209,9 @@ class GroupStatus:
         if self.is_gone:
             because = (self.fields.get("error") or {}).get("message", "")
             message = f"Group '{self.name}' is {self.state}. {because}".strip()
-            raise JupyterDistError("group_not_ready", message, "Shut it down and start it again.")
+            # After a start that failed there is no agent that could restart it.
+            hint = HOW_TO_BE_READY["lost" if because and self.state == "dead" else self.state]
+            raise JupyterDistError("group_not_ready", message, hint)
 
 
 class Changes:

@@ -21,7 +21,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.states import AWAY_GROUP_STATES
+from jupyter_dist.protocol.states import AWAY_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
@@ -132,7 +132,7 @@ class Parking:
     def _check_idle(self) -> None:
         group, why = self._group, None
         if group.state != "ready":
-            why, hint = f"is {group.state}", "Wait until it is ready, or replace its dead ranks."
+            why, hint = f"is {group.state}", HOW_TO_BE_READY[group.state]
         elif group.dispatcher.queue.in_state("running", "queued"):
             why, hint = "runs a cell", "Interrupt the cell, or wait until it ends."
         elif not group.process_group.may_begin or any(rank.state != "idle" for rank in group.ranks):
