@@ -76,6 +76,80 @@ test('a long set of ranks is chosen, named and read where there is little room',
   expect(isClipped).toBe(false);
 });
 
+/** Whether some of a text is not seen, because its box is too small. */
+const isCut = (text: Locator): Promise<boolean> =>
+  text.evaluate(node => node.scrollWidth > node.clientWidth || node.scrollHeight > node.clientHeight + 1);
+
+/** The words of a text that begin on one line and end on the next. */
+const brokenWords = (text: Locator): Promise<string[]> =>
+  text.evaluate(node => {
+    const broken: string[] = [];
+    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    for (let part = texts.nextNode(); part; part = texts.nextNode()) {
+      for (const { 0: word, index } of part.textContent!.matchAll(/[a-z]+/gi)) {
+        const range = document.createRange();
+        range.setStart(part, index);
+        range.setEnd(part, index + word.length);
+        if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) {
+          broken.push(word);
+        }
+      }
+    }
+    return broken;
+  });
+
+test('outputs of many ranks, and a hang of them, are shown without cut texts and without repetition', async ({
+  page
+}) => {
+  const cells = [
+    'print("odd" if rank % 2 else "even")',
+    'if rank == 1: raise ValueError("of rank 1")',
+    'if rank != 1: dist.barrier()'
+  ];
+  lab.writeNotebook('training.ipynb', cells, lab.onRanks('all', 'many'));
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await lab.openNotebook(page, 'training.ipynb');
+  await command(page, 'jupyter-dist:show-sidebar');
+  const [folded, failed, hung] = [0, 1, 2].map(index => lab.cell(page, index));
+  await lab.runCell(page, folded);
+  await expect(folded.summary).toContainText('32 ranks \u00b7 ok');
+  await lab.runCell(page, failed);
+  await expect(failed.summary).toContainText('31 ok, rank 1 error');
+
+  const label = folded.node.locator('.jpd-RankItem-ranks').filter({ hasText: '0,2,\u2026,30' });
+  await expect(label).toHaveAttribute('title', /^ranks 0,2,4,6,.*28,30$/);
+  expect(await isCut(label)).toBe(false);
+  // Summaries end at the same place, whatever buttons are hidden beside them.
+  await page.mouse.move(5, 895);
+  const ends = await page
+    .locator('.jpd-Ranks-summary')
+    .evaluateAll(nodes => nodes.map(node => node.getBoundingClientRect().right));
+  expect(ends).toHaveLength(2);
+  expect(ends[1]).toBeCloseTo(ends[0], 0);
+
+  await lab.runCell(page, hung);
+  await expect(hung.node.locator('.jpd-Verdict')).toContainText('ranks 0,2-31 wait in barrier');
+  const rows = page.getByRole('region', { name: 'Group many' }).locator('.jpd-RankRow');
+  await expect(rows.first().locator('.jpd-RankRow-state')).toHaveText(/^\[\d+\] training\.ipynb$/);
+  expect(await isCut(rows.first().locator('.jpd-RankRow-state'))).toBe(false);
+  await expect(rows.locator('.jpd-RankRow-detail').filter({ hasText: 'Waits in barrier' })).toHaveCount(1);
+
+  // JupyterLab shows 140 characters of a notification.
+  const toast = page.locator('.Toastify__toast').filter({ hasText: 'cannot end' });
+  await toast.getByRole('button', { name: 'Read all' }).click();
+  await expect(page.getByRole('dialog').filter({ hasText: /Rank 1 is idle and .+\./ })).toBeVisible();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await expect(toast).toBeVisible();
+  await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();
+  await expect(hung.summary).toContainText('interrupted');
+  await expect(toast).toHaveCount(0);
+
+  await command(page, 'jupyter-dist:open-log', { group: 'many', rank: 0 });
+  const log = page.getByRole('log', { name: 'Output of rank 0' }).locator('pre').filter({ hasText: 'never completed' });
+  await expect(log).toBeVisible();
+  expect(await brokenWords(log)).toEqual([]);
+});
+
 test('where the toolbar has no room, the picker works in its menu', async ({ page }) => {
   lab.writeNotebook('overflow.ipynb', ['print("on", rank)'], lab.onRanks('all', 'two'));
   await lab.openNotebook(page, 'overflow.ipynb');

@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest';
 import hostVectors from '../../../../tests/vectors/host_expressions.json';
 import vectors from '../../../../tests/vectors/rank_expressions.json';
 import { DistError } from '../../services/errors';
-import { countRanks, expandRanks, formatRanks, includesRank, isRankSet, parseRanks, withNodes } from './ranks';
+import {
+  countRanks,
+  expandRanks,
+  formatRanks,
+  includesRank,
+  isRankSet,
+  parseRanks,
+  shortRanks,
+  withNodes
+} from './ranks';
 
 describe('parseRanks', () => {
   for (const vector of vectors) {
@@ -87,4 +96,14 @@ describe('host names in rank expressions', () => {
       }
     });
   }
+});
+
+it.each([
+  ['3', '3'],
+  ['0-1,5-7,9,11,13-15', '0-1,5-7,9,11,13-15'],
+  ['0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30', '0,2,\u2026,30'],
+  ['1,9,17,25,33,41,49,57', '1,9,17,25,33,41,49,57'],
+  ['0,3-4,9,11,13-17,21,23,25', '0,3-4,9,\u2026 (13)']
+])('a set of ranks in a narrow column: %s', (ranks, short) => {
+  expect(shortRanks(ranks)).toBe(short);
 });

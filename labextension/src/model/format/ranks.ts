@@ -191,3 +191,19 @@ function bad(message: string, worldSize: number): DistError {
         : trans.__('This group has ranks 0 to %1. Write all, 0, 0-3, 0-3,7, ::2, !0 or node:0.', worldSize - 1)
   });
 }
+
+/** A longer set takes more than two lines beside an output. */
+const MAX_SHORT_CHARS = 22;
+
+/** A set of ranks for a narrow column: whole if it is short, else "0,2,…,30" if its ranks are equally far apart, or its beginning and its size: "0,3-4,9,… (11)". */
+export function shortRanks(ranks: string): string {
+  if (ranks.length <= MAX_SHORT_CHARS) {
+    return ranks;
+  }
+  const all = expandRanks(ranks);
+  const [first, second] = all;
+  const isRegular = all.every((rank, i) => rank === first + i * (second - first));
+  return isRegular
+    ? `${first},${second},\u2026,${all[all.length - 1]}`
+    : `${ranks.split(',').slice(0, 3).join(',')},\u2026 (${all.length})`;
+}

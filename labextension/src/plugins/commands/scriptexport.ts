@@ -8,6 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IGroup, IScript, IScriptRequest } from '../../services/protocol';
 import type { IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
+import { withWhole } from '../../widgets/notices/whole';
 
 const SHORT_MS = 4000;
 
@@ -76,7 +77,10 @@ export class ScriptExport {
     const done = this._trans._n('Wrote %1 cell to %2.', 'Wrote %1 cells to %2.', script.cells, path);
     const message = [done, ...script.notes].join(' ');
     // The notes are in the file, too, which is opened.
-    Notification.emit(message, script.notes.length ? 'warning' : 'info', { autoClose: SHORT_MS });
+    Notification.emit(message, script.notes.length ? 'warning' : 'info', {
+      autoClose: SHORT_MS,
+      actions: withWhole(message)
+    });
   }
 
   private readonly _service: IDistService;

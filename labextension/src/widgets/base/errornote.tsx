@@ -6,6 +6,7 @@ import { DistError, helpLink, openHelp } from '../../services/errors';
 import { translation } from '../../services/translation';
 import type { IErrorBody } from '../../services/protocol';
 import { GroupNotice, notifyGroup } from '../notices/groupnotices';
+import { withWhole } from '../notices/whole';
 
 export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
   return (
@@ -83,26 +84,26 @@ const ERROR_MS = 10_000;
  * stays in JupyterLab's list. `group`: the id of the group that it is about.
  */
 export function notifyError(reason: unknown, { group }: { group?: string } = {}): void {
-  const { message, ...actions } = noticeOf(reason);
+  const { message, actions } = noticeOf(reason);
   if (group === undefined) {
-    Notification.error(message, { autoClose: ERROR_MS, ...actions });
+    Notification.error(message, { autoClose: ERROR_MS, actions: withWhole(message, actions) });
   } else {
-    notifyGroup(group, message, 'error', { autoClose: ERROR_MS, ...actions });
+    notifyGroup(group, message, 'error', { autoClose: ERROR_MS, actions });
   }
 }
 
 /** The same, shown until it is ended, or the group has something newer to show. `holds`: its reason lasts until it is ended. */
 export function notifyFailure(reason: unknown, group: string, options: { holds?: true } = {}): GroupNotice {
-  const { message, ...actions } = noticeOf(reason);
-  return notifyGroup(group, message, 'error', { autoClose: false, ...options, ...actions });
+  const { message, actions } = noticeOf(reason);
+  return notifyGroup(group, message, 'error', { autoClose: false, ...options, actions });
 }
 
-function noticeOf(reason: unknown): { message: string; actions?: Notification.IAction[] } {
+function noticeOf(reason: unknown): { message: string; actions: Notification.IAction[] } {
   if (reason instanceof DistError) {
     const help = { label: translation().__('Help'), callback: () => openHelp(reason) };
     return { message: `${reason.message} ${reason.hint}`.trim(), actions: [help] };
   }
-  return { message: reason instanceof Error ? reason.message : String(reason) };
+  return { message: reason instanceof Error ? reason.message : String(reason), actions: [] };
 }
 
 /** Show an error in a dialog. */

@@ -75,6 +75,16 @@ it('ends what has happened when the ranks are new, and keeps what holds', () => 
   expect(shown()).toEqual(['the time limit is near', 'not saved']);
 });
 
+it('has a button for the rest of a text that JupyterLab cuts', () => {
+  const text = 'Cell [3] cannot end: ranks 0-30 wait in barrier. '.repeat(4);
+  const label = 'Show the cell';
+  const show = { label, callback: () => undefined };
+  notifyGroup('g-1', text, 'warning', { ...STAYS, actions: [show] });
+  notifyGroup('g-2', 'short', 'warning', { ...STAYS, actions: [show] });
+  const labels = Notification.manager.notifications.map(({ options }) => options.actions?.map(({ label }) => label));
+  expect(labels).toEqual([['Show the cell'], ['Show the cell', 'Read all']]);
+});
+
 it('follows progress, also of a notice that another hides', () => {
   const saving = notifyGroup('g-1', 'saving', 'in-progress', STAYS);
   settle();

@@ -4,6 +4,7 @@
  */
 import { Notification } from '@jupyterlab/apputils';
 import type { IGroup } from '../../services/protocol';
+import { withWhole } from './whole';
 
 /** JupyterLab loses changes of a notification that was just opened, and would keep it for ever. */
 const SETTLE_MS = 500;
@@ -146,7 +147,8 @@ export class GroupNotices {
 
   private _emit(notice: GroupNotice): void {
     const { group, message, kind, options, progress } = notice;
-    const { autoClose, actions } = options;
+    const { autoClose } = options;
+    const actions = withWhole(message, options.actions);
     const id = this._manager.notify(message, kind, { autoClose, actions, progress });
     this._shown.set(group, { notice, id, at: performance.now(), message, progress });
     if (autoClose !== false) {

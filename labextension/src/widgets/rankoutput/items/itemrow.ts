@@ -3,7 +3,7 @@ import type { IStream } from '@jupyterlab/nbformat';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../../model/format/quantities';
-import { lowestRank } from '../../../model/format/ranks';
+import { lowestRank, shortRanks } from '../../../model/format/ranks';
 import { isFigure } from '../../../model/outputs/sidebyside';
 import { streamText } from '../../../model/executions/executionview';
 import type { ICondensed } from '../../../model/numbers/condense';
@@ -73,10 +73,11 @@ export class ItemRow {
     }
     this._ranks = ranks;
     this._isCommon = isCommon;
-    const text = rankSetLabel(this._context.trans, ranks);
-    // Long sets wrap between two numbers; very long ones are in the title.
-    this._label.replaceChildren(...text.split(/(?<=,)/).flatMap(part => [part, document.createElement('wbr')]));
-    this._label.title = text;
+    const { trans } = this._context;
+    // Sets wrap between two numbers; long ones are shortened, and whole in the title.
+    const parts = rankSetLabel(trans, shortRanks(ranks)).split(/(?<=,)/);
+    this._label.replaceChildren(...parts.flatMap(part => [part, document.createElement('wbr')]));
+    this._label.title = rankSetLabel(trans, ranks);
     this.node.classList.toggle('jpd-mod-common', isCommon);
     const lowest = lowestRank(ranks) ?? 0;
     this.node.dataset.hue = isCommon ? '' : hueOf(lowest);

@@ -5,17 +5,14 @@ import { rankSetLabel } from '../items/itemrow';
 import { stateOfStack } from './stackstate';
 
 /** The row for a rank, or for ranks at the same line; `isOpen`: with all calls of the stack. */
-export function stackEntry(
-  trans: TranslationBundle,
-  { ranks, state, call, frames }: IRankStack,
-  isOpen: boolean
-): HTMLElement {
+export function stackEntry(trans: TranslationBundle, stack: IRankStack, isOpen: boolean): HTMLElement {
+  const { ranks, frames } = stack;
   const entry = document.createElement('div');
   entry.className = 'jpd-Stack';
   const name = document.createElement('b');
   name.textContent = rankSetLabel(trans, ranks);
   const head = document.createElement('div');
-  head.append(name, ` ${stateOfStack(trans, state, call)}`);
+  head.append(name, ` ${stateOfStack(trans, stack)}`);
   entry.append(head, lines(frames.filter(frame => !frame.is_library)));
   if (frames.some(frame => frame.is_library)) {
     const all = document.createElement('details');

@@ -146,11 +146,12 @@ export class VerdictCard {
     return named.length > MAX_NAMED ? this._trans.__('%1 ranks', ranks.length) : rankSetLabel(this._trans, named);
   }
 
-  private _row({ ranks, state, place, call }: IVerdict['waiting'][number]): HTMLElement {
+  private _row(part: IVerdict['waiting'][number]): HTMLElement {
+    const { ranks, place } = part;
     const row = document.createElement('li');
     const name = document.createElement('b');
     name.textContent = rankSetLabel(this._trans, ranks);
-    row.append(name, ` ${stateOfStack(this._trans, state, call)}${place ? ` \u00b7 ${place}` : ''}`);
+    row.append(name, ` ${stateOfStack(this._trans, part)}${place ? ` \u00b7 ${place}` : ''}`);
     return row;
   }
 

@@ -34,6 +34,7 @@ export function RankList(props: IRankListProps): React.ReactElement {
     clock,
     ranks.some(rank => isPassing(rank.state))
   );
+  const firstWith = new Map(ranks.map(({ message }, i) => [message, i] as const).reverse());
   return (
     <ul
       className="jpd-RankList"
@@ -42,7 +43,12 @@ export function RankList(props: IRankListProps): React.ReactElement {
       onMouseLeave={() => onPoint(null)}
     >
       {ranks.map((rank, i) => (
-        <RankRow key={rank.rank} {...{ group, monitor, rank, hasLines, onPoint }} isFirst={i === 0} />
+        <RankRow
+          key={rank.rank}
+          {...{ group, monitor, rank, hasLines, onPoint }}
+          isFirst={i === 0}
+          isTold={ranks.length > ROOMY && firstWith.get(rank.message) !== i}
+        />
       ))}
     </ul>
   );
@@ -51,9 +57,11 @@ export function RankList(props: IRankListProps): React.ReactElement {
 interface IRankRowProps extends Omit<IRankListProps, 'ranks'> {
   readonly rank: IRank;
   readonly isFirst: boolean;
+  /** Whether a row above has the same message: many ranks that wait for the same would fill the sidebar with it. */
+  readonly isTold: boolean;
 }
 
-function RankRow({ group, monitor, rank, isFirst, hasLines, onPoint }: IRankRowProps): React.ReactElement {
+function RankRow({ group, monitor, rank, isFirst, isTold, hasLines, onPoint }: IRankRowProps): React.ReactElement {
   const { actions, clock, trans } = useSidebar();
   const memory = monitor.memory.latest(rank.rank);
   const words = activity(monitor, rank, trans) ?? stateWord(trans, rank.state);
@@ -70,7 +78,7 @@ function RankRow({ group, monitor, rank, isFirst, hasLines, onPoint }: IRankRowP
         type="button"
         className="jpd-RankRow-open"
         tabIndex={isFirst ? 0 : -1}
-        title={trans.__('Open the output of rank %1', rank.rank)}
+        title={[trans.__('Open the output of rank %1', rank.rank), rank.message].filter(Boolean).join('\n')}
         aria-label={trans.__('Rank %1: %2 %3, %4. Open its output.', rank.rank, words, lasts, bytes)}
         onClick={() => actions.openLog(group, rank.rank)}
       >
@@ -98,7 +106,7 @@ function RankRow({ group, monitor, rank, isFirst, hasLines, onPoint }: IRankRowP
       >
         <stopIcon.react tag="span" width="12px" />
       </button>
-      <RankDetails group={group} rank={rank} memory={memory} />
+      <RankDetails {...{ group, rank, memory, isTold }} />
     </li>
   );
 }
@@ -107,10 +115,11 @@ interface IRankDetailsProps {
   readonly group: IGroup;
   readonly rank: IRank;
   readonly memory: IRankMemory | null;
+  readonly isTold: boolean;
 }
 
 /** The lines below a rank's row: why it is dead or waits, and details of its memory if there is room. */
-function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactElement | null {
+function RankDetails({ group, rank, memory, isTold }: IRankDetailsProps): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   if (rank.state === 'dead') {
     return <RankExit rank={rank} />;
@@ -119,8 +128,8 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
   const held = hasRoom
     ? trans.__('reserved %1, peak %2', formatBytes(memory.reserved_bytes), formatBytes(memory.peak_bytes))
     : null;
-  const lines = [rank.message, held].filter(Boolean);
-  if (lines.length === 0) {
+  const lines = [isTold ? null : rank.message, held].filter(Boolean);
+  if (lines.length === 0 && !cannotBeInterrupted(rank)) {
     return null;
   }
   return (

@@ -23,7 +23,7 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
     return null;
   }
   const unusable = (launchers ?? []).map(({ label, usable, text }) => ({ label, reason: usable ? null : text }));
-  const note = launchers || asked.error ? undefined : trans.__('Looking for Slurm, Ray and other launchers\u2026');
+  const note = launchers || asked.error ? undefined : trans.__('Looking for Slurm, Ray\u2026');
   return (
     <>
       <Row label={trans.__('Runs on')} problem={found.launcher} words={chosen?.text} note={note} unusable={unusable}>
