@@ -47,6 +47,7 @@ async function expectHelp(page: Page, node: Locator): Promise<void> {
   await page.context().route('https://jupyter-dist.readthedocs.io/**', route => route.fulfill({ body: 'the entry' }));
   const link = node.getByRole('link', { name: 'Help for the error rank_dead' });
   await expect(link).toHaveAttribute('href', entry);
+  await expect(link).toHaveCSS('text-decoration-line', 'underline');
   await link.focus();
   const opened = page.waitForEvent('popup');
   await page.keyboard.press('Enter');

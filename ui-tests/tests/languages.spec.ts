@@ -123,4 +123,9 @@ test('a page in German has no English text of ours', async ({ page }) => {
   await lab.execute(page, 'jupyter-dist:start-group');
   await expect(page.locator('.jpd-StartForm')).toBeVisible(); // until then, a line that it looks for environments
   await expectGerman(page, 'Umgebung');
+  const labels = page.locator('.jpd-StartForm-row label');
+  const cut = await labels.evaluateAll(all =>
+    all.filter(node => node.scrollWidth > node.clientWidth + 1).map(node => node.textContent)
+  );
+  expect(cut).toEqual([]);
 });

@@ -4,10 +4,13 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, run, shutdownAll, startGroup } from './ranks';
 
+const LONG = 'llama-70b-ablation-no-warmup-v3';
+
 test.beforeAll(async ({ request }) => {
   await startGroup(request, 'two', 2);
   await startGroup(request, 'eight', 8);
   await startGroup(request, 'many', 32);
+  await startGroup(request, LONG, 2);
 });
 test.afterAll(({ request }) => shutdownAll(request));
 
@@ -34,7 +37,8 @@ test('the picker is visible at every width, and says which ranks', async ({ page
   for (const [name, size] of [
     ['two', 2],
     ['eight', 8],
-    ['many', 32]
+    ['many', 32],
+    [LONG, 2]
   ] as const) {
     await lab.chooseTarget(page, name);
     for (const width of [1280, 1440, 1920]) {
