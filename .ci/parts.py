@@ -36,6 +36,7 @@ NEEDED = "setup"  # without it nothing else can run
 AGAIN = "--again"
 NEVER_AGAIN = ("lint",)  # a second run would find the same
 FAILED = "failed"
+_LIBC = ctypes.CDLL(None)
 _PR_SET_CHILD_SUBREAPER = 36
 # Of pytest, Playwright, Vitest and make. Colours stand before some.
 _FAILURE = re.compile(
@@ -66,7 +67,7 @@ class Part:
     failures: list[str]  # lines of its output
     second: list[str] = field(default_factory=list)  # tests that passed in a second run
     again_seconds: float | None = None  # how long its second run took
-    cpu_seconds: float = 0.0  # of all that it has waited for
+    cpu_seconds: float = 0.0  # of all its processes that have ended before it
 
     @property
     def result(self) -> str:
@@ -77,8 +78,7 @@ class Part:
 
 
 def main(arguments: list[str]) -> int:
-    # Processes that a test forgets become our children, so their CPU time is counted, and they are noticed.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _adopt_orphans()  # that a test forgets: so they are noticed
     began, parts = time.monotonic(), []
     for argument in (each for each in arguments if each != AGAIN):
         done = alone(argument) if "+" not in argument else together(argument.split("+"))
@@ -93,6 +93,11 @@ def main(arguments: list[str]) -> int:
                 run_again(part)
     report(parts, time.monotonic() - began)
     return 1 if any(part.problem for part in parts) else 0
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of all processes below whose parents end: their CPU time is counted here."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def alone(target: str) -> list[Part]:
@@ -157,7 +162,8 @@ def _show(output: BinaryIO, heading: str = "") -> None:
 def _make(target: str, output: BinaryIO | None = None) -> Part:
     began, problem = time.monotonic(), None
     command = [os.environ.get("MAKE", "make"), "--no-print-directory", target]
-    process = subprocess.Popen(command, stdout=output, stderr=output)
+    # Browsers, groups and what they start are orphans: make counts their time as the part's.
+    process = subprocess.Popen(command, stdout=output, stderr=output, preexec_fn=_adopt_orphans)
     code, usage = None, None
     while code is None and time.monotonic() - began < LIMIT_SECONDS:
         time.sleep(_FOLLOW_SECONDS / 5)
@@ -176,7 +182,7 @@ def _make(target: str, output: BinaryIO | None = None) -> Part:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> tuple[int | None, resource.struct_rusage | None]:
-    """Return the exit code of a process that has ended, and what it has used, with all that it has waited for."""
+    """Return the exit code of a process that has ended, and the usage of it and of all that ended below it."""
     pid, status, usage = os.wait4(process.pid, os.WNOHANG)
     if not pid:
         return None, None

@@ -1,6 +1,7 @@
 """What `make test` runs again, and what it reports of that (.ci/parts.py, Makefile)."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,8 +22,25 @@ often often-again:
 	@echo 'FAILED tests/test_b.py::test_often - assert 3 == 4'; exit 1
 tries:
 	@printf '  1 flaky\\n    tests/b.spec.ts:9:5 \u203a another page ───\\n  5 passed\\n'
+orphans:
+	@$(PYTHON) -c "$$ORPHAN"
 whole:
 	@$(PARTS) --again good+seldom
+"""
+# Its grandchild, whose parent ends at once, computes for most of a second.
+ORPHAN = """
+import os, time
+read, write = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.write(write, str(os.getpid()).encode())
+        while time.process_time() < 0.7:
+            pass
+    os._exit(0)
+os.wait()
+found, deadline = "/proc/" + os.read(read, 20).decode(), time.monotonic() + 60.0
+while os.path.exists(found) and time.monotonic() < deadline:
+    time.sleep(0.05)
 """
 PARTS = f"{sys.executable} {ROOT / '.ci' / 'parts.py'}"
 
@@ -33,7 +51,7 @@ def parts(folder, *targets):
     done = subprocess.run(
         [*PARTS.split(), *targets],
         cwd=folder,
-        env={**environ, "PARTS": PARTS},
+        env={**environ, "PARTS": PARTS, "PYTHON": sys.executable, "ORPHAN": ORPHAN},
         capture_output=True,
         text=True,
         check=False,
@@ -70,6 +88,13 @@ def test_the_report_of_all_names_the_second_runs_within_a_part(tmp_path):
     assert (status, rows["whole"].endswith("ok"), rows["tries"].endswith("ok")) == (0, True, True)
     assert "second run: FAILED tests/test_a.py::test_seldom" in rest
     assert "second run: tests/b.spec.ts:9:5 \u203a another page\n" in rest
+
+
+def test_the_cpu_time_of_a_part_has_that_of_orphans(tmp_path):
+    status, rows, _ = parts(tmp_path, "orphans+good")
+    assert status == 0
+    # How long it took, its CPU time, and the result.
+    assert re.fullmatch(r"\d+ s +[1-9] s +ok", rows["orphans"]), rows
 
 
 def make(folder, target, options=""):
