@@ -52,6 +52,8 @@ def run_copy(file: str, node_rank: int | None) -> str:
     beside = [] if archive is None else [archive.with_name("code")]  # in the folder of the job
     try:
         copy = CodeCopy(own_sources(), [*machine_places(), *beside])
+        if archive is not None and str(archive.parent) == "/dev/fd":  # from an actor of Ray
+            os.close(int(archive.name))
         boot = copy.boot_script()
         if copy.problems:
             print_error(f"the copy of its code is in {boot.parents[3]}, because of {'; '.join(copy.problems)}.")

@@ -101,25 +101,32 @@ def test_a_group_on_nodes_goes_on_after_an_upgrade_and_its_job_is_followed_to_it
 class Waiting:
     """A server of an installed package, and its group `wide`, whose job is held in the queue."""
 
-    def __init__(self, home, slurm):
-        self.home, self.slurm = home, slurm
+    def __init__(self, home, engine):
+        self.home, self.engine = home, engine
         self.package = home / "installed" / "jupyter_dist"
         (home / "config").mkdir()
-        lines = (f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}", "c.SlurmLauncher.poll_seconds = 0.2")
+        lines = (
+            f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}",
+            "c.SlurmLauncher.poll_seconds = 0.2",
+            f"c.RayLauncher.python = {sys.executable!r}",
+        )
         (home / "config" / "jupyter_server_config.py").write_text("\n".join(lines))
         shutil.copytree(ROOT / "jupyter_dist", self.package, ignore=shutil.ignore_patterns("labextension"))
         version = importlib.metadata.version(
             "jupyter_dist"
         )  # so nodes are started with `-m`, as of an installed package
         (self.package / "_version.py").write_text(f"__version__ = {version!r}\n")
-        self.variables = {name: slurm.env[name] for name in ("PATH", "SLURM_CONF")}
+        self.variables = self.variables_of(engine)
         self.server = JupyterServer(home, env={**self.variables, "PYTHONPATH": str(self.package.parent)})
 
-    def submit(self):
-        options = {"extra_arguments": ["--hold"]}
+    def variables_of(self, slurm):
+        return {name: slurm.env[name] for name in ("PATH", "SLURM_CONF")}
+
+    def submit(self, **options):
+        options = {"extra_arguments": ["--hold"], **options}
         shape = {**SHAPE, "cwd": str(self.home), "launcher": "slurm", "launcher_options": options}
         self.id = self.server.ask("POST", "groups", shape)["id"]
-        (self.job,) = self.slurm.jobs()
+        (self.job,) = self.engine.jobs()
 
     def group(self):
         return self.server.ask("GET", "groups/wide")
@@ -151,17 +158,52 @@ class Waiting:
         self.server.end()
 
 
-@pytest.fixture
-def waiting(slurm, tmp_path):
-    place = Waiting(tmp_path, slurm)
+class WaitingOnRay(Waiting):
+    """Another group of the server has all CPUs of the cluster, so that `wide` waits."""
+
+    def variables_of(self, ray):
+        return {**ray.env, "RAY_ADDRESS": ray.address}
+
+    def submit(self):
+        shape = {**SHAPE, "cwd": str(self.home), "launcher": "ray", "launcher_options": {"cpus_per_node": 4}}
+        self.server.ask("POST", "groups", {**shape, "name": "first"})
+        until(lambda: self.server.ask("GET", "groups/first")["state"] == "ready", self.server.log)
+        self.id = self.server.ask("POST", "groups", shape)["id"]
+        until(lambda: "until others release them" in (self.group()["allocation"]["text"] or ""), self.group)
+
+    def start(self):
+        self.server.ask("DELETE", "groups/first")
+        return self.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=starting")
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_a_job_that_waits_on_ray_over_an_upgrade_starts_with_the_version_that_submitted_it(ray, tmp_path):
+    place = WaitingOnRay(tmp_path, ray)
     try:
         place.submit()
+        place.upgrade()
+        group = place.start()
+        assert group["state"] == "ready", group
+        code = f"import os, jupyter_dist\n{ALL_REDUCE}\nprint(jupyter_dist.__version__)"
+        assert place.said(code)[1] == "ok"
+        assert importlib.metadata.version("jupyter_dist") in str(place.said(code)[0])
+    finally:
+        place.close()
+
+
+@pytest.fixture
+def waiting(slurm, tmp_path, request):
+    place = Waiting(tmp_path, slurm)
+    try:
+        place.submit(**getattr(request, "param", {}))
         yield place
     finally:
         place.close()
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("waiting", [{"tunnel": "srun"}], indirect=True)  # whose programs on nodes are of that version
 def test_a_job_that_waits_over_an_upgrade_starts_with_the_version_that_submitted_it(waiting):
     sizes = {path.name: path.stat().st_size for path in (waiting.home / "shared" / waiting.id).iterdir()}
     assert 0 < sizes["code.zip"] < 2_000_000, sizes

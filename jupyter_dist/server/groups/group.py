@@ -144,7 +144,7 @@ class ManagedGroup:
         """
         spec, command = self.mirror.status.fields["spec"], shlex.split(self.mirror.status.fields["join"])
         files, code = [Path(command[-1])], self.mirror.directory.path / ARCHIVE
-        if launcher.nodes_see_files and (content := await asyncio.to_thread(archive)):
+        if launcher.nodes_get_files and (content := await asyncio.to_thread(archive)):
             try:
                 await asyncio.to_thread(_write, code, content)
             except OSError as err:

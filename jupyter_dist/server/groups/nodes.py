@@ -18,7 +18,6 @@ from jupyter_dist.server.launchers.allocation import (
     Queued,
 )
 from jupyter_dist.server.launchers.nodefiles import AgentExited
-from jupyter_dist.system.code.sources import ARCHIVE
 
 CANCEL_SECONDS = 10.0
 MAX_HOSTS_SHOWN = 4
@@ -67,8 +66,7 @@ class GroupNodes:
     @property
     def code(self) -> str:
         """Return the archive of the group's code that the job has brought to its nodes; empty: it has none."""
-        path = self._allocation.files.folder / ARCHIVE
-        return str(path) if path.exists() else ""
+        return self._allocation.code
 
     def failure(self) -> str:
         """Return why nodes are missing, in sentences."""

@@ -124,6 +124,11 @@ class Allocation(ABC):
         """Whether the job is over."""
         return isinstance(self.status, Ended)
 
+    @property
+    def code(self) -> str:
+        """Return the path under which nodes see the code that the job has brought; empty if they do not."""
+        return ""
+
     def publish(self, event: Event) -> None:
         """Add an event, unless it repeats the current status. Events of nodes are added before `Ended`."""
         if self.has_ended or event == self.status:

@@ -53,7 +53,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
     """
 
     common_options: ClassVar[tuple[Option, ...]] = (*NODE_OPTIONS, *COMMAND_OPTIONS)
-    nodes_see_files: ClassVar[bool] = False  # whether the nodes read the files of a job under their own paths
+    nodes_get_files: ClassVar[bool] = False  # of any size: also the code of the group (Wanted.files)
     engine_variables: ClassVar[tuple[str, ...]] = ()  # beginnings of variables that the engine's own tools need
 
     poll_seconds = Seconds(1.0, min=0.05, help="How often the engine is asked for the state of jobs.").tag(config=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, EndsSoon, NamedLauncher, Queued
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
+from jupyter_dist.system.code.sources import ARCHIVE
 
 MISSES = 3  # how often the queue must leave a job out before the job counts as over
 ETA_CHANGE_SECONDS = 60.0  # the estimate moves with each look
@@ -58,6 +59,12 @@ class BatchJob(Allocation):
         self._has_run = False
         self._allocated: Allocated | None = None
         self._warned_of: float | None = None
+
+    @property
+    def code(self) -> str:
+        """Return the path of the code in the folder of the job."""
+        path = self.files.folder / ARCHIVE
+        return str(path) if path.exists() else ""
 
     def state(self) -> dict[str, Any]:
         """Return the name and the id of the job; the id is None while it is being submitted."""

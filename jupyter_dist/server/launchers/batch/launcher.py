@@ -50,7 +50,7 @@ class BatchLauncher(Launcher):
     """
 
     tools: ClassVar[tuple[str, ...]]  # the engine's programs
-    nodes_see_files: ClassVar[bool] = True
+    nodes_get_files: ClassVar[bool] = True
     common_options: ClassVar[tuple[Option, ...]] = (*Launcher.common_options, JOB_NAME, MAX_WAIT)
 
     poll_seconds = Seconds(2.0, min=0.05, help="How often the queue is asked, once for all jobs.").tag(config=True)

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+PIPE_BYTES = 64 << 10  # that a pipe holds: many times a join file
 ANSWER_SECONDS = 2.0
 SILENT_SECONDS = 3.0  # then the head of the cluster is named
 POLL_SECONDS = 1.0
@@ -70,14 +71,16 @@ class Node:
     def start(
         self, command: list[str], secrets: dict[str, bytes], env: dict[str, str], cwd: str, lease_seconds: float
     ) -> str:
-        """Start the command, with each secret file as a pipe that can be read once; return the host's name.
+        """Start the command, with its files as descriptors, a secret one as a pipe that can be read once.
+
+        Returns the host's name.
 
         Ray sends arguments of a method to the actor only, but stores the arguments of `__init__`. The command is ended
         when the driver has not called for the length of the lease: without its head, Ray ends no actors.
         """
         if self._is_stopped or self._process is not None:
             return socket.gethostname()
-        pipes = {name: _pipe_with(content) for name, content in secrets.items()}
+        pipes = {name: _file_with(content) for name, content in secrets.items()}
         own = {name: value for name, value in os.environ.items() if name.endswith(_DEVICES)}
         if paths := [path for path in (env.get("PYTHONPATH"), os.environ.get("PYTHONPATH")) if path]:
             own["PYTHONPATH"] = os.pathsep.join(paths)  # with the modules of a runtime environment
@@ -139,10 +142,15 @@ class Node:
             self._process.terminate()
 
 
-def _pipe_with(content: bytes) -> int:
+def _file_with(content: bytes) -> int:
+    if len(content) > PIPE_BYTES:  # the code of the group, which is no secret
+        fd = os.memfd_create("code.zip", 0)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(content)
+        return fd
     read_end, write_end = os.pipe()
     try:
-        os.write(write_end, content)  # a pipe holds 64 KiB, many times a join file
+        os.write(write_end, content)
     finally:
         os.close(write_end)
     return read_end

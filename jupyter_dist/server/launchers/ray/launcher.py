@@ -59,6 +59,7 @@ class RayLauncher(Launcher):
     label: ClassVar[str] = "Ray"
     options = OPTIONS
     reserves_by_ranks = True
+    nodes_get_files: ClassVar[bool] = True
     engine_variables = ("RAY_",)
 
     python = Unicode(
