@@ -14,6 +14,7 @@ from waits import PATIENCE, until_async
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
 from jupyter_dist.server.launchers.kubernetes import job
+from jupyter_dist.server.launchers.kubernetes.launcher import of_image
 from jupyter_dist.server.launchers.kubernetes.options import job_manifest
 from jupyter_dist.server.launchers.nodefiles import AgentExited
 from jupyter_dist.testing.launchers import Followed
@@ -148,6 +149,26 @@ def test_without_an_image_or_access_nothing_is_created(place, monkeypatch, tmp_p
         assert found.text.startswith("The server has no access to a cluster: Invalid kube-config file.")
 
     asyncio.run(run())
+
+
+def test_pods_run_the_package_of_their_image_also_after_an_upgrade_under_the_server():
+    """The head names its copy then, which is on the server's machine."""
+    copied = [
+        "bash",
+        "-c",
+        "x",
+        "python",
+        "/run/user/1/jupyter_dist-code/copy-0/jupyter_dist/agent/boot.py",
+        "node",
+        "join",
+    ]
+    assert of_image(copied) == ["bash", "-c", "x", "python", "-m", "jupyter_dist.agent.node", "join"]
+    assert of_image(("python", "-m", "jupyter_dist.agent.node", "j")) == [
+        "python",
+        "-m",
+        "jupyter_dist.agent.node",
+        "j",
+    ]
 
 
 def test_pods_have_what_was_asked_for():

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from .job import JobPlace, KubernetesJob
 from .options import END_SECONDS, FOLDER, OPTIONS, job_manifest, secret_manifest
 
 NODES = "nodes"
+_BOOT = "/jupyter_dist/agent/boot.py"
 CONFIRM_POLL_SECONDS = 0.2
 CONFIRM_SECONDS = 60.0
 # Variables of the server's container, which are wrong in another image or pod.
@@ -106,7 +107,7 @@ class KubernetesLauncher(Launcher):
         """Create the Job, then the Secret that its pods wait for; on a failure delete both. Raises ToolError."""
         inside = {str(file): f"{FOLDER}/{file.name}" for file in wanted.files}
         inside[wanted.python] = wanted.options.get("python") or wanted.python
-        command = [inside.get(word, word) for word in wanted.command]
+        command = [inside.get(word, word) for word in of_image(wanted.command)]
         manifest = job_manifest(job.name, dataclasses.replace(wanted, command=tuple(command)), self.gpu_resource)
         created = self.cluster.create_job(job.namespace, manifest)
         try:
@@ -173,3 +174,15 @@ class KubernetesLauncher(Launcher):
                 self.cluster.delete_job(job.namespace, job.name)
             if is_deleted and not present:
                 return
+
+
+def of_image(command: Sequence[str]) -> list[str]:
+    """Return the command with the package of the image.
+
+    A head that is not installed, as after an upgrade under its server, names the copy that it runs: images have none.
+    """
+    words = list(command)
+    for place, word in enumerate(words):
+        if word.endswith(_BOOT) and words[place + 1 : place + 2] == ["node"]:
+            words[place : place + 2] = ["-m", "jupyter_dist.agent.node"]
+    return words
