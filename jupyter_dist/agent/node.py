@@ -25,7 +25,7 @@ from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
 from jupyter_dist.system.sparing import log_sparingly
 
 from .nodes.link.joinfile import JoinFile
-from .nodestart import leave_copy, own_folder, print_error, run_copy, run_installed, start_of_copy
+from .nodestart import leave_copy, own_folder, print_error, run_code_beside, run_copy, run_installed, start_of_copy
 
 # The first variable that is set has the number of this node. Variables of tasks count, too: each node has one task.
 RANK_VARIABLES = (
@@ -49,6 +49,8 @@ def main(argument: str | None = None) -> int:
     given = parser.parse_args([argument] if argument is not None else None)
     start = start_of_copy()
     if start is None:
+        if own_archive() is None:
+            run_code_beside(given.file, given.node_rank)
         reason = run_copy(given.file, given.node_rank)
         if own_archive() is not None:  # a process of which starts no others
             print_error(f"the code of its job cannot be used, so the installed package is: {reason}.")

@@ -20,8 +20,9 @@ from typing import NoReturn
 
 from jupyter_dist.system.code import running
 from jupyter_dist.system.code.copies import CodeCopy, machine_places
-from jupyter_dist.system.code.sources import own_archive, own_sources
+from jupyter_dist.system.code.sources import ARCHIVE, own_archive, own_sources
 from jupyter_dist.system.files.places import temporary_folders
+from jupyter_dist.version import __version__
 
 PREFIX = "jupyter-dist-node-"  # of a node's own folder
 _VARIABLE = "JUPYTER_DIST_NODE_START"  # of the process that runs the copy; it takes the variable out
@@ -63,6 +64,22 @@ def run_copy(file: str, node_rank: int | None) -> str:
     except OSError as err:
         os.environ.pop(_VARIABLE, None)
         return err.strerror or str(err)
+
+
+def run_code_beside(file: str, node_rank: int | None) -> None:
+    """Have this process run the code that lies beside the join file, if that is of another version. Raises OSError."""
+    archive = Path(file).with_name(ARCHIVE)
+    try:
+        theirs = str(json.loads(Path(file).read_text())["version"])
+        found = archive.stat()
+    except (OSError, ValueError, LookupError, TypeError):
+        return
+    if theirs == __version__ or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        return
+    print_error(f"the group runs jupyter_dist {theirs}: its code is used, and not version {__version__}.")
+    if node_rank is not None:
+        os.environ["JUPYTER_DIST_NODE_RANK"] = str(node_rank)
+    _become([str(archive), "node", file])
 
 
 def run_installed(file: str, node_rank: int | None) -> NoReturn:

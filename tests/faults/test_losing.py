@@ -7,8 +7,10 @@ import contextlib
 import importlib.metadata
 import os
 import re
+import shlex
 import shutil
 import signal
+import subprocess
 import tarfile
 import time
 import urllib.error
@@ -390,6 +392,25 @@ def test_a_flood_of_a_child_process_hides_no_state(place):
     ended = server.run("g", "'flood' in globals()", "0")
     assert ended["execution"]["state"] == "ok", ended
     assert ended["items"][0]["output"]["data"]["text/plain"] == "False", ended
+
+
+def test_a_node_that_is_started_by_hand_after_an_upgrade_runs_the_code_of_its_group(place):
+    """As by a script of the user that has waited in a queue."""
+    server = place.serve()
+    server.ask("POST", "groups", {"name": "g", "launcher": "external", "num_nodes": 1, "ranks_per_node": 1})
+    command = shlex.split(server.ask("GET", "groups/g")["join"])
+    later = place.home / "later" / "jupyter_dist"
+    shutil.copytree(ROOT / "jupyter_dist", later, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
+    (later / "_version.py").write_text("__version__ = '99.0.0'\n")
+    words = [command[0], "-m", "jupyter_dist.agent.node", "--node-rank", "0", command[-1]]
+    variables = {**os.environ, "PYTHONPATH": str(later.parent)}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=variables, cwd=place.home) as node:
+        until(lambda: state_of(server) == "ready", lambda: server.ask("GET", "groups/g"))
+        view = server.run("g", "import jupyter_dist\nprint(jupyter_dist.__version__)")
+        assert view["items"][0]["output"]["text"] == f"{__version__}\n"
+        server.ask("DELETE", "groups/g")
+        said = f"the group runs jupyter_dist {__version__}: its code is used, and not version 99.0.0."
+        assert said in node.communicate(timeout=PATIENCE)[1]
 
 
 LAUNCHERS = ("kubernetes/launcher", "queues/gridengine", "queues/lsf", "queues/pbs", "ray/launcher", "slurm/launcher")

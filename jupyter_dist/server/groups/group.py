@@ -129,12 +129,16 @@ class ManagedGroup:
     # -- nodes ----------------------------------------------------------------------------------------
 
     async def launch_nodes(
-        self, launcher: Launcher, options: Mapping[str, Any], env: Mapping[str, str], archive: Callable[[], bytes]
+        self,
+        launcher: Launcher | None,
+        options: Mapping[str, Any],
+        env: Mapping[str, str],
+        archive: Callable[[], bytes],
     ) -> None:
         """Have a launcher start the node agents of the group, which has just been started.
 
         Args:
-            launcher: where.
+            launcher: where; None: users start them.
             options: for the launcher.
             env: the variables of the node agents.
             archive: returns the code of this group: a job that waits while the package is upgraded starts with that.
@@ -142,13 +146,12 @@ class ManagedGroup:
         Raises:
             JupyterDistError: `bad_request`, `launcher_failed` or `timed_out`.
         """
+        if launcher is None:
+            await self._bring_code(archive)
+            return
         spec, command = self.mirror.status.fields["spec"], shlex.split(self.mirror.status.fields["join"])
         files, code = [Path(command[-1])], self.mirror.directory.path / ARCHIVE
-        if launcher.nodes_get_files and (content := await asyncio.to_thread(archive)):
-            try:
-                await asyncio.to_thread(_write, code, content)
-            except OSError as err:
-                raise bad_directory(code, err) from err
+        if launcher.nodes_get_files and await self._bring_code(archive):
             files, command = [*files, code], [command[0], str(code), "node", command[-1]]
         wanted = Wanted(
             group_id=self.id,
@@ -166,6 +169,20 @@ class ManagedGroup:
             self.take_allocation(await launcher.submit(wanted))
         finally:
             code.unlink(missing_ok=True)  # the job has its own
+
+    async def _bring_code(self, archive: Callable[[], bytes]) -> bool:
+        """Write the code of this group beside its join file; return False if there is none.
+
+        Raises:
+            JupyterDistError: `bad_directory`.
+        """
+        path, content = self.mirror.directory.path / ARCHIVE, await asyncio.to_thread(archive)
+        try:
+            if content:
+                await asyncio.to_thread(_write, path, content)
+        except OSError as err:
+            raise bad_directory(path, err) from err
+        return bool(content)
 
     def take_allocation(self, allocation: Allocation) -> None:
         """Follow the allocation of the group's nodes: of a new job, or of an adopted one."""

@@ -269,7 +269,7 @@ class GroupManager:
             else:
                 group = await self._warm.begin(own, begin)
             try:
-                if launcher is not None:
+                if is_on_nodes:
                     variables = {**own.env, **fields["env"]}
                     env = agent_environment(self._defaults.preload, variables)
                     await group.launch_nodes(launcher, options, env, self._spawner.archive)
