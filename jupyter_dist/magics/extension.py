@@ -36,8 +36,10 @@ def load(shell: Any) -> None:
 
 def unload(shell: Any) -> None:
     """Called by `%unload_ext jupyter_dist` and `%reload_ext`: the group is kept, cells run in the kernel again."""
-    remaining = [transform for transform in shell.input_transformers_cleanup if not isinstance(transform, AutoMode)]
-    shell.input_transformers_cleanup[:] = remaining
+    transforms = shell.input_transformers_cleanup
+    if any(isinstance(transform, AutoMode) and transform.prefix is not None for transform in transforms):
+        print("Cells run in the kernel again.")
+    transforms[:] = [transform for transform in transforms if not isinstance(transform, AutoMode)]
     matchers = shell.Completer.custom_matchers
     matchers[:] = [each for each in matchers if not isinstance(getattr(each, "__self__", None), RankNames)]
     registry = shell.magics_manager.registry

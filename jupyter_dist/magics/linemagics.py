@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 # They run the user's code, or show the variables that it made: they go to the ranks, as the code itself would.
 ON_RANKS = frozenset(
-    {"run", "time", "timeit", "prun", "who", "who_ls", "whos", "psearch", "reset", "reset_selective", "xdel"}
+    {
+        *("run", "time", "timeit", "prun", "debug", "tb"),
+        *("who", "who_ls", "whos", "psearch", "reset", "reset_selective", "xdel"),
+    }
 )
 # They change how later code runs, in the kernel and on the ranks.
 SETTINGS = frozenset(

@@ -176,7 +176,7 @@ class Session:
             self._group = group
             self._own(group)
             return group, False
-        wanted = name or next(name for name in group_names(self._host.notebook) if name not in living)
+        wanted = name or _free_name(living, self._host.notebook)
         defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
         if num_ranks is not None and not fields.keys() & {
             "preset",
@@ -281,12 +281,30 @@ def named(living: dict[str, Group], name: str | None, notebook: str | None) -> G
     """Return the group with that name; without a name, this notebook's."""
     if name:
         return living.get(name)
-    found = (living[own] for own in group_names(notebook) if own in living)
-    return next((group for group in found if group.model["cwd"] == os.path.realpath(os.getcwd())), None)
+    names, folder = group_names(notebook), _folder(notebook)
+    found = (living[own] for own in names if own in living)
+    return next((group for group in found if group.name == names[-1] or group.model["cwd"] == folder), None)
+
+
+def _free_name(living: dict[str, Group], notebook: str | None) -> str:
+    """Return a name for a new group of this notebook, by which `named` finds it whatever folder the kernel is in."""
+    names = group_names(notebook)
+    if os.path.realpath(os.getcwd()) != _folder(notebook):
+        return names[-1]
+    return next(name for name in names if name not in living)
+
+
+def _folder(notebook: str | None) -> str:
+    """Return the folder of the notebook, in which its kernel starts; `%cd` changes the kernel's."""
+    is_known = notebook is not None and os.path.isabs(notebook)
+    return os.path.realpath(os.path.dirname(notebook) if notebook and is_known else os.getcwd())
 
 
 def group_names(notebook: str | None) -> list[str]:
-    """Return two names for this notebook's group; the second if a notebook in another folder has the first."""
+    """Return two names for this notebook's group; no other notebook has the second.
+
+    The second is used where a notebook in another folder has the first, or the kernel is not in the notebook's folder.
+    """
     if notebook is None:
         return [f"kernel-{os.getpid()}"]
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(notebook).stem).strip("-._")[:MAX_NAME] or "notebook"

@@ -20,6 +20,8 @@ from jupyter_dist.magics.linemagics import places
         ("%run train.py --lr 3", True),
         ("# timed\n%time f()\n%timeit -n1 f()", True),
         ("%pip install x\n%run train.py", False),
+        ("%debug", True),
+        ("%tb", True),
         ("# dip_locally\n%run train.py", False),
         ("%runner", False),
         ("%dist_status", False),

@@ -79,6 +79,29 @@ def test_mode_switches_between_kernel_and_ranks(kernel):
     assert "%dist_mode -d" in kernel.run("%dist_mode").text
 
 
+def test_a_notebook_has_one_group_whatever_folder_its_kernel_is_in(kernel, tmp_path):
+    kernel.run("kept = 1")
+    kernel.run(f"%cd {tmp_path}")
+    for line in ("%dist_init", "%reload_ext jupyter_dist\n%dist_init"):
+        assert "Attached to group 'train-it'" in kernel.run(line).text
+        assert kernel.run("kept").said == [("0-1", "1")]
+    assert kernel.run("%reload_ext jupyter_dist").text == "Cells run in the kernel again.\n"
+    assert kernel.run("%dist_init").status == "ok"
+    kernel.run("%cd -q -")
+
+
+def test_a_group_that_starts_in_another_folder_is_found_by_the_next_kernel(client, tmp_path):
+    path = tmp_path / "other.ipynb"
+    (tmp_path / "sub").mkdir()
+    with kernel_of(path) as kernel:
+        kernel.run("%cd sub")
+        name = re.search(r"Group '(other-\w+)'", kernel.run("%dist_init -n 1").text)[1]
+        kernel.run("kept = 2")
+        with kernel_of(path) as after:
+            assert f"'{name}'" in after.run("%dist_status").text
+            assert after.run("%%distributed\nkept").said == [("0", "2")]
+
+
 def test_settings_by_line_magics_are_those_of_the_ranks_too(kernel, tmp_path):
     (tmp_path / "again.py").write_text("value = 1\n")
     cell = kernel.run(f"%cd {tmp_path}\n%env SETTING=1")
