@@ -68,7 +68,7 @@ COMMANDS = {
     "completion": Listed("machine.completion.CompletionCommand", "Print a script for shell completion."),
 }
 COMMANDS.update(
-    (operation.command, Listed(f"operation.{operation.name}", operation.title))
+    (operation.command, Listed(f"operation.{operation.name}", f"{operation.title}."))
     for operation in OPERATIONS
     if operation.command and operation.command not in COMMANDS
 )

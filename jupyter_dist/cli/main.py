@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import sys
 from typing import Any
 
 from jupyter_core.application import JupyterApp
@@ -34,6 +36,10 @@ class DistCommands(JupyterApp):
     def start(self) -> None:
         """Run the command, or list the commands."""
         super().start()
+        if word := next((word for word in self.extra_args if not word.startswith("-")), None):
+            near = difflib.get_close_matches(word, COMMANDS, n=1)
+            meant = f" Did you mean '{near[0]}'?" if near else ""
+            print(f"jupyter dist: There is no command '{word}'.{meant}\n", file=sys.stderr)
         print(f"usage: jupyter dist COMMAND\n\n{self.description}\n")
         print("\n".join(f"  {name:10} {command.text}" for name, command in COMMANDS.items()))
         self.exit(2)

@@ -27,6 +27,20 @@ def said_by(rank, text):
     return "".join(lines for ranks, lines in blocks if rank in RankSet.from_text(ranks))
 
 
+def test_a_command_that_does_not_exist_is_named(dist):
+    done = dist("frobnicate", status=2)
+    assert "There is no command 'frobnicate'." in done.stderr
+    assert "Did you mean 'start'?" in dist("startt", status=2).stderr
+    assert "usage: jupyter dist COMMAND" in done.stdout
+
+
+def test_a_group_that_a_command_answers_is_printed_as_its_status(dist, group):
+    assert f"Group '{group.name}': park" in dist("park", group.name, "--to", "file").stdout
+    until(lambda: group.status().state == "parked")
+    assert f"Group '{group.name}'" in dist("resume", group.name).stdout.splitlines()[0]
+    assert "{" not in dist("resume", group.name).stdout
+
+
 def test_without_a_command_they_are_named(dist):
     said = dist(status=2).stdout
     assert "usage: jupyter dist COMMAND" in said

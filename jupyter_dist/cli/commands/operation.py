@@ -1,6 +1,7 @@
 """Makes commands from the table of operations, each for one operation of the API: its arguments, and its answer.
 
-`--json` prints the answer as JSON. Otherwise the function in TEXTS prints it, or it is printed field by field.
+`--json` prints the answer as JSON. Otherwise the function in TEXTS prints it; a group is printed as `status` does, and
+others field by field.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, ClassVar
 
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.answers.infos import LastSaveInfo, RankStackInfo, SaveInfo, UndoableCellInfo
-from jupyter_dist.client.blocking.report import presets_text, stacks_text, undoable_text
+from jupyter_dist.client.blocking.report import presets_text, stacks_text, status_text, undoable_text
 from jupyter_dist.client.results.comparing import VariableTable
 from jupyter_dist.client.results.saves import last_saves_text, saves_text
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
 from jupyter_dist.protocol.schemas import Schema, body_schema
 
@@ -60,7 +62,9 @@ class OperationCommand(Command):
             params=params,
             timeout_seconds=operation.answer_seconds,
         )
-        text_of: Callable[[Any], str] = TEXTS.get(operation.name, fields_text)
+        is_group = operation.answer.model is models.GroupModel
+        text_of: Callable[[Any], str] = _group_text if is_group else fields_text
+        text_of = TEXTS.get(operation.name, text_of)
         self.tell(answer, text_of(answer))
         return 0
 
@@ -84,6 +88,10 @@ def _given(model: Any, given: Mapping[str, Any]) -> dict[str, Any] | None:
     if model is None:
         return None
     return {name: given[name] for name in body_schema(model)["properties"] if given.get(name) is not None}
+
+
+def _group_text(group: Any) -> str:
+    return status_text(group, None, "")
 
 
 def fields_text(answer: Mapping[str, Any]) -> str:
