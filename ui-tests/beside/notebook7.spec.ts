@@ -14,6 +14,8 @@ test('in Notebook 7 a cell runs on ranks, the picker chooses them, and Restart m
   await lab.runCell(page, cell);
   await expect(cell.items).toHaveText([/clean 0/, /clean 1/]);
   await expect(lab.picker(page)).toContainText(lab.GROUP);
+  await expect(page.locator('.jp-NotebookKernelStatus')).toHaveText('Kernel Unknown');
+  await expect(page.locator('.jp-NotebookKernelStatus')).toBeHidden(); // it has no kernel, and needs none
   await (await lab.openRanks(page)).getByRole('button', { name: 'Rank 1, idle' }).click();
   await lab.runCell(page, cell);
   await expect(cell.items).toHaveText([/stale 1/]);
