@@ -32,6 +32,7 @@ import pytest
         ("%dipush get_ipython", "'get_ipython' (method) cannot be sent"),
         ("%dipull", "The following arguments are required: names."),
         ("%dipull -r 9 x", "There is no rank 9 ('9')."),
+        ("%dipull class", "'class' is not a variable."),
         ("%dipull rank+1", "'rank+1' is not a variable. For other values: %dipper group"),
         ("%dipper 3x", "Under which name? %dipper group."),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import keyword
 import os
 import shutil
 import tempfile
@@ -172,7 +173,7 @@ def _size(num_bytes: int) -> str:
 
 def _check_names(names: Mapping[str, Any] | Sequence[str]) -> None:
     for name in names:
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise bad_request(f"'{name}' is not a variable name.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -175,7 +176,7 @@ class DipMagics(RankMagics):
     def dipull(self, line: str) -> None:
         """Copy variables of one rank to the kernel."""
         options = dipull_parser().parse(line)
-        wrong = [name for name in options.names if not name.isidentifier()]
+        wrong = [name for name in options.names if not name.isidentifier() or keyword.iskeyword(name)]
         if wrong:
             raise DistError(f"'{wrong[0]}' is not a variable. For other values: %dipper group, then group.pull('...').")
         group = self.session.group()
@@ -185,7 +186,7 @@ class DipMagics(RankMagics):
     @sentences
     def dipper(self, line: str) -> None:
         """Assign this notebook's group to a variable of the kernel, with the methods of Ddip's controller."""
-        if not line.strip().isidentifier():
+        if not line.strip().isidentifier() or keyword.iskeyword(line.strip()):
             raise DistError("Under which name? %dipper group.")
         self.session.group()
         self.shell.push({line.strip(): Dipper(self)})
