@@ -6,6 +6,8 @@ import re
 
 from IPython.core.compilerop import CachingCompiler
 
+from .ipython_compat import note_number
+
 _NAME = re.compile(r"<ipython-input-(\d+)-\w+>")
 
 
@@ -29,7 +31,7 @@ class CellCompiler(CachingCompiler):
 def adopt(compiler: CachingCompiler, name: str) -> None:
     """Let a compiler know the name of a cell that ran in another process, if it is such a name."""
     if (found := _NAME.fullmatch(name)) is not None:
-        compiler._filename_map.setdefault(name, int(found[1]))
+        note_number(compiler, name, int(found[1]))
         if isinstance(compiler, CellCompiler):
             compiler.numbers.setdefault(name, int(found[1]))
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import IPython
 from IPython.core import displayhook, displaypub, history, interactiveshell
 from IPython.core.autocall import IPyAutocall
+from IPython.core.compilerop import CachingCompiler
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.macro import Macro
@@ -56,6 +57,7 @@ PARTS = [
     IPythonPart(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
     IPythonPart(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
     IPythonPart(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
+    IPythonPart(CachingCompiler(), ("_filename_map",), "the numbers of restored cells in tracebacks"),
     # Only later versions have the behaviour that this undoes.
     IPythonPart(InteractiveShell, ("db",), "a start that writes no files", "9.17"),
     IPythonPart(InteractiveShell, ("_tee", "_format_exception_for_storage"), "fast printing", "9.1"),
@@ -262,6 +264,12 @@ def _untie(source: Any) -> None:
 
 def _file_of(name_or_code: Any) -> str:
     return str(getattr(name_or_code, "co_filename", name_or_code))
+
+
+def note_number(compiler: CachingCompiler, name: str, number: int) -> None:
+    """Have tracebacks call the code of this name by the number of a cell; a name that they know keeps its number."""
+    with contextlib.suppress(AttributeError):
+        compiler._filename_map.setdefault(name, number)
 
 
 def show_figures_inline() -> None:
