@@ -325,6 +325,13 @@ def test_time_magics(shared: RankClient) -> None:
     assert "per loop" in shared.run("%timeit -n 2 -r 2 x").text()
 
 
+def test_tb_without_an_error_is_no_error(rank: RankClient) -> None:
+    result = rank.run("%tb")
+    assert (result.status, result.text("stderr")) == ("ok", "No traceback available to show.\n")
+    rank.run("1/0")
+    assert rank.run("%tb").error["ename"] == "ZeroDivisionError"
+
+
 def test_pip_magic(shared: RankClient) -> None:
     assert "pip" in shared.run("%pip --version").text()
 

@@ -259,7 +259,10 @@ class RankShell(CompatibleShell):
         exception_only: bool = False,
         running_compiled_code: bool = False,
     ) -> None:
-        """Send the current exception as one `error` output."""
+        """Send the current exception, or the last one (`%tb`), as one `error` output."""
+        if exc_tuple is None and sys.exc_info()[1] is None and getattr(sys, "last_value", None) is None:
+            sys.stderr.write("No traceback available to show.\n")  # as IPython does
+            return
         error, trace = _current_error(exc_tuple)
         self._send_error(error, trace, exception_only)
         if self.call_pdb and not exception_only and not isinstance(error, (SyntaxError, UsageError)):
