@@ -4,10 +4,12 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,31 @@ def test_processes_of_one_version_share_a_copy_and_a_killed_one_leaves_none(tmp_
         assert not place.exists()
         code.release()
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_written_again", [False, True])
+def test_a_copy_that_is_removed_while_another_process_takes_it_is_not_used(tmp_path, sources, is_written_again):
+    place = tmp_path / "code"
+    ended, taking, third = (CodeCopy(sources, [place]) for _ in range(3))
+    folder = folder_of(ended.boot_script())
+    remover = os.open(folder / LOCK, os.O_RDWR)
+    fcntl.flock(ended.lock, fcntl.LOCK_UN)
+    fcntl.flock(remover, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as pool:
+        taken = pool.submit(taking.boot_script)
+        waits = re.compile(rf"-> FLOCK .*:{os.fstat(remover).st_ino} ")
+        until(lambda: waits.search(Path("/proc/locks").read_text()))
+        folder.rename(place / "new-removed")
+        if is_written_again:
+            third.boot_script()
+        os.close(remover)
+        boot = taken.result(60)
+    assert taking.problems == []
+    third.release()
+    remove_unused(place)  # it would remove a copy that nobody holds
+    assert boot.exists()
+    for copy in (ended, taking):
+        copy.release()
 
 
 def test_the_copy_of_a_killed_server_goes_whichever_runtime_folder_it_had(tmp_path, sources, monkeypatch):

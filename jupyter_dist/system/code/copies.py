@@ -124,7 +124,7 @@ class CodeCopy:
             return False
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
-            is_whole = _is_own(folder) and self._sources.are_in(folder)
+            is_whole = _is_lock_of(folder, fd) and _is_own(folder) and self._sources.are_in(folder)
         except OSError:
             os.close(fd)
             raise
@@ -184,6 +184,14 @@ def _opened(folder: Path) -> int | None:
         return os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
+
+
+def _is_lock_of(folder: Path, fd: int) -> bool:
+    """Whether this is the lock of the copy that is there now: it may have been removed meanwhile, and written again."""
+    try:
+        return os.path.samestat((folder / LOCK).lstat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def _is_own(folder: Path) -> bool:
