@@ -391,5 +391,6 @@ class DistMagics(RankMagics):
         if group is None:
             return
         names = [name for name in self._names.refresh(group) if not name.startswith("_")]
-        known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
+        number = f"{len(names)} name{'s' * (len(names) != 1)}"
+        known = f"{number} of rank 0: {', '.join(names)}" if names else "no names of rank 0"
         print(f"Completion knows {known}. The kernel's variables are unchanged.")

@@ -197,6 +197,24 @@ def test_result_cache_can_be_off(starting: Callable[..., RankClient]) -> None:
     assert rank.run("print(ref(), Out)").text() == "None {}\n"
 
 
+WRAPPED = """
+import warnings
+from datetime import timedelta
+from jupyter_dist.rank.collectives.torch_compat import set_group_timeout
+dist.set_debug_level(dist.DebugLevel.DETAIL)
+wrapped = dist.new_group([0])
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    set_group_timeout(timedelta(minutes=1), wrapped)
+"""
+
+
+def test_backends_that_torch_has_wrapped_cost_no_warning(rank: RankClient) -> None:
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL: where warnings are errors, no group would start."""
+    result = rank.run(WRAPPED)
+    assert result.status == "ok", result.reply
+
+
 def test_crash_leaves_a_traceback(rank: RankClient) -> None:
     rank.run("import os; os.close(2)", silent=True)
     rank.start("import ctypes\nprint('before')\nctypes.string_at(0)")

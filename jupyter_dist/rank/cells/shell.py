@@ -26,7 +26,7 @@ from jupyter_dist.rank.cells.clients import scripts
 from jupyter_dist.rank.cells.errors import cppframes, shortage
 from jupyter_dist.rank.collectives import lostdevice
 from jupyter_dist.rank.guard import usercode
-from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
+from jupyter_dist.rank.ipython import elsewhere, ipython_compat, packages, tracebacks
 from jupyter_dist.rank.ipython.cellnames import CellCompiler
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
@@ -147,8 +147,9 @@ class RankShell(CompatibleShell):
         self.set_hook("editor", _no_editor, 0)
 
     def init_magics(self) -> None:
-        """Replace %store by an error that explains why it is missing, and add %%profile."""
+        """Replace %store by an error that explains why it is missing, have %pip take turns, and add %%profile."""
         super().init_magics()
+        packages.take_turns(self)
         self.register_magic_function(_no_store, "line", "store")
         self.register_magic_function(self._on_profile, "cell", "profile")
 

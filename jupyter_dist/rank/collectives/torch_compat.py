@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -143,6 +144,17 @@ def is_profiling() -> bool:
 # -- process groups -----------------------------------------------------------------------------------
 
 
+def set_group_timeout(timeout: timedelta, group: Any) -> None:
+    """Set the timeout of the collectives of a process group.
+
+    Around backends of TORCH_DISTRIBUTED_DEBUG=DETAIL torch finds none to set, and warns of it.
+    """
+    if hasattr(c10d, "_set_pg_timeout"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            c10d._set_pg_timeout(timeout, group)
+
+
 def set_timeout(timeout: timedelta, store: dist.Store | None = None) -> None:
     """Set the timeout of the default process group and its store; on devices, none that counts.
 
@@ -150,8 +162,7 @@ def set_timeout(timeout: timedelta, store: dist.Store | None = None) -> None:
     names the collective. The agent watches instead.
     """
     (store or c10d._get_default_store()).set_timeout(timeout)
-    if hasattr(c10d, "_set_pg_timeout"):
-        c10d._set_pg_timeout(timeout, dist.group.WORLD)
+    set_group_timeout(timeout, dist.group.WORLD)
     of_device = _device_backend(dist.group.WORLD)
     if of_device is not None and hasattr(of_device, "_set_default_timeout"):
         of_device._set_default_timeout(DEVICE_TIMEOUT)

@@ -195,7 +195,8 @@ def _counts(stuck: list[Fact], idle: list[Fact]) -> str:
     key = next(fact.call.numbered_by for fact in stuck if fact.call is not None)
     mine, theirs = ({fact.counts.get(key, fact.begun) for fact in facts} for facts in (stuck, idle))
     if len(mine) == len(theirs) == 1 and None not in mine | theirs and mine != theirs:
-        return f" ({mine.pop()} collectives against {theirs.pop()})"
+        number = mine.pop()
+        return f" ({number} {'collective' if number == 1 else 'collectives'} against {theirs.pop()})"
     return ""
 
 

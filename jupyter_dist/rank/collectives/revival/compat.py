@@ -162,8 +162,8 @@ def create(group: GroupPlan, connect: timedelta | None) -> Any:
         created = dist.new_group(group.ranks, **arguments)
     if not isinstance(created, dist.ProcessGroup):
         return None
-    if connect is not None and hasattr(c10d, "_set_pg_timeout"):
-        c10d._set_pg_timeout(timeout, created)
+    if connect is not None:
+        torch_compat.set_group_timeout(timeout, created)
     return created
 
 
