@@ -372,6 +372,17 @@ describe('a subscription that fails', () => {
   });
 });
 
+test('a server of an earlier version, which does not have an address: the hint is what to do about it', async () => {
+  const error = { code: 'not_found', message: 'There is nothing here.', hint: 'All addresses are in openapi.json.' };
+  const fetch = async (): Promise<Response> => new Response(JSON.stringify({ error }), { status: 404 });
+  const settings = ServerConnection.makeSettings({ WebSocket: Socket as unknown as typeof WebSocket, fetch });
+  const service = new DistService(settings);
+  const reason = await service.groups().catch(error => error);
+  expect(reason).toMatchObject({ name: 'DistError', code: 'not_found', status: 404 });
+  expect(reason.hint).toContain('restart the Jupyter server');
+  service.dispose();
+});
+
 test('a page to log in, in place of an answer, is an error that says so', async () => {
   const fetch = async (): Promise<Response> => new Response('<!DOCTYPE html><title>Log in</title>', { status: 200 });
   const settings = ServerConnection.makeSettings({ WebSocket: Socket as unknown as typeof WebSocket, fetch });

@@ -5,6 +5,8 @@ import { translation } from '../translation';
 
 /** A proxy's words for a server that it does not reach, or that took longer than it waits. */
 const GATEWAY_STATUSES = [502, 503, 504];
+/** The server's words for an address that it does not have (server/http/base.py). */
+const NOTHING_HERE = 'There is nothing here.';
 
 /** What the server answered; undefined if that is nothing. Throws a DistError if another program answered. */
 export function parseAnswer<T>(text: string, status: number): T {
@@ -25,6 +27,9 @@ export function parseAnswer<T>(text: string, status: number): T {
 export function errorBody(response: Response, text: string): IErrorBody {
   try {
     const { error } = JSON.parse(text) as { error?: IErrorBody };
+    if (error?.message === NOTHING_HERE) {
+      return unknownRequest(error);
+    }
     if (error?.code && error.message) {
       return error;
     }
@@ -41,6 +46,16 @@ export function errorBody(response: Response, text: string): IErrorBody {
     code: missing ? 'not_found' : 'bad_response',
     message,
     hint: missing ? trans.__('Check that the server extension is enabled: jupyter server extension list.') : ''
+  };
+}
+
+/** A server that runs since before an upgrade does not have what the page asks for. */
+function unknownRequest({ code }: IErrorBody): IErrorBody {
+  const trans = translation();
+  return {
+    code,
+    message: trans.__('The server does not have what this page asks for.'),
+    hint: trans.__('It may run an earlier version of jupyter_dist: restart the Jupyter server. Its groups keep running.')
   };
 }
 
