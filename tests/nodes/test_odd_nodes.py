@@ -162,17 +162,19 @@ except OSError as err:
     assert client.run(SUM, ALL)["state"] == "ok"
 
 
+# This checkout stays where it is, even if that is in a temporary folder.
+WITHOUT_PLACES = """
+mount -t tmpfs none /mnt && mkdir /mnt/kept && mount --bind "$1" /mnt/kept || exit 77
+for folder in /tmp /var/tmp /dev/shm; do mount -t tmpfs none $folder || exit 77; done
+mkdir -p "$1" && mount --bind /mnt/kept "$1" || exit 77
+for folder in /tmp /var/tmp /dev/shm; do mount -o remount,ro $folder || exit 77; done
+cd /proc && exec "$0" -m jupyter_dist.agent.node join.json
+"""
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs the right to mount a tmpfs")
 def test_a_node_without_a_temporary_folder_ends_with_a_sentence():
-    mounts = "for folder in /tmp /var/tmp /dev/shm; do mount -t tmpfs -o ro none $folder || exit 77; done; cd /proc; "
-    command = [
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        mounts + 'exec "$0" -m jupyter_dist.agent.node join.json',
-        sys.executable,
-    ]
+    command = ["unshare", "--mount", "sh", "-c", WITHOUT_PLACES, sys.executable, str(Path(__file__).parents[2])]
     variables = {"PATH": os.environ["PATH"], **NODE_VARIABLES}
     ended = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
     if ended.returncode == 77:

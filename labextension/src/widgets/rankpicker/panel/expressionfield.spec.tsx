@@ -1,5 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import React from 'react';
+import React, { useEffect } from 'react';
 import { createRoot, Root } from 'react-dom/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ExpressionField } from './expressionfield';
@@ -17,10 +17,21 @@ async function draw(): Promise<void> {
     const cell = active;
     return ranks => void (cells[cell] = ranks);
   };
-  root.render(
-    <ExpressionField value={cells[active]} current={() => cells[active]} {...{ trans, onEdit }} group={null} />
+  await new Promise<void>(drawn =>
+    root.render(
+      <>
+        <ExpressionField value={cells[active]} current={() => cells[active]} {...{ trans, onEdit }} group={null} />
+        <Drawn then={drawn} />
+      </>
+    )
   );
-  await new Promise(resolve => setTimeout(resolve, 30)); // effects, too
+  await new Promise(resolve => setTimeout(resolve, 30)); // what effects have set
+}
+
+/** Its effect runs after those of the field. */
+function Drawn({ then }: { then(): void }): null {
+  useEffect(then);
+  return null;
 }
 
 const field = (): HTMLInputElement => node.querySelector('input')!;
@@ -57,7 +68,7 @@ it('keeps what is typed while the last choice is not drawn yet', async () => {
   field().blur();
   expect(cells).toEqual(['0-1', 'all']);
   await draw();
-  expect(field().value).toBe('all');
+  await expect.poll(() => field().value).toBe('all');
 });
 
 it('takes two choices in a row, the second of which is what is still drawn', async () => {
@@ -67,14 +78,14 @@ it('takes two choices in a row, the second of which is what is still drawn', asy
   press('Enter');
   expect(cells[0]).toBe('all');
   await draw();
-  expect(field().value).toBe('all');
+  await expect.poll(() => field().value).toBe('all');
 });
 
 it('shows a choice that was made elsewhere in place of unfinished text', async () => {
   type('0-');
   cells[0] = '2';
   await draw();
-  expect(field().value).toBe('2');
+  await expect.poll(() => field().value).toBe('2');
   field().blur();
   expect(cells[0]).toBe('2');
 });
