@@ -150,9 +150,13 @@ def test_a_start_that_cannot_import_is_known_by_its_reason_at_once(tmp_path):
         assert after["error"]["code"] == "start_failed", after
         assert "broken on purpose" in after["error"]["hint"]
         assert "broken on purpose" in str(server.view(group, waits))
-        server.ask("GET", f"groups/{group}?wait={PATIENCE}&not_state=ending")
-        status, error = server.refused("POST", f"groups/{group}/executions", {"code": "1"})
-        assert (status, error["hint"]) == (409, "Shut it down and start it again.")
+
+        def hint():
+            status, error = server.refused("POST", f"groups/{group}/executions", {"code": "1"})
+            assert status == 409
+            return error["hint"]
+
+        until(lambda: hint() == "Shut it down and start it again.", hint)  # once its agent has ended
     finally:
         server.end()
 

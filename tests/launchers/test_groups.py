@@ -152,8 +152,9 @@ def test_a_group_is_saved_before_the_time_limit(place, wide):
     view = place.server.view("wide", running)
     assert view["execution"]["state"] == "interrupted"
     assert "Interrupted: the allocation ends at " in json.dumps(view)
-    (saved,) = place.server.ask("GET", "saves")["saves"]
-    assert (saved["name"], saved["automatic"], saved["world_size"]) == (note.split("'")[1], True, 4)
+    saves = place.server.ask("GET", "saves")["saves"]  # several, where the job got its time back late
+    (saved,) = (one for one in saves if one["name"] == note.split("'")[1])
+    assert (saved["automatic"], saved["world_size"]) == (True, 4)
     place.said("x = None")
     place.server.ask("POST", "groups/wide/restore", {"name": saved["name"]})
     assert place.said("print(x - rank)")[0] == [("0-3", "1\n")]

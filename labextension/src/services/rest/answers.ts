@@ -55,7 +55,9 @@ function unknownRequest({ code }: IErrorBody): IErrorBody {
   return {
     code,
     message: trans.__('The server does not have what this page asks for.'),
-    hint: trans.__('It may run an earlier version of jupyter_dist: restart the Jupyter server. Its groups keep running.')
+    hint: trans.__(
+      'It may run an earlier version of jupyter_dist: restart the Jupyter server. Its groups keep running.'
+    )
   };
 }
 
