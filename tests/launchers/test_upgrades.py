@@ -19,18 +19,22 @@ ROOT = Path(__file__).parents[2]
 SHAPE = {"name": "wide", "num_nodes": 2, "ranks_per_node": 2, "python": sys.executable}
 
 
+def configure(home):
+    (home / "config").mkdir()
+    lines = (
+        f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}",
+        "c.SlurmLauncher.poll_seconds = 0.2",
+        f"c.RayLauncher.python = {sys.executable!r}",
+    )
+    (home / "config" / "jupyter_server_config.py").write_text("\n".join(lines))
+
+
 class Upgraded:
     """The servers, one after the other, and the group `wide` that the first has started."""
 
     def __init__(self, home, launcher, variables):
         self.home, self.variables = home, variables
-        (home / "config").mkdir()
-        lines = (
-            f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}",
-            "c.SlurmLauncher.poll_seconds = 0.2",
-            f"c.RayLauncher.python = {sys.executable!r}",
-        )
-        (home / "config" / "jupyter_server_config.py").write_text("\n".join(lines))
+        configure(home)
         self.server = EarlierServer(home, variables)
         self.server.ask("POST", "groups", {**SHAPE, "cwd": str(home), "launcher": launcher})
         group = self.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=starting")
@@ -104,17 +108,9 @@ class Waiting:
     def __init__(self, home, engine):
         self.home, self.engine = home, engine
         self.package = home / "installed" / "jupyter_dist"
-        (home / "config").mkdir()
-        lines = (
-            f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}",
-            "c.SlurmLauncher.poll_seconds = 0.2",
-            f"c.RayLauncher.python = {sys.executable!r}",
-        )
-        (home / "config" / "jupyter_server_config.py").write_text("\n".join(lines))
+        configure(home)
         shutil.copytree(ROOT / "jupyter_dist", self.package, ignore=shutil.ignore_patterns("labextension"))
-        version = importlib.metadata.version(
-            "jupyter_dist"
-        )  # so nodes are started with `-m`, as of an installed package
+        version = importlib.metadata.version("jupyter_dist")  # nodes are started with `-m`, as of an installed package
         (self.package / "_version.py").write_text(f"__version__ = {version!r}\n")
         self.variables = self.variables_of(engine)
         self.server = JupyterServer(home, env={**self.variables, "PYTHONPATH": str(self.package.parent)})

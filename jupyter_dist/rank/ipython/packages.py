@@ -22,6 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magics import packaging
 
 from jupyter_dist.rank.guard.own import os, time
+from jupyter_dist.system.files.locks import is_at
 
 INSTALLERS = ("pip", "conda", "mamba", "micromamba", "uv")
 _EXIT_CODE = "_exit_code"  # in the namespace, as IPython has it
@@ -82,7 +83,7 @@ def _once(run: Callable[[], _Done], is_enough: Callable[[_Done], bool]) -> tuple
             done = _read(fd)
             if done is not None and is_enough(done):
                 return done, False
-            if _is_at(path, fd):  # else a rank has had its turn: another one may have its turn by a new file
+            if is_at(path, fd):  # else a rank has had its turn: another one may have its turn by a new file
                 try:
                     done = run()
                     with contextlib.suppress(OSError):  # a full disk
@@ -127,13 +128,6 @@ def _read(fd: int) -> _Done | None:
         return _Done(**json.loads(os.pread(fd, _MAX_BYTES, 0)))
     except (ValueError, TypeError):
         return None
-
-
-def _is_at(path: Path, fd: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(fd))
-    except FileNotFoundError:
-        return False
 
 
 def _print(*values: object, **options: Any) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
+from jupyter_dist.system.files.locks import is_at
 from jupyter_dist.system.files.places import group_places
 from jupyter_dist.system.files.private import claim, make_private, open_above
 from jupyter_dist.system.processes import read_process
@@ -183,7 +184,7 @@ class GroupDirectory:
         if held is None:
             return
         with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(held), os.stat(self.path / "server.lock")):
+            if is_at(self.path / "server.lock", held):
                 return
         self._lock_fd = None
         with contextlib.suppress(OSError):  # not there yet

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.files.locks import is_at
 from jupyter_dist.system.files.places import temporary_folders
 from jupyter_dist.system.files.private import claim, is_private, make_folder, make_private, open_above
 
@@ -124,7 +125,7 @@ class CodeCopy:
             return False
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
-            is_whole = _is_lock_of(folder, fd) and _is_own(folder) and self._sources.are_in(folder)
+            is_whole = is_at(folder / LOCK, fd) and _is_own(folder) and self._sources.are_in(folder)
         except OSError:
             os.close(fd)
             raise
@@ -184,14 +185,6 @@ def _opened(folder: Path) -> int | None:
         return os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
-
-
-def _is_lock_of(folder: Path, fd: int) -> bool:
-    """Whether this is the lock of the copy that is there now: it may have been removed meanwhile, and written again."""
-    try:
-        return os.path.samestat((folder / LOCK).lstat(), os.fstat(fd))
-    except FileNotFoundError:
-        return False
 
 
 def _is_own(folder: Path) -> bool:
