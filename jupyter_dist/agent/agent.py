@@ -31,9 +31,9 @@ from jupyter_dist.agent.processes.starting.environment import (
 )
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import StartMethod
+from jupyter_dist.agent.proving import Proving
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pacewatch import PaceWatch
-from jupyter_dist.agent.watch.proving import Proving
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.reports.xids import XidWatch
 from jupyter_dist.agent.watch.sampler import Sampler
@@ -48,6 +48,7 @@ from jupyter_dist.transport.tasks import call_within, start_task
 from .contact.groupjson import write_group_json
 from .contact.owners import Owners
 from .contact.server_link import AT_ANY_TIME, After, RequestHandler, ServerLink
+from .part import AgentCore, AgentParts, find_parts
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
@@ -99,14 +100,17 @@ class Agent:
         self.before_end: SaveBeforeEnd | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
+        self._parts: AgentParts | None = None
         self._stored: GroupSpec | None = None  # in group.json
         self._progress: dict[str, AgentExecution] = {}  # executions on many ranks, of which some have ended their part
         # Samples are not read while no server is connected.
-        self._link = ServerLink(directory / "agent.sock", make_handlers(self), on_left=self._server_left)
+        self._handlers = make_handlers(self)
+        self._link = ServerLink(directory / "agent.sock", self._handlers, on_left=self._server_left)
         self._status_sender = StatusSender()  # to the server that sent `hello` last
 
     async def run(self) -> None:
         """Serve until asked to stop, or until the lease expires."""
+        find_parts()
         preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
         is_head = os.environ.pop(HEAD_VARIABLE, "") == "1"
         self._starter = NoStarter() if is_head else LocalStarter(StartMethod(preload, self._process_exited))
@@ -169,6 +173,9 @@ class Agent:
         self._periodic = PeriodicSaves(self.group)
         self.before_end = SaveBeforeEnd(self.group, self.interrupt)
         self.group.on_nodes_end = self.before_end.asked_to_end
+        core = AgentCore(self.group, self.proving, self._push_execution, self._group_changed)
+        self._parts = AgentParts(core, self._handlers)
+        self._handlers.update(self._parts.requests)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
         self._starts.start()
 
@@ -218,6 +225,8 @@ class Agent:
         if self._parking is not None:
             self._parking.cancel()
         self.watch(0)
+        if self._parts is not None:
+            self._parts.stop()
         for watch in (self._pulse, self._xids, self._hangs, self.pace):
             if watch is not None:
                 watch.stop()
@@ -247,7 +256,8 @@ class Agent:
         }
         if self.group is None:
             return {"state": "warm", "seq": 0, **common}
-        return {**self.group.status(), "self_saving": self._self_saving(), **common}
+        parts = {} if self._parts is None else self._parts.status()
+        return {**self.group.status(), "self_saving": self._self_saving(), "parts": parts, **common}
 
     def _self_saving(self) -> models.SelfSaving | None:
         """Return when the group saves by itself; None if it does not."""
@@ -278,6 +288,8 @@ class Agent:
 
     def _ranks_changed(self) -> None:
         """Gather the changes of many ranks into one message."""
+        if self._parts is not None:
+            self._parts.ranks_changed()
         self._push_within(push_seconds(self._num_ranks))
 
     @property
@@ -318,6 +330,8 @@ class Agent:
         if self._hangs is not None and self.pace is not None:
             self._hangs.changed(execution)
             self.pace.changed(execution)
+        if self._parts is not None:
+            self._parts.changed(execution)
         if self._periodic is not None:
             self._periodic.changed(execution)
         if self.before_end is not None:
@@ -369,6 +383,8 @@ class Agent:
                 self.group.out_of_memory.look()
                 await self._keep_folder(self.group)
                 self.need_parking().look()
+                if self._parts is not None:
+                    self._parts.tick()
                 if self._periodic is not None:
                     self._periodic.look()
                 if self.before_end is not None:

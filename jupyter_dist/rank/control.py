@@ -31,6 +31,7 @@ from jupyter_dist.transport.frames import Header, pack
 from .collectives.process_group import RevivedGroups
 from .memory import MemoryCounters
 from .parking.parking import RankParking
+from .part import RankParts, RankRequest
 from .place import NewPlace
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Control:
     comms: WidgetComms
     memory: MemoryCounters
     pace: PaceMeter
+    parts: RankParts
     parking: RankParking
     surroundings: Surroundings
     namespace: dict[str, Any]
@@ -100,6 +102,10 @@ class Control:
             "synced": self._on_synced,
             "shutdown": self._on_shutdown,
         }
+        for name, answer in self.parts.requests.items():
+            self._handlers.setdefault(name, partial(self._on_part, answer))
+        for name, answer in self.parts.idle_requests.items():
+            self._handlers.setdefault(name, partial(self._on_idle_part, answer))
 
     def take_rank(self, rank: int) -> None:
         """Have another number from now on."""
@@ -216,6 +222,12 @@ class Control:
 
     def _on_pace(self, header: Header, _: bytes) -> None:
         self._answer(header, **self.pace.answer(header["max_arrivals"]))
+
+    def _on_part(self, request: RankRequest, header: Header, payload: bytes) -> None:
+        self._answer(header, **request(header, payload))
+
+    def _on_idle_part(self, request: RankRequest, header: Header, payload: bytes) -> None:
+        self._in_main_thread(header, lambda: self._answer(header, **request(header, payload)))
 
     def _left_over(self, outstanding: IncompleteCollective | None) -> dict[str, Any] | None:
         """Return the oldest incomplete collective if an earlier cell has begun it: a device still works on it."""

@@ -55,6 +55,7 @@ from .ipython import ipython_compat
 from .memory import MemoryCounters
 from .output import spawning
 from .parking.parking import RankParking
+from .part import RankCore, RankParts
 from .place import NewPlace, move_of, moved, names_of, rename
 from .side_thread import SideThread
 from .state.process import environment
@@ -136,12 +137,25 @@ class Rank:
             TransferSetting(spec, self._shell, self._outbox, self._interrupter.check, self._interrupter.mark)
         )
         self._undo = RankUndo(self._shell, spec.rank)
+        self._parts = self._new_parts()
         self._calls = Calls(spec.rank, namespace, self._transfers, self._undo.carry_out, spec.store_socket)
         self._runner = self._new_runner()
         comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
         self._pace = PaceMeter(namespace, self._memory, self._interrupter.running)
         self._control = self._new_control(comms)
         self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control)
+
+    def _new_parts(self) -> RankParts:
+        core = RankCore(
+            spec=self._spec,
+            namespace=self._shell.user_ns,
+            memory=self._memory,
+            running=self._interrupter.running,
+            when_idle=lambda work: self._runner.when_idle(work),  # noqa: PLW0108 - it is made later
+            send=lambda _: None,
+            log=lambda line: self._outbox.log(f"jupyter_dist: {line}\n"),
+        )
+        return RankParts(core, self._outbox)
 
     def _new_runner(self) -> Runner:
         return Runner(
@@ -157,7 +171,7 @@ class Rank:
                 surroundings=self._surroundings,
                 stdin=self._stdin,
                 debuggers=self._debuggers,
-                undo=self._undo,
+                around=(self._undo, self._parts),
                 context=self._context,
             )
         )
@@ -174,6 +188,7 @@ class Rank:
             comms=comms,
             memory=self._memory,
             pace=self._pace,
+            parts=self._parts,
             parking=RankParking(self._membership, self._memory, lambda: self._runner.comes_by_itself(is_idle=True)),
             surroundings=self._surroundings,
             namespace=self._shell.user_ns,
@@ -249,6 +264,7 @@ class Rank:
         self._transfers.take_place(spec)
         self._control.take_rank(spec.rank)
         self._calls.rank = spec.rank
+        self._parts.take_place(spec)
         if spec.shape != before.shape:
             self._undo.take_rank(spec.rank)
         ImportHook.in_place().context.world_size = spec.world_size

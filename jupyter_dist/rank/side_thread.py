@@ -81,6 +81,7 @@ class SideThread(threading.Thread):
                 self._receive()
         self._guard(self._interrupter.tick)
         self._guard(self._control.pace.tick)
+        self._guard(self._control.parts.tick)
         if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
             self._guard(self._flush)
         self._wire.send()
@@ -89,7 +90,7 @@ class SideThread(threading.Thread):
 
     def _timeout(self) -> float | None:
         """Return the poll timeout; None (no polling) while the rank is idle."""
-        wishes = [self._interrupter.timeout(), self._control.pace.timeout()]
+        wishes = [self._interrupter.timeout(), self._control.pace.timeout(), self._control.parts.timeout()]
         if self._outbox.busy or self._outbox.has_text:
             wishes.append(FLUSH_SECONDS)
         if self._leave_by is not None:

@@ -96,6 +96,7 @@ class AgentGroup:
         self.parked: models.ParkedState | None = None
         self.device_reports: Callable[[], list[str]] = list  # sentences on errors that the devices' driver reports
         self.on_nodes_end: Callable[[], None] = lambda: None  # their engine asks them to end
+        self.on_part: Callable[[str, RankProcess, dict[str, Any]], None] = lambda *_: None  # a RankPart sent a message
         self.has_left = False  # whether ranks have left their process groups to be parked
         self._on_group = self.on_ranks = on_group  # `on_ranks`: only ranks have changed, as cells change them
         self._on_execution = on_execution
@@ -267,6 +268,10 @@ class AgentGroup:
             self.dispatcher.rank_sent(rank, header, content)
         elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):
             records.write(rank, sentence)
+
+    def part_sent(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
+        """Handle a message of a part on a rank."""
+        self.on_part(name, rank, content)
 
     def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
         """Keep a part of the trace of a profiled cell."""

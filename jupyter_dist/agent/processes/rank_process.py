@@ -76,6 +76,9 @@ class RankListener(Protocol):
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """The code on a rank sent a message (protocol/wire/road.py), which is valid."""
 
+    def part_sent(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
+        """The part of this name on a rank sent a message, whose content is not checked."""
+
     def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
         """A rank sent the next part of its trace of a profiled cell."""
 
@@ -149,6 +152,7 @@ class RankProcess:
             "failed": self._on_failed,
             "trace": self._on_trace,
             "from_rank": self._on_from_rank,
+            "part": self._on_part,
             "sync": self._on_sync,
             "answer": self._on_answer,
         }
@@ -396,6 +400,15 @@ class RankProcess:
         if not isinstance(header["number"], int):
             raise ValueError("not a number")
         self.listener.rank_sent(self, header, content, len(payload))
+
+    def _on_part(self, header: Header, payload: bytes) -> None:
+        self.received_of_parts({str(header["part"]): json.loads(payload)})
+
+    def received_of_parts(self, contents: Any) -> None:
+        """Pass on what parts on the rank have sent, if it is in the right form."""
+        for name, content in contents.items() if isinstance(contents, dict) else ():
+            if isinstance(content, dict):
+                self.listener.part_sent(name, self, content)
 
     def _forget_cell(self) -> None:
         self.interrupted_at, self.ignores_interrupt = None, False

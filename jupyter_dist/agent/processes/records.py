@@ -26,7 +26,7 @@ OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result
 PROCESS_GROUPS = ("ok", "broken", "none", "lost")
 _KINDS = OUTPUT_KINDS | {"stream", "rank_end"}
 COMMON_FIELDS = ("execution_id", "name", "status")  # of a record, which its ranks have alike
-OWN_FIELDS = ("seconds", "memory", "undo_cost")  # of the record of a reply, which each rank has for itself
+OWN_FIELDS = ("seconds", "memory", "undo_cost", "parts")  # of the record of a reply, which each rank has for itself
 REPLY_FIELDS = ("process_group", "collective_seq", "kinds", "undo", "ename", "evalue")  # which are not in the journal
 MAX_ERROR = 200
 MAX_KEPT = 1000
@@ -219,6 +219,8 @@ def _from_reply(header: Header, payload: bytes) -> RankRecord:
     fields = {"execution_id": header["execution_id"], "status": header["status"]}
     reply = {name: header[name] for name in REPLY_FIELDS if name in header}
     own = {"seconds": [header["seconds"]], "memory": [header.get("memory")], "undo_cost": [header.get("undo_cost")]}
+    if "parts" in header:
+        own["parts"] = [header["parts"]]
     return RankRecord("rank_end", fields, [payload], own, reply)
 
 
@@ -263,6 +265,8 @@ def _end_parts(ranks: Sequence[RankProcess], record: RankRecord) -> None:
         rank.cell_error = error
         undo_kept = RankKept(_undo_cost(undo, cost), kept) if cost is not None else RankKept(None, kept)
         rank.ended_part(reply, kinds, _cell_memory(used) if used is not None else None, undo_kept)
+    for rank, added in zip(ranks, record.own.get("parts") or (), strict=False):
+        rank.received_of_parts(added)
     listener = ranks[0].listener
     listener.ranks_changed()
     listener.ranks_replied(ranks, reply, seconds)

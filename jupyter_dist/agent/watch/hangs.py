@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.proving import Proving
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import call_within, start_task
 
 from .freeing import Freeing
 from .look import look_at
-from .proving import Proving
 from .reports import askras, rasreport
 from .verdicts.facts import Fact, Facts
 from .verdicts.sentences import waits_in

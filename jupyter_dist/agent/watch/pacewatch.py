@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.proving import Proving
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.transport.tasks import start_task
 
@@ -23,7 +24,6 @@ from .pace.judge import ShownCauses, judge
 from .pace.observed import StepsSeen, observe, steps_of
 from .pace.reports import RankReport, read_report
 from .pace.summary import PaceTotals, witnesses_of
-from .proving import Proving
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace

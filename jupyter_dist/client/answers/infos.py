@@ -453,6 +453,7 @@ class GroupInfo(ApiObject):
         allocation: Of its nodes; null without an engine.
         parked: Where its memory is; null unless it is parked.
         self_saving: Null: it is saved on request alone.
+        parts: What features add, by their names.
         last_save: The newest save of a group with its name that it can restore, also after its end; or
             null.
         running: Executions.
@@ -486,6 +487,7 @@ class GroupInfo(ApiObject):
     allocation: AllocationInfo | None
     parked: ParkedStateInfo | None
     self_saving: SelfSavingInfo | None
+    parts: dict[str, Any] | None
     last_save: LastSaveInfo | None
     running: list[str]
     queued: list[str]

@@ -271,6 +271,7 @@ class GroupModel(TypedDict):
     allocation: NotRequired[Annotated[AllocationModel | None, Field("Of its nodes; null without an engine.")]]
     parked: NotRequired[Annotated[ParkedState | None, Field("Where its memory is; null unless it is parked.")]]
     self_saving: NotRequired[Annotated[SelfSaving | None, Field("Null: it is saved on request alone.")]]
+    parts: NotRequired[Annotated[dict[str, Any], Field("What features add, by their names.")]]
     last_save: NotRequired[
         Annotated[
             LastSave | None,

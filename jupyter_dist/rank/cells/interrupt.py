@@ -33,10 +33,11 @@ REMINDER_SIGNAL = signal.SIGRTMAX - 2
 # Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE;
 # modules that call a user's function or script, which is interrupted as a cell is, set CALLS_USER_CODE. These are flags
 # and no names, because a module may be moved.
-_OURS = ".".join(__name__.split(".")[:2]) + "."
+_RANK = ".".join(__name__.split(".")[:2]) + "."
+_OURS = (_RANK, f"{__name__.partition('.')[0]}.parts.")
 
 # Its frame is the innermost one of ours while the event loop waits, or runs callbacks of earlier cells.
-_LOOP = (f"{_OURS}main", "_serve")
+_LOOP = (f"{_RANK}main", "_serve")
 
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
@@ -38,11 +38,11 @@ from .stdin import Stdin
 Answer = Callable[..., None]
 
 
-class KeepsUndo(Protocol):
-    """Keeps the state before cells (state/undo)."""
+class CellPart(Protocol):
+    """What happens around each cell besides running it: undo (rank/undo), and the parts (rank/part.py)."""
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
-        """Keep the state before a cell, if it is to be kept; the code is None if it is not known."""
+        """Prepare for a cell; the code is None if it is not known."""
 
     def after(self) -> dict[str, Any]:
         """Return the fields for the reply to the cell."""
@@ -66,7 +66,7 @@ class RunnerParts:
     surroundings: Surroundings
     stdin: Stdin
     debuggers: Debuggers
-    undo: KeepsUndo
+    around: Sequence[CellPart]
     context: Context  # the context variables of cells, callbacks and completions
 
 
@@ -86,7 +86,7 @@ class Runner:
         self._stdin = parts.stdin
         self._debuggers = parts.debuggers
         self._context = parts.context
-        self._undo = parts.undo
+        self._around = parts.around
         self._mark: Mark | None = None  # memory when the cell began
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
@@ -181,7 +181,7 @@ class Runner:
     def _prepare(self, execution: CurrentExecution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
         """Return the cell as a coroutine, and whether it awaits."""
         if execution.call is not None:
-            self._undo.before(execution, None)
+            self._before(execution, None)
             return self._carry_out(execution.call), False
         code, failure, awaits = execution.code, None, False
         try:
@@ -190,7 +190,7 @@ class Runner:
             awaits = ("await" in code or "async" in code) and self.shell.should_run_async(code, transformed_cell=code)
         except Exception as err:  # IPython shows it as an error of the cell
             failure = (type(err), err, err.__traceback__)
-        self._undo.before(execution, code)
+        self._before(execution, code)
         coroutine = self.shell.run_cell_async(
             execution.code,
             store_history=not execution.silent,
@@ -199,6 +199,10 @@ class Runner:
             preprocessing_exc_tuple=failure,
         )
         return coroutine, awaits and self.shell.awaits_on_asyncio()
+
+    def _before(self, execution: CurrentExecution, code: str | None) -> None:
+        for part in self._around:
+            part.before(execution, code)
 
     async def _carry_out(self, call: dict[str, Any]) -> ExecutionResult:
         try:
@@ -316,7 +320,7 @@ class Runner:
             "collective_seq": self._membership.collective_seq(),
             "kinds": kinds_of(self.shell.user_ns),
             **({} if changed is None else {"memory": changed}),
-            **self._undo.after(),
+            **{name: value for part in self._around for name, value in part.after().items()},
         }
 
     def _least_reply(self, execution: CurrentExecution, result: ExecutionResult) -> Header:

@@ -29,7 +29,7 @@ MAX_CHAIN = 20  # chained exceptions
 KEPT_CHAIN = 8  # exceptions kept at each end of a longer chain
 
 MACHINERY = (
-    folders.RANK,
+    *folders.ON_RANKS,
     os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep,
 )
 

@@ -111,7 +111,10 @@ def _classify(file: str) -> tuple[bool, int]:
     activity = next((ACTIVITIES.index(name) for path, name in _FILES if file.startswith(path)), _NONE)
     if len(_known) > 20_000:  # cells that make code
         _known.clear()
-    found = _known[file] = (activity == _NONE and not is_library(file) and not file.startswith(folders.RANK), activity)
+    found = _known[file] = (
+        activity == _NONE and not is_library(file) and not file.startswith(folders.ON_RANKS),
+        activity,
+    )
     return found
 
 

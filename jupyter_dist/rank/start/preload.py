@@ -73,8 +73,10 @@ def preload(extra_modules: list[str], *, also_late: bool = True) -> None:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
     _import_found(_optional() if also_late else [name for name in _optional() if name not in LATE])
+    from jupyter_dist.rank import part
     from jupyter_dist.rank.cells.shell import RankShell
 
+    part.find_parts()
     RankShell.prepare()
 
 

@@ -122,6 +122,7 @@ class GroupStatus:
             "nodes": self._nodes,
             "spare_nodes": self.fields.get("spare_nodes") or [],
             **{field: self.fields.get(field) for field in _FROM_STATUS},
+            "parts": self.fields.get("parts") or {},
             "allocation": self.allocation,
             "last_save": self._last_save(),
             **({"join": None} if self.allocation else {}),  # the launcher runs the join command

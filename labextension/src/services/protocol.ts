@@ -298,6 +298,8 @@ export interface IGroup {
   parked?: IParkedState | null;
   /** Null: it is saved on request alone. */
   self_saving?: ISelfSaving | null;
+  /** What features add, by their names. */
+  parts?: Record<string, unknown>;
   /** The newest save of a group with its name that it can restore, also after its end; or null. */
   last_save?: ILastSave | null;
   /** Executions. */

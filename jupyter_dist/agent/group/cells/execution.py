@@ -41,6 +41,7 @@ class AgentExecution:
         "_num_running",
         "_seconds",
         "_statuses",
+        "added",
         "asking",
         "began",
         "begin_seq",
@@ -94,6 +95,7 @@ class AgentExecution:
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
         self.slowness: list[pace.SlowCause] = []  # while it runs
         self.pace: pace.Pace | None = None  # once it has ended, if it was watched
+        self.added: dict[str, Any] | None = None  # what parts add to its model
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
         self.transfer: Transfer | None = None  # how far it is, if it saves or restores
@@ -213,6 +215,7 @@ class AgentExecution:
     def model(self) -> dict[str, Any]:
         """Return the ExecutionModel of docs/api.md; the server adds `group`."""
         return {
+            **(self.added or {}),
             "id": self.id,
             "ranks": str(self.spec.ranks),
             "state": self.state,

@@ -48,7 +48,7 @@ def main_thread_moves() -> bool:
     before = None
     for _ in range(_MOVE_LOOKS):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        if frame is None or frame.f_code.co_filename.startswith(folders.RANK):
+        if frame is None or frame.f_code.co_filename.startswith(folders.ON_RANKS):
             return True
         place = id(frame), frame.f_lasti
         del frame

@@ -1,0 +1,139 @@
+"""The seam for features in the agent: what a part is told, and what it may add to its group and its cells."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from jupyter_dist.agent.contact.server_link import RequestHandler
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.system import parts
+
+from .proving import Proving
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AgentCore:
+    """What a part has of its agent."""
+
+    group: AgentGroup
+    proving: Proving  # keeps verdicts, and counts those that were refuted
+    execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
+    status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
+
+
+class AgentPart:
+    """One feature in the agent of a group, from the group's begin to its end. Override what the feature needs.
+
+    What raises an exception ends the part, not the group: a note of the group names it.
+    """
+
+    def __init__(self, core: AgentCore) -> None:
+        self.core = core
+
+    def changed(self, execution: AgentExecution) -> None:
+        """Handle a new state of an execution, before the server gets it. Called for every cell, so it must be short.
+
+        What the part adds to the execution's model is in `execution.added`, under names that no other part has.
+        """
+
+    def ranks_changed(self) -> None:
+        """Handle new states of ranks. Called very often, so it must be short."""
+
+    def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
+        """Handle a message of the RankPart of the same name, or what it has added to the end of a cell on its rank."""
+
+    def tick(self, now: float) -> None:
+        """Do what is due at this time of the monotonic clock. Called about every second."""
+
+    def status(self) -> dict[str, Any] | None:
+        """Return what the model of the group has in `parts`, under the name of this part; None: nothing."""
+        return None
+
+    def requests(self) -> Mapping[str, RequestHandler]:
+        """Return the requests of the server that this part answers, by names that no other part has."""
+        return {}
+
+    def stop(self) -> None:
+        """Stop timers and tasks. Idempotent."""
+
+
+class AgentParts:
+    """The parts of one group, by name. A part that fails is left out from then on."""
+
+    def __init__(self, core: AgentCore, core_requests: Iterable[str] = ()) -> None:
+        """`core_requests` are names of requests that no part may take."""
+        self._group = core.group
+        self.requests: dict[str, RequestHandler] = {}
+        self._parts: dict[str, AgentPart] = {}
+        found = find_parts()
+        if found.problems:
+            self._group.add_note(" ".join(f"{problem}." for problem in found.problems))
+        for name, kind in found.classes.items():
+            self._safely(name, partial(self._begin, name, kind, core, frozenset(core_requests)))
+        self._group.on_part = self._received
+
+    def _begin(self, name: str, kind: type[AgentPart], core: AgentCore, taken: frozenset[str]) -> None:
+        part = kind(core)
+        requests = part.requests()
+        if doubled := (taken | self.requests.keys()) & requests.keys():
+            raise ValueError(f"its requests {', '.join(sorted(doubled))} are answered already")
+        self._parts[name] = part
+        self.requests.update(requests)
+
+    def changed(self, execution: AgentExecution) -> None:
+        """Handle a new state of an execution."""
+        self._each(lambda part: part.changed(execution))
+
+    def ranks_changed(self) -> None:
+        """Handle new states of ranks."""
+        self._each(lambda part: part.ranks_changed())
+
+    def tick(self) -> None:
+        """Do what is due now."""
+        self._each(lambda part: part.tick(time.monotonic()))
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Return the status of each part that has one."""
+        return {name: status for name, status in self._each(lambda part: part.status()).items() if status is not None}
+
+    def stop(self) -> None:
+        """Stop all parts."""
+        self._each(lambda part: part.stop())
+
+    def _received(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
+        if (part := self._parts.get(name)) is not None:
+            self._safely(name, lambda: part.received(rank, content))
+
+    def _each(self, do: Callable[[AgentPart], T]) -> dict[str, T]:
+        results: dict[str, T] = {}
+        for name, part in list(self._parts.items()):
+            self._safely(name, partial(_keep, results, name, do, part))
+        return results
+
+    def _safely(self, name: str, do: Callable[[], object]) -> None:
+        try:
+            do()
+        except Exception as err:  # the group must not end with one of its parts
+            log.exception("The part '%s' failed", name)
+            self._parts.pop(name, None)
+            self._group.add_note(f"The part '{name}' is off in this group, because it failed: {err!r:.300}")
+
+
+def _keep(results: dict[str, T], name: str, do: Callable[[AgentPart], T], part: AgentPart) -> None:
+    results[name] = do(part)
+
+
+def find_parts() -> parts.FoundParts:
+    """Return the parts that agents have. The first call imports them: a waiting agent makes it."""
+    return parts.find("agent", AgentPart)

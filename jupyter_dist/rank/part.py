@@ -1,0 +1,137 @@
+"""The seam for features on ranks: what a part is told, and what it may do and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from jupyter_dist.protocol.wire.specs import RankSpec
+from jupyter_dist.rank.cells.interrupt import CurrentExecution
+from jupyter_dist.rank.guard.own import json
+from jupyter_dist.system import parts
+from jupyter_dist.transport.frames import Header
+
+from .memory import MemoryCounters
+from .output.outbox import Outbox
+
+RankRequest = Callable[[Header, bytes], Mapping[str, Any]]  # returns the fields of the answer
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RankCore:
+    """What a part has of its rank."""
+
+    spec: RankSpec  # as it was when the rank began: `take_place` has later ones
+    namespace: dict[str, Any]  # of the cells
+    memory: MemoryCounters
+    running: Callable[[], CurrentExecution | None]  # the execution that runs (any thread)
+    when_idle: Callable[[Callable[[], None]], None]  # calls a function in the main thread while no cell runs
+    send: Callable[[Mapping[str, Any]], None]  # sends a message to the AgentPart of the same name (any thread)
+    log: Callable[[str], None]  # adds a line to the rank's log
+
+
+class RankPart:
+    """One feature on a rank, from its begin to its end. Override what the feature needs.
+
+    What raises an exception ends the part, not the rank or its cell: the rank's log names it.
+    """
+
+    def __init__(self, core: RankCore) -> None:
+        self.core = core
+
+    def before(self, execution: CurrentExecution, code: str | None) -> None:
+        """Prepare for a cell, in the main thread. The code is without magics; None if it is not known."""
+
+    def after(self) -> Mapping[str, Any] | None:
+        """Return what the AgentPart of the same name receives with the end of the cell; None: nothing."""
+        return None
+
+    def requests(self) -> Mapping[str, RankRequest]:
+        """Return the requests of the agent that are answered at once, in the side thread, while a cell runs, too."""
+        return {}
+
+    def idle_requests(self) -> Mapping[str, RankRequest]:
+        """Return the requests of the agent that are answered in the main thread, while no cell runs."""
+        return {}
+
+    def take_place(self, spec: RankSpec) -> None:
+        """Take another number, or another size of the group, after a resize."""
+
+    def timeout(self) -> float | None:
+        """Return after how many seconds the side thread must call `tick`; None: not for this part."""
+        return None
+
+    def tick(self) -> None:
+        """Do what is due, in the side thread."""
+
+
+class RankParts:
+    """The parts of a rank, by name. A part that fails is left out from then on."""
+
+    def __init__(self, core: RankCore, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._parts: dict[str, RankPart] = {}
+        self.requests: dict[str, RankRequest] = {}
+        self.idle_requests: dict[str, RankRequest] = {}
+        found = find_parts()
+        for sentence in found.problems:
+            outbox.log(f"jupyter_dist: {sentence}\n")
+        for name, kind in found.classes.items():
+            self._safely(name, partial(self._begin, name, kind, core))
+
+    def _begin(self, name: str, kind: type[RankPart], core: RankCore) -> None:
+        def send(content: Mapping[str, Any]) -> None:
+            self._outbox.send({"t": "part", "part": name}, json.dumps(content).encode())
+
+        part = self._parts[name] = kind(replace(core, send=send))
+        self.requests.update(part.requests())
+        self.idle_requests.update(part.idle_requests())
+
+    def before(self, execution: CurrentExecution, code: str | None) -> None:
+        """Prepare for a cell."""
+        self._each(lambda part: part.before(execution, code))
+
+    def after(self) -> dict[str, Any]:
+        """Return the field of the reply to a cell with what parts have added; empty if none has."""
+        added = {
+            name: content for name, content in self._each(lambda part: part.after()).items() if content is not None
+        }
+        return {"parts": added} if added else {}
+
+    def take_place(self, spec: RankSpec) -> None:
+        """Take another place."""
+        self._each(lambda part: part.take_place(spec))
+
+    def timeout(self) -> float | None:
+        """Return after how many seconds a part has something to do; None: no part has."""
+        wishes = self._each(lambda part: part.timeout()).values()
+        return min((wish for wish in wishes if wish is not None), default=None)
+
+    def tick(self) -> None:
+        """Do what is due."""
+        self._each(lambda part: part.tick())
+
+    def _each(self, do: Callable[[RankPart], T]) -> dict[str, T]:
+        results: dict[str, T] = {}
+        for name, part in list(self._parts.items()):
+            self._safely(name, partial(_keep, results, name, do, part))
+        return results
+
+    def _safely(self, name: str, do: Callable[[], object]) -> None:
+        try:
+            do()
+        except Exception as err:  # a cell must not fail because of a part
+            self._parts.pop(name, None)
+            self._outbox.log(f"jupyter_dist: The part '{name}' is off on this rank, because it failed: {err!r:.300}\n")
+
+
+def _keep(results: dict[str, T], name: str, do: Callable[[RankPart], T], part: RankPart) -> None:
+    results[name] = do(part)
+
+
+def find_parts() -> parts.FoundParts:
+    """Return the parts that ranks have; called before ranks are forked, so that none imports them again."""
+    return parts.find("rank", RankPart)

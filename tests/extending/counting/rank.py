@@ -1,0 +1,25 @@
+"""The side of each rank: counts the cells that begin."""
+
+from jupyter_dist.rank.part import RankPart
+
+
+class CountingRank(RankPart):
+    def __init__(self, core):
+        super().__init__(core)
+        self.rank, self.cells, self.code = core.spec.rank, 0, None
+
+    def before(self, execution, code):
+        self.cells, self.code = self.cells + 1, code
+        if "fail_on_rank" in execution.code:
+            raise RuntimeError("as the test wants")
+        if "send" in execution.code:
+            self.core.send({"sent": self.rank})
+
+    def after(self):
+        return {"code": self.code}
+
+    def requests(self):
+        return {"counted": lambda header, _: {"cells": self.cells + header["more"]}}
+
+    def idle_requests(self):
+        return {"counted_idle": lambda header, _: {"cells": self.core.namespace["kept"] + header["more"]}}

@@ -1,0 +1,73 @@
+"""Parts of other packages, in a real group: what they are told, and what they may do. One that fails ends alone."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from agent.harness import AgentProcess
+from leaks import nothing_left
+from waits import until
+
+HERE = Path(__file__).parent
+
+
+def installed(folder: Path, parts: dict[str, str]) -> dict[str, str]:
+    """Make the metadata of a package with these parts; return the variables with which Python finds it."""
+    info = folder / "example-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example\nVersion: 1\n")
+    points = "".join(f"{name} = {package}\n" for name, package in parts.items())
+    (info / "entry_points.txt").write_text(f"[jupyter_dist.parts]\n{points}")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    """A group of two ranks with the part *counting*, and two that cannot be loaded."""
+    folder = tmp_path_factory.mktemp("seams")
+    shutil.copytree(HERE / "counting", folder / "counting")
+    for name, code in {"raises": "import no_such_module\n", "empty": "\n"}.items():
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").touch()
+        (folder / name / "agent.py").write_text(code)
+    env = installed(folder, {"counting": "counting", "raises": "raises", "empty": "empty"})
+    with nothing_left(), AgentProcess(folder / "g", env=env) as client:
+        client.start()
+        yield client
+
+
+def test_a_part_is_told_of_cells_and_adds_to_what_users_see(agent):
+    ended = agent.run("kept = 41; print('send')")
+    assert ended["counted"] == 1
+    agent.wait(lambda: agent.group["parts"].get("counting", {}).get("ticks", 0) > 1)
+    assert agent.group["parts"]["counting"]["ended"] == 1
+    assert agent.group["parts"]["counting"]["rank_changes"]
+
+
+def test_a_part_of_a_rank_answers_and_sends(agent):
+    code = "kept = 41; print('send')"
+    if not agent.executions:
+        agent.run(code)
+    (answer, _) = agent.request("count", ask="counted_idle", more=1)
+    assert answer["ranks"] == [42, 42]
+    assert answer["received"] == {str(rank): [{"sent": rank}, {"code": code + "\n"}] for rank in (0, 1)}
+    running = agent.submit("import time; go = False\nwhile not go: time.sleep(0.01)", [0, 1])
+    agent.wait(lambda: agent.executions[running]["state"] == "running")
+    until(lambda: agent.request("count", ask="counted", more=0)[0]["ranks"] == [2, 2])  # while the cell runs
+    agent.request("interrupt", ranks=[0, 1])
+    agent.ended(running)
+
+
+def test_a_part_that_cannot_be_loaded_is_named(agent):
+    assert "The part 'raises' is left out: ModuleNotFoundError: No module named 'no_such_module'" in agent.group["note"]
+    assert "The part 'empty' is left out: TypeError: empty.agent has 0 subclasses" in agent.group["note"]
+
+
+def test_a_part_that_fails_ends_alone(agent):
+    assert agent.run("1 # fail_on_rank")["state"] == "ok"
+    agent.wait(lambda: "The part 'counting' is off on this rank, because it failed" in agent.text(1, name="stderr"))
+    assert agent.run("2")["counted"]
+    assert "counted" not in agent.run("3 # fail_in_agent")
+    assert "The part 'counting' is off in this group, because it failed: RuntimeError" in agent.group["note"]
+    assert agent.run("print(kept)")["state"] == "ok"
