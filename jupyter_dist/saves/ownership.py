@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.system.files.private import open_above
+from jupyter_dist.system.files.owners import open_above
 
 
 def check_own(path: Path) -> os.stat_result:
@@ -34,7 +34,7 @@ def check_folder(path: Path) -> None:
     """Refuse a folder that other users own, can write or can replace. Raises like `check_own`."""
     check_own(path)
     if (above := open_above(path / "any")) is not None:
-        raise _not_yours(f"{above[0]}, in which {path} is, can be written by {above[1]}.")
+        raise _not_yours(f"{above.place}, in which {path} is, can be written by {above.who}.")
 
 
 def _not_yours(message: str) -> JupyterDistError:

@@ -174,7 +174,7 @@ class LauncherContract:
         state = wanted.directory / "launcher.json"
         assert state.stat().st_mode & 0o777 == 0o600
         assert "the secret" not in state.read_text()
-        assert all(b"secret" not in b" ".join(command_line(pid)) for pid in running(wanted.group_id))
+        assert all(b"the secret" not in b" ".join(command_line(pid)) for pid in running(wanted.group_id))
         assert len(running(wanted.group_id)) >= 2  # no server: they keep running
         async with place.server() as launchers:
             again = launchers.adopt(wanted.directory)

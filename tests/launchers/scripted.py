@@ -65,8 +65,8 @@ def write(number: str, **changes: object) -> None:
     new.replace(path)
 
 
-def submit(engine: str, name: str, script: str, num_nodes: int, cpus: int, limit: int | None) -> str:
-    """Queue a job, and start the process that runs it; return its number."""
+def submit(engine: str, name: str, num_nodes: int, cpus: int, limit: int | None) -> str:
+    """Queue a job whose script is standard input, and start the process that runs it; return its number."""
     number = 1
     while True:
         folder = root() / "jobs" / str(number)
@@ -76,7 +76,7 @@ def submit(engine: str, name: str, script: str, num_nodes: int, cpus: int, limit
         except FileExistsError:
             number += 1
     (folder / "tasks").mkdir()
-    (folder / "script").write_bytes(Path(script).read_bytes())  # engines run a copy
+    (folder / "script").write_bytes(sys.stdin.buffer.read())  # engines run a copy
     write(str(number), name=name, state="Q", num_nodes=num_nodes, cpus=cpus, limit=limit, hosts=[], code=None)
     command = [sys.executable, "-S", "-E", __file__, engine, "run", str(number)]
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
@@ -221,7 +221,7 @@ def pbs(command: str, arguments: list[str]) -> int:
     if command == "pbs_tmrsh":
         return start_on("pbs", arguments[0], arguments[1:])
     if command == "qsub":
-        found = parse(arguments, "N o e r S l q A P W", rest=None if not arguments else "*")
+        found = parse(arguments, "N o e r S l q A P W", rest=None)
         if "nosuch" in found.q:
             return fail("qsub: Unknown queue", 170)
         limits = dict(each.split("=", 1) for each in found.l)
@@ -230,7 +230,7 @@ def pbs(command: str, arguments: list[str]) -> int:
         for nodes, chunk in (part.split(":", 1) for part in limits["select"].split("+")):
             amounts += [dict(each.split("=") for each in chunk.split(":"))] * int(nodes)
         limit = seconds(limits["walltime"]) if "walltime" in limits else None
-        number = submit("pbs", found.N[0], found.rest[0], len(amounts), 1, limit)
+        number = submit("pbs", found.N[0], len(amounts), 1, limit)
         (root() / "jobs" / number / "amounts.json").write_text(json.dumps(amounts))
         print(f"{number}.scripted")
         return 0
@@ -287,12 +287,12 @@ def lsf(command: str, arguments: list[str]) -> int:
     if command == "blaunch":
         return start_on("lsf", arguments[0], arguments[1:])
     if command == "bsub":
-        found = parse(arguments, "J o e n R gpu W q P G", "rn")
+        found = parse(arguments, "J o e n R gpu W q P G", "rn", rest=None)
         if "nosuch" in found.q:
             return fail("nosuch: No such queue. Job not submitted.", 255)
         tiles = next(int(match[1]) for word in found.R if (match := re.fullmatch(r"span\[ptile=(\d+)\]", word)))
         limit = int(found.W[0]) * 60 if found.W else None
-        number = submit("lsf", found.J[0], found.rest[0], int(found.n[0]) // tiles, tiles, limit)
+        number = submit("lsf", found.J[0], int(found.n[0]) // tiles, tiles, limit)
         print(f"Job <{number}> is submitted to queue <normal>.")
         return 0
     if command == "bqueues":
@@ -337,12 +337,12 @@ def sge(command: str, arguments: list[str]) -> int:
         words = list(arguments)
         at = words.index("-pe") if "-pe" in words else None
         slots = int(words.pop(at + 2)) if at is not None else 1  # -pe has two values
-        found = parse(words, "N j o r S pe l q P R", "terse notify")
+        found = parse(words, "N j o r S pe l q P R", "terse notify", rest=None)
         if "nosuch" in found.q:
             return fail('Unable to run job: Job was rejected because job requests unknown queue "nosuch".\nExiting.', 1)
         limit = next((seconds(each[5:]) for each in found.l if each.startswith("h_rt=")), None)
         per_host = int(found.pe[0].removeprefix("per")) if found.pe else 1
-        number = submit("sge", found.N[0], found.rest[0], slots // per_host, per_host, limit)
+        number = submit("sge", found.N[0], slots // per_host, per_host, limit)
         print(number)
         return 0
     if command == "qconf" and arguments[0] == "-sq":

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import signal
 
@@ -161,6 +162,26 @@ def test_nothing_is_submitted_where_others_could_replace_the_script(slurm, place
             f"All users can replace what is in {shared}, and so run programs as you"
         )
         assert (list(shared.iterdir()), slurm.jobs()) == ([], {})
+
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give files to another user")
+def test_a_job_that_waits_runs_what_was_submitted_whoever_replaces_its_folder(slurm, place):
+    async def run():
+        async with launched(place, extra_arguments=["--hold"]) as (_, allocation, followed):
+            folder, ran = allocation.files.folder, place.folder / "ran"
+            assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}
+            folder.rename(folder.with_name("moved"))
+            folder.mkdir()
+            for name in ("job.sh", "node.sh", "start.sh"):
+                (folder / name).write_text(f"touch {ran}\n")
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, 65534, 65534)
+            slurm.ask("scontrol", "release", allocation.job_id)
+            await followed.until(Ended)
+            assert not ran.exists()
+            assert f"{folder} does not belong to you." in (folder / "engine.log").read_text()
 
     asyncio.run(run())
 

@@ -12,13 +12,13 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_dist.system.files.private import make_folder
 
-SCRIPT_NAME = "node.sh"
+SCRIPT_NAME = "node.sh"  # as the command is called in its messages; its text is an argument
 ENGINE_LOG = "engine.log"
 MAX_TEXT_BYTES = 2000
 _MAX_FILE_BYTES = 4096
@@ -29,6 +29,7 @@ LOST = "lost"  # in place of the exit code, where the engine has lost a node; th
 # A job that was requeued runs again: its files have another number. The command may run the code that the job brings
 # along (system/code/sources.py): its version is the group's, whatever was installed while the job waited.
 SCRIPT = """\
+[ -O "$1" ] || { echo "jupyter dist join: $1 does not belong to you." >&2; exit 126; }
 trap : HUP INT TERM USR1 USR2
 umask 077
 node=${JUPYTER_DIST_NODE_RANK:-${SLURM_PROCID:-0}}
@@ -101,11 +102,20 @@ class NodeFiles:
         make_folder(folder.parent)
         folder.mkdir(mode=0o700)
         folder.chmod(0o700)
-        (folder / SCRIPT_NAME).write_text(SCRIPT)
-        for file in files:
-            with open(_new(folder / file.name), "wb") as copy:
-                copy.write(file.read_bytes())
-        return cls(folder)
+        created = cls(folder)
+        created.add({file.name: file.read_bytes() for file in files})
+        return created
+
+    def add(self, contents: Mapping[str, bytes]) -> None:
+        """Write new files into the folder, for this user alone. Raises OSError."""
+        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            for name, content in contents.items():
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                with open(os.open(name, flags, 0o600, dir_fd=fd), "wb") as file:
+                    file.write(content)
+        finally:
+            os.close(fd)
 
     def copies(self, files: Iterable[Path]) -> dict[str, str]:
         """Return the path of each file's copy by the path of the file."""
@@ -114,7 +124,7 @@ class NodeFiles:
     def command(self, command: Iterable[str], files: Iterable[Path]) -> list[str]:
         """Return the command that each node runs: the script, with the command whose files are the copies."""
         copies = self.copies(files)
-        own = ["/bin/sh", str(self.folder / SCRIPT_NAME), str(self.folder)]
+        own = ["/bin/sh", "-c", SCRIPT, SCRIPT_NAME, str(self.folder)]
         return own + [copies.get(argument, argument) for argument in command]
 
     def read(self) -> None:
@@ -213,10 +223,6 @@ class NodeFiles:
         if signum in signal.valid_signals():  # as shells report it
             return AgentExited(node, host, None, signum, text)
         return AgentExited(node, host, code, None, text)
-
-
-def _new(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
 def _end_of(path: Path, max_bytes: int) -> str:

@@ -37,22 +37,24 @@ class ToolResult:
         return " ".join(line.strip().rstrip(".") + "." for line in lines if line.strip()) or f"Exit code {self.code}."
 
 
-async def run(command: Sequence[str], env: Mapping[str, str], seconds: float, cwd: str = "/") -> ToolResult:
-    """Run a tool.
+async def run(
+    command: Sequence[str], env: Mapping[str, str], seconds: float, cwd: str = "/", given: str | None = None
+) -> ToolResult:
+    """Run a tool; `given` is its standard input.
 
     Raises:
         ToolError: the tool is missing, or took longer than `seconds` and was killed.
     """
-    return await asyncio.to_thread(_run, list(command), dict(env), seconds, cwd)
+    return await asyncio.to_thread(_run, list(command), dict(env), seconds, cwd, given)
 
 
-def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str) -> ToolResult:
+def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str, given: str | None) -> ToolResult:
     try:
         done = subprocess.run(
             command,
             env=env,
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            input=(given or "").encode(),
             capture_output=True,
             timeout=seconds,
             check=False,

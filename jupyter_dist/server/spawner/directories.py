@@ -23,8 +23,9 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.system.files.locks import is_at
+from jupyter_dist.system.files.owners import open_above
 from jupyter_dist.system.files.places import group_places
-from jupyter_dist.system.files.private import claim, make_private, open_above
+from jupyter_dist.system.files.private import claim, make_private
 from jupyter_dist.system.processes import read_process
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.

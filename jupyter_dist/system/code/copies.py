@@ -21,8 +21,9 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.files.locks import is_at
+from jupyter_dist.system.files.owners import open_above
 from jupyter_dist.system.files.places import temporary_folders
-from jupyter_dist.system.files.private import claim, is_private, make_folder, make_private, open_above
+from jupyter_dist.system.files.private import claim, is_private, make_folder, make_private
 
 from .running import LOCK, PREFIX, UNREADY
 from .sources import Sources
@@ -100,7 +101,7 @@ class CodeCopy:
         for number, place in enumerate(self._places):
             try:
                 if number and (found := open_above(place)) is not None:  # the first is a place of the caller's choice
-                    raise OSError(errno.EPERM, f"{found[1]} can replace what is in it", str(found[0]))
+                    raise OSError(errno.EPERM, f"{found.who} can replace what is in it", str(found.place))
                 self._parent = claim(place)
                 return self._held(self._parent)
             except (OSError, JupyterDistError) as err:

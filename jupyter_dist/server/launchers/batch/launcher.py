@@ -26,6 +26,7 @@ from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.options import Option, matches
 from jupyter_dist.server.launchers.tools import ToolError, ToolResult, run
 from jupyter_dist.server.traits import Seconds
+from jupyter_dist.system.inherited import without_credentials
 
 from .job import BatchJob, ListedJob
 from .place import check_place, job_folder
@@ -68,11 +69,14 @@ class BatchLauncher(Launcher):
 
     @abstractmethod
     def write_scripts(self, files: NodeFiles, wanted: Wanted) -> None:
-        """Write the script of the job. Raises OSError."""
+        """Write the files of the job, besides the copies that it has. Raises OSError."""
 
     @abstractmethod
     async def submit_job(self, job: BatchJob, wanted: Wanted) -> None:
-        """Submit the job and set its id. Raises JupyterDistError `launcher_failed`."""
+        """Submit the job and set its id. Raises JupyterDistError `launcher_failed`.
+
+        The engine is given the text of the script and keeps it: a path could lead to another text when the job starts.
+        """
 
     @abstractmethod
     async def listed(self, jobs: Sequence[BatchJob]) -> Mapping[str, ListedJob]:
@@ -107,6 +111,7 @@ class BatchLauncher(Launcher):
         await asyncio.to_thread(check_place, folder, setting)
         try:
             files = await asyncio.to_thread(NodeFiles.create, folder, wanted.files)
+            await asyncio.to_thread(check_place, folder, setting)  # also the folders that were missing before
             self.write_scripts(files, wanted)
         except OSError as err:
             message = f"The files of the job cannot be written: {err.strerror}: {err.filename}."
@@ -157,13 +162,18 @@ class BatchLauncher(Launcher):
             raise JupyterDistError("timed_out", message, f"Run '{self.cancel_command(job)}'.")
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a tool: without the variables of the job that the server itself runs in."""
-        return dict(env)
+        """Return the environment of a tool: without credentials, which an administrator's wrapper of it might log."""
+        return without_credentials(env)
 
     async def tool(
-        self, tool: str, *arguments: str, env: Mapping[str, str] | None = None, seconds: float | None = None
+        self,
+        tool: str,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+        given: str | None = None,
     ) -> ToolResult:
-        """Run a tool of the engine. Raises ToolError."""
+        """Run a tool of the engine; `given` is its standard input. Raises ToolError."""
         path = shutil.which(tool) or tool
         environ = self.environment(os.environ if env is None else env)
-        return await run([path, *arguments], environ, seconds or self.command_seconds)
+        return await run([path, *arguments], environ, seconds or self.command_seconds, given=given)

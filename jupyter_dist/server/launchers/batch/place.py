@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from jupyter_dist.server.launchers.allocation import Wanted, launcher_failed
-from jupyter_dist.system.files.private import open_above
+from jupyter_dist.system.files.owners import open_above
 
 OWN_FOLDER = ".jupyter_dist"
 
@@ -29,10 +29,11 @@ def check_place(folder: Path, setting: str) -> None:
     if folder.parent == own and own.is_dir() and not own.is_symlink():
         with contextlib.suppress(OSError):  # of another user: reported below
             own.chmod(0o700)  # it may have been created as open as the umask allows
-    if (found := open_above(folder)) is not None:
-        place, others = found
+    if (found := open_above(folder / "any")) is not None:  # the folder itself, too, if it is there already
         message = (
-            f"{others[0].upper()}{others[1:]} can replace what is in {place}, and so run programs as you on the nodes."
+            f"{found.who[0].upper()}{found.who[1:]} can replace what is in {found.place}, and so run programs as you on"
+            " the nodes."
         )
-        hint = f"Run 'chmod go-w {place}' or 'chmod +t {place}', or set {setting} to another folder."
-        raise launcher_failed(message, hint)
+        way = "" if found.own_it else f"run 'chmod go-w {found.place}' or 'chmod +t {found.place}', or "
+        hint = f"{way}set {setting} to a folder that is, with all above it, yours or root's."
+        raise launcher_failed(message, f"{hint[0].upper()}{hint[1:]}")

@@ -17,10 +17,9 @@ from jupyter_dist.server.launchers.batch.launcher import BatchLauncher
 from jupyter_dist.server.launchers.launcher import Availability
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import ToolError, ToolResult
-from jupyter_dist.system.inherited import without_credentials
 
 from .options import seconds_of
-from .scripts import Starter, script_of, write_scripts
+from .scripts import Starter, job_script, write_scripts
 
 PROBE_SECONDS = 5.0
 MIN_GRACE_SECONDS = 5.0  # where the engine does not answer how long it waits before SIGKILL
@@ -51,7 +50,7 @@ class QueueLauncher(BatchLauncher):
 
     @abstractmethod
     def submit_command(self, job: BatchJob, wanted: Wanted) -> list[str]:
-        """Return the command that submits the script of the job."""
+        """Return the command that submits the script of the job, which is its standard input."""
 
     @abstractmethod
     def read_id(self, out: str) -> str | None:
@@ -104,16 +103,16 @@ class QueueLauncher(BatchLauncher):
         return job
 
     def write_scripts(self, files: NodeFiles, wanted: Wanted) -> None:
-        """Write the scripts of the job."""
+        """Write the scripts of the job's nodes."""
         write_scripts(files, wanted, self.starter)
 
     async def submit_job(self, job: BatchJob, wanted: Wanted) -> None:
         """Submit the script of the job."""
         assert isinstance(job, QueueJob)
         job.limit_seconds = seconds_of(wanted.options.get("time_limit"))
-        command = [*self.submit_command(job, wanted), str(script_of(job.files))]
+        script = job_script(job.files, wanted, self.starter)
         try:
-            said = await self.tool(*command)
+            said = await self.tool(*self.submit_command(job, wanted), given=script)
         except ToolError as err:
             await self._found_or_refused(job, err)
             return
@@ -129,10 +128,6 @@ class QueueLauncher(BatchLauncher):
         if job.job_id is None:
             hint = f"Try again when {self.label} answers, and end a job named {job.name} if there is one."
             raise launcher_failed(message, hint) from err
-
-    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a tool: without credentials, and without the job of the server."""
-        return without_credentials(env)
 
     def end_of(self, job: BatchJob, started_at: float | None) -> float | None:
         """Return when a job ends that has started then, by the time limit that it asked for."""

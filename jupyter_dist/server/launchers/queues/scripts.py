@@ -1,4 +1,4 @@
-"""The scripts of a job: one starts the command on each node, one has the command's environment. Pure.
+"""The scripts of a job: one starts the command on each node, one has the command's environment.
 
 The environment travels in a private file, because engines show the variables of a job to other users (`qstat -f`), and
 because the tools that start a program on another node of the job pass few variables or none.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
 from jupyter_dist.server.launchers.allocation import Wanted
 from jupyter_dist.server.launchers.environmentfile import environment_script
 from jupyter_dist.server.launchers.nodefiles import ENGINE_LOG, LOST, NodeFiles
 
-JOB_NAME = "job.sh"
 START_NAME = "start.sh"
 ENVIRONMENT_NAME = "environment.sh"
 
@@ -23,6 +21,7 @@ JOB = """\
 #!/bin/sh
 umask 077
 folder={folder}
+[ -O "$folder/{start}" ] || exit 126  # of another user now
 exec < /dev/null >> "$folder/{log}" 2>&1
 hosts=$({hosts})
 count=$(echo "$hosts" | grep -c .)
@@ -86,12 +85,10 @@ class Starter:
     notifies: bool = False  # whether a signal other than SIGTERM comes before SIGKILL
 
 
-def write_scripts(files: NodeFiles, wanted: Wanted, engine: Starter) -> None:
-    """Write the scripts of a job into its folder. Raises OSError."""
-    folder = files.folder
-    environment = environment_script(wanted.env, engine.prefixes)
-    job = JOB.format(
-        folder=shlex.quote(str(folder)),
+def job_script(files: NodeFiles, wanted: Wanted, engine: Starter) -> str:
+    """Return the script of a job, which is given to the engine."""
+    return JOB.format(
+        folder=shlex.quote(str(files.folder)),
         log=ENGINE_LOG,
         hosts=engine.hosts,
         num_nodes=wanted.num_nodes,
@@ -101,18 +98,15 @@ def write_scripts(files: NodeFiles, wanted: Wanted, engine: Starter) -> None:
         starter=engine.starter,
         lost=LOST,
     )
+
+
+def write_scripts(files: NodeFiles, wanted: Wanted, engine: Starter) -> None:
+    """Write the scripts that the nodes run into the folder of the job. Raises OSError."""
+    environment = environment_script(wanted.env, engine.prefixes)
     run = (_RUN_NOTIFIED if engine.notifies else _RUN).format(
         command=shlex.join(files.command(wanted.command, wanted.files))
     )
     start = START.format(
-        folder=shlex.quote(str(folder)), environment=ENVIRONMENT_NAME, cwd=shlex.quote(wanted.cwd), run=run
+        folder=shlex.quote(str(files.folder)), environment=ENVIRONMENT_NAME, cwd=shlex.quote(wanted.cwd), run=run
     )
-    for name, text in ((JOB_NAME, job), (START_NAME, start), (ENVIRONMENT_NAME, environment)):
-        path = folder / name
-        path.touch(0o700)
-        path.write_text(text)
-
-
-def script_of(files: NodeFiles) -> Path:
-    """Return the script that is submitted."""
-    return files.folder / JOB_NAME
+    files.add({START_NAME: start.encode(), ENVIRONMENT_NAME: environment.encode()})

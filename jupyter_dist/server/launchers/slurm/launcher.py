@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from jupyter_dist.server.launchers.batch.launcher import BatchLauncher
 from jupyter_dist.server.launchers.launcher import Availability
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, ToolError, start_detached
+from jupyter_dist.system.inherited import without_credentials
 
 from .job import SlurmJob, as_listed
 from .options import OPTIONS, gpus_of_gres, job_arguments, refused_in_a_step, srun_arguments, step_arguments
@@ -26,16 +28,15 @@ from .queue import INFO_FORMAT, QUEUE_FORMAT, TIME_ENV, Job, describe, parse_inf
 
 TOOLS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 PROBE_SECONDS = 5.0
-SCRIPT_NAME = "job.sh"
 MIN_GRACE_SECONDS = 5.0  # slurmd kills a job no earlier after it has asked it to end
 
 # One task on each node. Versions differ in the options that srun inherits from sbatch, so they are given here.
 JOB_SCRIPT = """\
 #!/bin/sh
 exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
-  ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} \\
-  --no-kill --kill-on-bad-exit=0 --wait=0 --export=ALL "$@"
-"""  # its arguments begin with more of srun's
+  ${{SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"}} \\
+  --no-kill --kill-on-bad-exit=0 --wait=0 --export=ALL {arguments}
+"""  # which begin with more of srun's
 STEP = ("--overlap", "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--ntasks-per-node=1")
 
 
@@ -112,8 +113,7 @@ class SlurmLauncher(BatchLauncher):
         return SlurmJob(self, directory, files, num_nodes, name)
 
     def write_scripts(self, files: NodeFiles, wanted: Wanted) -> None:
-        """Write the script of the job."""
-        (files.folder / SCRIPT_NAME).write_text(JOB_SCRIPT)
+        """Write nothing: all that Slurm runs is in the script that it is given."""
 
     async def submit_job(self, job: BatchJob, wanted: Wanted) -> None:
         """Submit the job, or start the step."""
@@ -180,12 +180,15 @@ class SlurmLauncher(BatchLauncher):
         command = [
             "--parsable", "--export=ALL", "--no-kill", "--ntasks-per-node=1", f"--nodes={wanted.num_nodes}",
             f"--job-name={job.name}", f"--chdir={wanted.cwd}", f"--output={log}", "--open-mode=append",
-            *job_arguments(options), str(job.files.folder / SCRIPT_NAME),
+            *job_arguments(options),
+        ]  # fmt: skip
+        arguments = (
             *srun_arguments(options, wanted.cwd, str(job.files.folder)),
             *job.files.command(wanted.command, wanted.files),
-        ]  # fmt: skip
+        )
+        script = JOB_SCRIPT.format(arguments=shlex.join(arguments))
         try:
-            said = await self.tool("sbatch", *command, env=wanted.env)
+            said = await self.tool("sbatch", *command, env=wanted.env, given=script)
         except ToolError as err:
             job.job_id = await self._id_by_name(job.name)
             if job.job_id is None:
@@ -241,8 +244,8 @@ class SlurmLauncher(BatchLauncher):
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the variables that Slurm sets for the job that the server itself runs in."""
-    found = {name: value for name, value in env.items() if not name.startswith("SLURM_")}
+    """Return the environment without credentials, and what Slurm sets for the job that the server itself runs in."""
+    found = {name: value for name, value in without_credentials(env).items() if not name.startswith("SLURM_")}
     if config := os.environ.get("SLURM_CONF"):
         found["SLURM_CONF"] = config
     return found
