@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from jupyter_dist.protocol.models.models import ViewItem
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import WHITE, RankSet
 
 from .tokens import COLOR, Token, tokenize
 
@@ -20,13 +20,13 @@ MIN_VALUES = 3
 MAX_LINE = 1000
 MAX_NAME = 60
 
-_BETWEEN = re.compile(r"[\s=:'\"()\[\]{}>-]*\Z")
-_TENSOR = re.compile(r"(?:\A|(?<=[\s=:(]))tensor\Z")
+_BETWEEN = re.compile(rf"[{WHITE}=:'\"()\[\]{{}}>-]*\Z")
+_TENSOR = re.compile(rf"(?:\A|(?<=[{WHITE}=:(]))tensor\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.@/%-]*(?: [A-Za-z_][A-Za-z0-9_.@/%-]*){0,2}\Z")
 _UNIT_BEHIND = re.compile(r"\A[A-Za-z%/]+")
-_UNIT_BEFORE = re.compile(r"[ \t](\([A-Za-z%/]{1,12}\))[\s=:]*\Z")
-_STEP = re.compile(r"(?:\A|[ _.])(?:steps?|iter|iterations?|it|batch|i)\Z", re.IGNORECASE)
-_EPOCH = re.compile(r"(?:\A|[ _.])(?:epochs?|episode|round)\Z", re.IGNORECASE)
+_UNIT_BEFORE = re.compile(rf"[ \t](\([A-Za-z%/]{{1,12}}\))[{WHITE}=:]*\Z")
+_STEP = re.compile(r"(?:\A|[ _.])(?:steps?|iter|iterations?|it|batch|i)\Z", re.IGNORECASE | re.ASCII)
+_EPOCH = re.compile(r"(?:\A|[ _.])(?:epochs?|episode|round)\Z", re.IGNORECASE | re.ASCII)
 
 
 @dataclass

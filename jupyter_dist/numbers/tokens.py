@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jupyter_dist.protocol.ranks import WHITE
+
 # Hashes and identifiers: the commit 3f2a91c. They are compared as a whole.
 _HASH = (
     r"(?<![A-Za-z0-9_])(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
@@ -43,11 +45,12 @@ _TOKEN = re.compile(
 _LABELS = re.compile(rf"{_HASH}|[0-9]+(?:\.[0-9]+)*")
 # A whole number behind one of these is a name.
 _NAMED = re.compile(
-    r"(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#(\[]*\Z", re.IGNORECASE
+    r"(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#(\[]*\Z",
+    re.IGNORECASE | re.ASCII,  # else letters are not the same in JavaScript
 )
 # Device libraries, matched by the pattern of their names and not by vendor.
 _VERSION = re.compile(
-    r"\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*\Z", re.IGNORECASE
+    rf"(?a:\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version))[{WHITE}:=/v-]*\Z", re.IGNORECASE
 )
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TWO_PARTS = re.compile(r"[0-9]+\.[0-9]+")

@@ -31,6 +31,20 @@ def test_bytes_and_surrogates(shared: RankClient) -> None:
     assert shared.run("print('\\ud800')").text() == "\\ud800\n"
 
 
+def test_no_output_has_half_a_character(shared: RankClient) -> None:
+    """UTF-8 has none, so a notebook with one could not be saved."""
+    shown = shared.run(
+        "from IPython.display import display\n"
+        "for text in ('\\ud83d', '\\ude42', 'a\\ud83db', '\\\\ud83d', '\U0001f642', '\\udc80\U0001f642\\udc80'):\n"
+        "    display({'text/html': text}, raw=True)"
+    )
+    html = [content["data"]["text/html"] for content in shown.outputs("display_data")]
+    assert html == [r"\ud83d", r"\ude42", r"a\ud83db", r"\ud83d", "\U0001f642", "\\udc80\U0001f642\\udc80"]
+    (error,) = shared.run("raise ValueError('x\\ud83d')").outputs("error")
+    assert error["evalue"] == r"x\ud83d"
+    assert "\n".join(error["traceback"]).encode()
+
+
 def test_streams_look_like_a_pipe(shared: RankClient) -> None:
     code = "import sys\nprint(sys.stdout.isatty(), sys.stdout.fileno(), sys.stderr.fileno(), sys.stdout.encoding, sys.stdin.read())"
     assert shared.run(code).text() == "False 1 2 utf-8 \n"

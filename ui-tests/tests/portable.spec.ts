@@ -60,6 +60,28 @@ test('a saved notebook shows figures, tables and errors with their ranks in nbco
   await expect(lab.cell(page, 1).node.locator('img:visible')).toHaveCount(1);
 });
 
+test('a text of emoji that is too long to be saved whole is cut between them, and half a character is escaped', async ({
+  page
+}) => {
+  lab.writeNotebook('emoji.ipynb', [
+    "print('x' + chr(0x1f642) * 20000)",
+    "from IPython.display import HTML\nHTML('<b>' + chr(0xd83d) + '</b>')"
+  ]);
+  await lab.openNotebook(page, 'emoji.ipynb');
+  for (const i of [0, 1]) {
+    await lab.runCell(page, i);
+    await expect(lab.cell(page, i).node.locator('.jp-Cell-outputArea')).toContainText(
+      i === 0 ? '\u{1f642}' : '\\ud83d'
+    );
+  }
+  await lab.saveNotebook(page);
+  const [text, shown] = lab.readNotebook('emoji.ipynb').cells.map(({ outputs }) => JSON.stringify(outputs));
+  // Not compared as texts: a failure would print all of them.
+  expect(text.includes('\u{1f642}\\n","...\\n","\u{1f642}')).toBe(true);
+  expect(/[^\\]\\ud[89a-f]/.test(text + shown)).toBe(false);
+  expect(shown.includes('\\\\ud83d')).toBe(true);
+});
+
 test('so do cells of magics and of the Python client', async ({ page }) => {
   lab.writeNotebook(
     'portable-magics.ipynb',

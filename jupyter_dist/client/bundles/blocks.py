@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import WHITE, RankSet
 
-_CONTINUES = re.compile(r"[\s)\]}]|\Z")
-_EXPECTS_MORE = re.compile(r"[:,(\[{]\s*\Z")
+_CONTINUES = re.compile(rf"[{WHITE})\]}}]|\Z")
+_EXPECTS_MORE = re.compile(rf"[:,(\[{{][{WHITE}]*\Z")
 
 
 @dataclass

@@ -6,6 +6,7 @@ import base64
 import datetime
 import math
 import numbers
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
 MAX_DISPLAYS = 10_000  # displays that later cells can update; the server finds a cell's own displays
 MAX_OWNERS = 16  # cells that have shown the same display
+# In JSON: an escaped backslash, both halves of a character, or one without the other.
+_HALVES = re.compile(r"\\\\|\\u(?:d[89ab]..\\ud[c-f]..|(d[89a-f]..))")
 
 
 class RankDisplayPublisher(DisplayPublisher):
@@ -94,9 +97,20 @@ class RankDisplayHook(DisplayHook):
 def encode_content(content: dict[str, Any]) -> bytes:
     """Return strict JSON, even if `_repr_mimebundle_` returned other values."""
     try:
-        return json.dumps(content, default=_plain, allow_nan=False).encode()
+        text = json.dumps(content, default=_plain, allow_nan=False)
     except (ValueError, TypeError):  # a NaN, or a key that is not a string
-        return json.dumps(_cleaned(content)).encode()
+        text = json.dumps(_cleaned(content))
+    return _with_whole_characters(text).encode()
+
+
+def _with_whole_characters(text: str) -> str:
+    r"""Return an ASCII JSON text in which half a character (a lone surrogate, as in `'\ud83d'`) stands as its escape.
+
+    UTF-8 has no halves: a notebook with one cannot be saved. Printed text has the same escapes.
+    """
+    if r"\ud" not in text:
+        return text
+    return _HALVES.sub(lambda found: rf"\\u{found[1]}" if found[1] else found[0], text)
 
 
 def check_size(payload: bytes) -> None:

@@ -2,6 +2,7 @@
  * Finds the numbers of a line that have a name, as in "step 23 loss 0.087". Pure.
  * The Python counterpart is jupyter_dist/numbers/curves.py; both run tests/vectors/curves.json.
  */
+import { numCharacters, WHITE } from '../format/characters';
 import { isDecimal, IToken, tokenize } from '../numbers/numbertokens';
 
 /** One number of a line. */
@@ -27,11 +28,11 @@ const MAX_LINE = 1000;
 const MAX_NAME = 60;
 
 const COLORS = /\x1b\[[0-9;]*m/g; // eslint-disable-line no-control-regex
-const BETWEEN = /[\s=:'"()[\]{}>-]*$/;
-const TENSOR = /(?:^|[\s=:(])tensor$/;
+const BETWEEN = new RegExp(String.raw`[${WHITE}=:'"()[\]{}>-]*$`);
+const TENSOR = new RegExp(`(?:^|[${WHITE}=:(])tensor$`);
 const NAME = /[A-Za-z_][\w.@/%-]*(?: [A-Za-z_][\w.@/%-]*){0,2}$/;
 const UNIT_BEHIND = /^[A-Za-z%/]+/;
-const UNIT_BEFORE = /[ \t](\([A-Za-z%/]{1,12}\))[\s=:]*$/;
+const UNIT_BEFORE = new RegExp(String.raw`[ \t](\([A-Za-z%/]{1,12}\))[${WHITE}=:]*$`);
 const STEP = /(?:^|[ _.])(?:steps?|iter|iterations?|it|batch|i)$/i;
 const EPOCH = /(?:^|[ _.])(?:epochs?|episode|round)$/i;
 
@@ -40,7 +41,7 @@ const NOTHING: INamedNumbers = { step: null, values: [] };
 /** The numbers of a line with their names; each name once. */
 export function namedNumbers(line: string): INamedNumbers {
   // Without a letter, there is no name: it is not taken apart for nothing.
-  if (line.length > MAX_LINE || !/\d|nan|inf/i.test(line) || !/[A-Za-z_]/.test(line)) {
+  if (numCharacters(line) > MAX_LINE || !/\d|nan|inf/i.test(line) || !/[A-Za-z_]/.test(line)) {
     return NOTHING;
   }
   const { words, tokens } = tokenize(line.replace(COLORS, ''));

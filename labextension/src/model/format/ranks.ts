@@ -5,10 +5,14 @@
 import { DistError } from '../../services/errors';
 import { expandRanks, span } from '../../services/ranksets';
 import { translation } from '../../services/translation';
+import { firstCharacters, numCharacters, WHITE } from './characters';
 
 export { countRanks, expandRanks, includesRank, isRankSet, lowestRank, MAX_RANKS } from '../../services/ranksets';
 
 export const MAX_EXPRESSION_LENGTH = 1000;
+
+const SPACES = new RegExp(`[${WHITE}]+`, 'g');
+const AROUND = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, 'g');
 
 // Seven digits are more than any group has, and keep the arithmetic exact.
 const SINGLE = /^-?[0-9]{1,7}$/;
@@ -37,7 +41,7 @@ export interface IShape {
  */
 export function parseRanks(expression: string, group: IShape): number[] {
   const worldSize = group.world_size;
-  if (expression.length > MAX_EXPRESSION_LENGTH) {
+  if (numCharacters(expression) > MAX_EXPRESSION_LENGTH) {
     const message = translation().__('The rank expression is longer than %1 characters.', MAX_EXPRESSION_LENGTH);
     throw bad(message, worldSize);
   }
@@ -58,7 +62,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
     }
   }
   if (chosen.size === 0) {
-    throw bad(translation().__("'%1' names no rank.", expression.trim()), worldSize);
+    throw bad(translation().__("'%1' names no rank.", expression.replace(AROUND, '')), worldSize);
   }
   return [...chosen].sort((a, b) => a - b);
 }
@@ -71,7 +75,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
  */
 export function withNodes(expression: string, nodes: readonly Pick<IPlace, 'host'>[]): string {
   const hosts = nodes.map(({ host }) => host);
-  if (!hosts.some(Boolean) || expression.length > MAX_EXPRESSION_LENGTH) {
+  if (!hosts.some(Boolean) || numCharacters(expression) > MAX_EXPRESSION_LENGTH) {
     return expression;
   }
   const terms = termsOf(expression);
@@ -93,7 +97,7 @@ function termWithNodes(term: string, hosts: readonly (string | null)[]): string 
 }
 
 function termsOf(expression: string): string[] {
-  const text = expression.replace(/\s+/g, '');
+  const text = expression.replace(SPACES, '');
   return (text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text).split(',');
 }
 
@@ -137,7 +141,7 @@ function termRanks(term: string, expression: string, group: IShape): number[] {
   if (slice) {
     return sliceRanks(slice, term, worldSize);
   }
-  const where = expression.trim().slice(0, 60);
+  const where = firstCharacters(expression.replace(AROUND, ''), 60);
   throw bad(translation().__("'%1' in '%2' is not a rank expression.", term, where), worldSize);
 }
 

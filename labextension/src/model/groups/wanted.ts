@@ -4,6 +4,7 @@
  */
 import type { IDevice, IDevices, IGroup, IStartRequest } from '../../services/protocol';
 import type { IReadWanted, IWantedGroup } from '../../tokens';
+import { firstCharacters } from '../format/characters';
 import { countRanks } from '../format/ranks';
 import { freeName, isGone } from './groups';
 
@@ -48,7 +49,7 @@ export function readWanted(value: unknown): IReadWanted {
   const refused = Object.keys(fields).filter(field => !(valid as string[]).includes(field));
   return {
     wanted: Object.fromEntries(valid.map(field => [field, fields[field]])) as IWantedGroup,
-    refused: refused.slice(0, known.length).map(field => field.slice(0, 30))
+    refused: refused.slice(0, known.length).map(field => firstCharacters(field, 30))
   };
 }
 

@@ -5,6 +5,7 @@
  */
 import type { IOutput } from '@jupyterlab/nbformat';
 import type { ILogRecord, ExecutionState } from '../../services/protocol';
+import { firstCharacters } from '../format/characters';
 import { coloursAfter, settle, writeText } from './terminal';
 
 /** A text block ends at this many lines or characters, which the renderer handles well within a frame. */
@@ -230,7 +231,7 @@ export class BlockBuilder {
 }
 
 function cutLine(line: string): string {
-  return line.length <= MAX_LINE ? line : `${line.slice(0, MAX_LINE)} [...]`;
+  return line.length <= MAX_LINE ? line : `${firstCharacters(line, MAX_LINE)} [...]`;
 }
 
 /** How many lines of a block ranks printed; `lines` is how large it is. */

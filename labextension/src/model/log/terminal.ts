@@ -4,6 +4,8 @@
  * The Python counterpart is jupyter_dist/server/folding/feeding/lines.py; both run tests/vectors/terminal.json.
  */
 
+import { afterCharacters, firstCharacters, numCharacters } from '../format/characters';
+
 /** Complete lines, and an open last line that more text may change: show `settle(open)`. */
 export interface ITerminalText {
   readonly lines: string[];
@@ -51,7 +53,7 @@ class Line {
       // Escape sequences take no column: a line that has some cannot be overlaid, only replaced.
       this._replaces = this.text.includes(ESCAPE);
     } else if (part === '\b') {
-      this._column = Math.max(0, (this._column ?? this.text.length) - 1);
+      this._column = Math.max(0, (this._column ?? numCharacters(this.text)) - 1);
     } else if (CONTROL.test(part)) {
       this._erase(part);
     } else if (part !== '') {
@@ -64,7 +66,7 @@ class Line {
       this.text = '';
       this._column = null;
     } else if (!sequence.includes('1') && this._column !== null) {
-      this.text = this.text.slice(0, this._column);
+      this.text = firstCharacters(this.text, this._column);
       this._column = null;
     }
     this._replaces = false;
@@ -75,9 +77,9 @@ class Line {
       this.text += text;
       return;
     }
-    const end = this._column + text.length;
-    const rest = this._replaces || text.includes(ESCAPE) ? '' : this.text.slice(end);
-    this.text = this.text.slice(0, this._column) + text + rest;
+    const end = this._column + numCharacters(text);
+    const rest = this._replaces || text.includes(ESCAPE) ? '' : afterCharacters(this.text, end);
+    this.text = firstCharacters(this.text, this._column) + text + rest;
     this._column = rest ? end : null;
     this._replaces = false;
   }

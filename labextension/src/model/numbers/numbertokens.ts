@@ -3,6 +3,7 @@
  * The Python counterpart is jupyter_dist/numbers/tokens.py; both run
  * tests/vectors/lines.json, and their curves tests/vectors/curves.json.
  */
+import { WHITE } from '../format/characters';
 
 /** What may differ between ranks in lines that are alike. */
 export interface IToken {
@@ -57,7 +58,11 @@ const LABELS = new RegExp(`${HASH}|[0-9]+(?:\\.[0-9]+)*`, 'g');
 /** A whole number behind one of these is a name. */
 const NAMED = /(?:\b|_)(?:rank|gpu|device|node|host|worker|process|thread|p?id|port|seed)[ :=#([]*$/i;
 /** Libraries of devices are matched by how their names are formed, for any vendor. */
-const VERSION = /\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*$/i;
+const VERSION = new RegExp(
+  String.raw`\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[${WHITE}:=/v-]*$`,
+  'i'
+);
+const SPACES = new RegExp(`[${WHITE}]+`, 'g');
 const TWO_PARTS = /^[0-9]+\.[0-9]+$/;
 const WHOLE = /^[0-9]+$/;
 const MAX_BEFORE = 20;
@@ -138,5 +143,5 @@ function valueOf(text: string): number {
 }
 
 function withoutAlignment(word: string): string {
-  return word.replace(/\s+/g, ' ');
+  return word.replace(SPACES, ' ');
 }

@@ -3,10 +3,11 @@
  * text. The Python counterpart, which explains how and why,
  * is jupyter_dist/client/bundles/blocks.py; both run tests/vectors/bundles.json.
  */
+import { WHITE } from '../format/characters';
 import { expandRanks, formatRanks } from '../format/ranks';
 
-const CONTINUES = /^(?:[\s)\]}]|$)/;
-const EXPECTS_MORE = /[:,([{]\s*$/;
+const CONTINUES = new RegExp(String.raw`^(?:[${WHITE})\]}]|$)`);
+const EXPECTS_MORE = new RegExp(String.raw`[:,([{][${WHITE}]*$`);
 
 /** The lines of a set of ranks. */
 export interface IBlock {

@@ -9,8 +9,9 @@ import {
   IViewItem,
   RANKS_MIME
 } from '../../services/protocol';
-import { Blocks, IBlock } from './blocks';
 import { streamText } from '../executions/executionview';
+import { firstCharacters, lastCharacters, numCharacters } from '../format/characters';
+import { Blocks, IBlock } from './blocks';
 
 /** The fallback text is for readers without this extension. */
 export const MAX_FALLBACK_CHARS = 16000;
@@ -125,11 +126,11 @@ function withoutAnsi(text: string): string {
 /** The first and last lines, because an error is at the end. */
 export function bounded(lines: string[], maxLines = MAX_FALLBACK_LINES, maxChars = MAX_FALLBACK_CHARS): string {
   const text = ends(lines, maxLines).join('\n');
-  if (text.length <= maxChars) {
+  if (numCharacters(text) <= maxChars) {
     return text;
   }
   const half = Math.floor(maxChars / 2);
-  return `${text.slice(0, half)}\n...\n${text.slice(-half)}`;
+  return `${firstCharacters(text, half)}\n...\n${lastCharacters(text, half)}`;
 }
 
 function ends(lines: string[], max: number): string[] {

@@ -7,6 +7,7 @@
  */
 import type { IDisplayData, IOutput } from '@jupyterlab/nbformat';
 import { IRanksBundle, ISavedItem, RANKS_MIME } from '../../services/protocol';
+import { numCharacters } from '../format/characters';
 import { expandRanks, formatRanks } from '../format/ranks';
 import type { IBlock } from './blocks';
 import { bounded, boundedBlocks, fallbackText, MAX_FALLBACK_CHARS, MAX_FALLBACK_LINES, rankLabel } from './bundle';
@@ -53,7 +54,7 @@ export function portableOutputs(bundle: IRanksBundle): IOutput[] {
   const first = outputs[0] as IDisplayData;
   const own = { ...bundle, items } as unknown as IDisplayData['data'][string];
   outputs[0] = { ...first, data: { [RANKS_MIME]: own, 'text/plain': first.data['text/plain'] } };
-  addHtml(outputs, texts, size(bundle) + fallbackText(bundle).length);
+  addHtml(outputs, texts, size(bundle) + numCharacters(fallbackText(bundle)));
   return outputs;
 }
 
@@ -218,7 +219,7 @@ function addHtml(outputs: IOutput[], texts: readonly Text[], before: number): vo
 }
 
 function size(value: unknown): number {
-  return JSON.stringify(value).length;
+  return numCharacters(JSON.stringify(value));
 }
 
 function marked(output: IOutput, execution: string): IOutput {

@@ -3,6 +3,7 @@
  * metadata of the notebook, and of cells with their own target.
  */
 import type { IReadWanted, IWantedGroup } from '../../tokens';
+import { firstCharacters } from '../format/characters';
 import { MAX_EXPRESSION_LENGTH } from '../format/ranks';
 import { readWanted } from '../groups/wanted';
 
@@ -37,7 +38,9 @@ export interface IHasMetadata {
 
 export function getNotebookTarget(notebook: IHasMetadata): Target {
   const { group, ranks } = fields(notebook);
-  return typeof group === 'string' && group ? { group: group.slice(0, MAX_NAME), ranks: expression(ranks) } : null;
+  return typeof group === 'string' && group
+    ? { group: firstCharacters(group, MAX_NAME), ranks: expression(ranks) }
+    : null;
 }
 
 /** The group that the notebook wants, as it was read. */
@@ -88,7 +91,7 @@ export function getCellTarget(cell: IHasMetadata): CellTarget {
     return undefined;
   }
   return {
-    ...(typeof group === 'string' && group ? { group: group.slice(0, MAX_NAME) } : {}),
+    ...(typeof group === 'string' && group ? { group: firstCharacters(group, MAX_NAME) } : {}),
     ranks: expression(ranks)
   };
 }
@@ -124,5 +127,5 @@ function fields(model: IHasMetadata): Record<string, unknown> {
 
 function expression(ranks: unknown): string {
   // One character over the limit is enough for the error.
-  return typeof ranks === 'string' && ranks.trim() ? ranks.slice(0, MAX_EXPRESSION_LENGTH + 1) : 'all';
+  return typeof ranks === 'string' && ranks.trim() ? firstCharacters(ranks, MAX_EXPRESSION_LENGTH + 1) : 'all';
 }

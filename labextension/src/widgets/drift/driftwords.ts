@@ -1,5 +1,6 @@
 /** What the cells that ranks have missed are called. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { shortened } from '../../model/format/characters';
 import { groupedBy } from '../../model/format/grouped';
 import { expandRanks, formatRanks } from '../../model/format/ranks';
 import type { IDriftCell, IMissedCell } from '../../services/protocol';
@@ -9,7 +10,7 @@ const MAX_LINE = 40;
 
 /** "[3] model = Net()" */
 export function cellName({ execution_count: count, line }: IDriftCell): string {
-  return `[${count ?? ' '}] ${line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}\u2026` : line}`;
+  return `[${count ?? ' '}] ${shortened(line, MAX_LINE)}`;
 }
 
 /** Why ranks have not run the version of a cell that counts. */

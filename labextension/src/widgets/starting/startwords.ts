@@ -1,6 +1,7 @@
 /** Describes a group that can be started: in the picker, in cells, in dialogs. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IReadWanted, IWantedGroup } from '../../tokens';
+import { firstCharacters } from '../../model/format/characters';
 import { sizeOf } from '../../model/groups/wanted';
 
 /** Notebooks contain anything: a longer name is cut. */
@@ -8,7 +9,7 @@ const MAX_NAME = 40;
 
 /** "Start train (8 ranks, env torch)". */
 export function startLabel(trans: TranslationBundle, name: string, wanted: IWantedGroup): string {
-  return trans.__('Start %1 (%2)', name.slice(0, MAX_NAME), groupWords(trans, wanted));
+  return trans.__('Start %1 (%2)', firstCharacters(name, MAX_NAME), groupWords(trans, wanted));
 }
 
 /** "8 ranks, env torch". */
@@ -17,7 +18,7 @@ function groupWords(trans: TranslationBundle, wanted: IWantedGroup): string {
   return [
     ...(size === null ? [] : [trans._n('%1 rank', '%1 ranks', size)]),
     ...(wanted.num_nodes ? [trans._n('%1 node', '%1 nodes', wanted.num_nodes)] : []),
-    ...(wanted.environment ? [trans.__('env %1', wanted.environment.slice(0, MAX_NAME))] : [])
+    ...(wanted.environment ? [trans.__('env %1', firstCharacters(wanted.environment, MAX_NAME))] : [])
   ].join(', ');
 }
 

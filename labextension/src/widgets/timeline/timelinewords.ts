@@ -1,5 +1,6 @@
 /** The timeline's texts. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { firstCharacters } from '../../model/format/characters';
 import { formatBytes, formatPercent, formatSeconds, formatStepTime } from '../../model/format/quantities';
 import { bandAt, IBand } from '../../model/timeline/bands';
 import type { TimelineModel } from '../../model/timeline/timeline';
@@ -69,7 +70,7 @@ export function stepsLabel(trans: TranslationBundle, { steps }: TimelineModel): 
 
 function bandWords(trans: TranslationBundle, model: TimelineModel, { execution, begin, end, state }: IBand): string {
   const lasted = formatSeconds((end ?? model.now()) - begin);
-  const code = execution.line ? ` (${execution.line.slice(0, 60)})` : '';
+  const code = execution.line ? ` (${firstCharacters(execution.line, 60)})` : '';
   return `${cellWords(trans, execution)}${code} ${stateWord(trans, state)} ${lasted}`;
 }
 

@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';
+import { shortened } from '../../../model/format/characters';
 import { GroupCurvesModel } from '../../../model/curves/groupcurves';
 import type { IExecution, IGroup } from '../../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../../tokens';
@@ -100,7 +101,7 @@ function CurvesPanelView({ model, trans, onReady }: ICurvesPanelViewProps): Reac
 function cellWords({ execution_count: count, notebook, line }: IExecution): string {
   const place = `[${count ?? ' '}] ${notebook?.split('/').pop() ?? ''}`.trim();
   const text = line?.trim() ?? '';
-  return text ? `${place}: ${text.length > MAX_LINE ? `${text.slice(0, MAX_LINE)}\u2026` : text}` : place;
+  return text ? `${place}: ${shortened(text, MAX_LINE)}` : place;
 }
 
 /** The charts, which live longer than a rendering. */
