@@ -35,7 +35,10 @@ def die(group, rank):
 
 
 def told(drift):
-    return {one.cell_id or one.line: ([part.model for part in one.missed], one.offered) for one in drift}
+    return {
+        one.cell_id or one.line: ([missed(part.ranks, part.reason) for part in one.missed], one.offered)
+        for one in drift
+    }
 
 
 def missed(ranks, reason):
@@ -143,18 +146,27 @@ def test_a_replaced_rank_has_what_the_others_have_after_an_edit(group):
     assert group.drift().offered == []
 
 
-def test_a_rank_that_died_in_a_cell_gets_it_again_and_one_that_was_replaced_twice(group, tmp_path):
+def test_a_cell_in_which_the_rank_died_is_sent_on_purpose_only(group, tmp_path):
     flag = tmp_path / "flag"
     code = f"import os\nfound = 5\nif rank == 1 and not os.path.exists({str(flag)!r}): os.kill(os.getpid(), 9)"
+    cell(group, "before", "before = 1").raise_for_error()
     cell(group, "deadly", code)
-    flag.touch()
     until(lambda: group.status().state == "degraded")
-    for _ in range(2):
-        group.replace()
-        assert [step.cell.cell_id for step in group.drift().offered] == ["deadly"]
-        group.catch_up()
-        assert group.gather("found") == dict.fromkeys(range(3), 5)
-        die(group, 1)
+    cell(group, "uses", "uses = found", "!1").raise_for_error()
+    group.replace()
+    found = group.drift()
+    assert [step.cell.cell_id for step in found.offered] == ["before"]
+    assert "missed by rank 1, replaced since (died on rank 1)" in repr(found)
+    group.catch_up()  # and the rank lives
+    flag.touch()
+    group.catch_up([step for step in group.drift().missed if step.cell.cell_id == "deadly"])
+    assert group.gather("(before, found)") == dict.fromkeys(range(3), (1, 5))
+    die(group, 1)
+    group.replace()  # it ran the cell well since
+    assert [step.cell.cell_id for step in group.drift().offered] == ["before", "deadly", "uses"]
+    group.catch_up()
+    assert group.gather("(before, uses)") == dict.fromkeys(range(3), (1, 5))
+    die(group, 1)
     assert group.drift().offered == []  # nothing while it is dead
     group.replace()
     assert len(group.model["ranks"][1]["absences"]) == 3

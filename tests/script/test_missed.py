@@ -108,7 +108,37 @@ CASES = {
         REPLACED,
         {"a": ({"replaced": "1"}, "")},
     ),
-    "the rank died in it, others finished": ([run(9, "a", "x", lost="1")], REPLACED, {"a": ({"replaced": "1"}, "1")}),
+    "the rank died in it, others finished": ([run(9, "a", "x", lost="1")], REPLACED, {"a": ({"replaced": "1"}, "")}),
+    "the rank died in it when it caught up": (
+        [run(1, "a", "x"), run(9, None, "x", "1", lost="1")],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "")},
+    ),
+    "the rank died in it, then ran it well, and died elsewhere": (
+        [run(1, "a", "x", lost="1"), run(5, "a", "x", "1")],
+        {1: [[2, 3], [10, 20]]},
+        {"a": ({"replaced": "1"}, "1")},
+    ),
+    "the rank died in another version of it": (
+        [run(8, "a", "x", lost="1"), run(15, "a", "y", "!1")],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "1")},
+    ),
+    "another rank failed in it": ([run(1, "a", "x", error="2")], REPLACED, {"a": ({"replaced": "1"}, "")}),
+    "another rank failed in it, and a later cell needs it": (
+        [run(1, "a", "x = 1", error="2"), run(2, "b", "y = x")],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "1"), "b": ({"replaced": "1"}, "1")},
+    ),
+    "what uses a cell in which the rank died": (
+        [
+            run(1, "a", "import os\nx = 1", lost="1"),
+            run(2, "b", "y = x", "!1", at=15),
+            run(3, "c", "os.z", "!1", at=16),
+        ],
+        REPLACED,
+        {"a": ({"replaced": "1"}, ""), "b": ({"replaced": "1"}, ""), "c": ({"replaced": "1"}, "1")},
+    ),
     "only the replaced rank had run it": (
         [run(1, "a", "x", "1")],
         REPLACED,
@@ -156,6 +186,17 @@ def test_a_rank_with_a_save_or_copies_has_not_missed_what_these_cover():
 def test_what_was_missed(case):
     runs, absences, expected = CASES[case]
     assert found(*runs, absences=absences) == expected
+
+
+def test_a_missed_cell_names_how_it_ended_and_where():
+    runs = [run(1, "a", "x", error="3"), run(2, "b", "y", lost="1"), run(3, "c", "z", interrupted="0")]
+    cells = cells_of(runs, Processes(WORLD, frozenset(range(WORLD)), {1: [[10, 20]], 2: [[10, 20]]}))
+    parts = [[(part["ranks"], part["state"], part.get("ended_on")) for part in cell.model["missed"]] for cell in cells]
+    assert parts == [
+        [("1-2", "error", "3")],
+        [("1", "lost", "1"), ("2", "lost", "1")],
+        [("1-2", "interrupted", "0")],
+    ]
 
 
 def test_a_dead_rank_misses_nothing_until_it_is_replaced():

@@ -124,6 +124,33 @@ test('it stops at the first cell that fails, and says so', async ({ page, reques
   await expect(missed(lab.cell(page, 2))).toBeVisible();
 });
 
+test('the cell in which a rank died is not run again unasked, and asked for, its end is said', async ({ page }) => {
+  lab.writeNotebook('killer.ipynb', ['kept = 40 + rank', 'import os\nif rank == 1: os._exit(3)']);
+  await lab.openNotebook(page, 'killer.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  const state = async (): Promise<string> => (await (await page.request.get(GROUP)).json()).state;
+  await expect.poll(state).toBe('degraded');
+  await lab.cell(page, 1).node.getByRole('button', { name: 'Replace rank 1' }).click();
+  // The default, by Enter.
+  const replacing = page.getByRole('dialog').filter({ hasText: 'The new processes begin with' });
+  await expect(replacing.getByRole('radio', { name: 'run the cells that they have missed' })).toBeFocused();
+  await page.keyboard.press('Enter');
+  const rows = dialog(page).getByRole('list', { name: 'Missed by ranks that were replaced' }).getByRole('listitem');
+  await expect(rows.nth(0).getByRole('checkbox')).toBeChecked();
+  await expect(rows.nth(1)).toContainText('rank 1 died in it');
+  await expect(rows.nth(1).getByRole('checkbox')).not.toBeChecked();
+  await page.keyboard.press('Enter');
+  await expect(page.getByText('1 cell ran.').first()).toBeVisible();
+  expect(await state()).toBe('ready');
+
+  await command(page, 'jupyter-dist:catch-up', { group: lab.GROUP });
+  await rows.last().getByRole('checkbox').check();
+  await dialog(page).getByRole('button', { name: 'Run the Checked Cells' }).click();
+  await expect(page.getByText('Stopped at [2] import os on rank 1:').first()).toBeVisible();
+  await expect.poll(state).toBe('degraded');
+  await expect(page.getByText('Stopped at [2] import os on rank 1:').first()).toBeVisible();
+});
+
 test('a cell that needs all ranks is sent to all, or not at all', async ({ page, request }) => {
   lab.writeNotebook('collective.ipynb', ['total = torch.ones(1)\ndist.all_reduce(total)']);
   await lab.openNotebook(page, 'collective.ipynb');

@@ -769,10 +769,14 @@ class MissedCellInfo(ApiObject):
     Attributes:
         reason: `replaced`: it ran before their process began. `changed`: they ran an older version.
             `skipped`: none.
+        state: How the cell ended on these ranks, `lost` if they died in it; where they were not in it or
+            succeeded, how it ended as a whole.
     """
 
     ranks: str
     reason: Literal["replaced", "changed", "skipped"]
+    state: ExecutionState | None
+    ended_on: str | None
 
 
 class NodeInfo(ApiObject):

@@ -134,10 +134,16 @@ def _where(cell: models.DriftCell) -> str:
     parts += [f"{_ranks(ranks)} ran version {version}" for version, ranks in by_version.items()]
     for part in cell["missed"]:
         if part["reason"] == "replaced":
-            parts.append(f"missed by {rank_label(part['ranks'])}, replaced since")
+            parts.append(f"missed by {rank_label(part['ranks'])}, replaced since{_ended(part)}")
         elif part["reason"] == "skipped":
             parts.append(f"not on {rank_label(part['ranks'])}")
     return "; ".join(parts)
+
+
+def _ended(part: models.MissedCell) -> str:
+    """Return how a cell ended that is not offered for that."""
+    word = {"lost": "died", "error": "failed", "interrupted": "interrupted"}.get(part.get("state", "ok"))
+    return f" ({word} on {rank_label(part['ended_on'])})" if word and "ended_on" in part else ""
 
 
 def _ranks(ranks: list[str]) -> str:

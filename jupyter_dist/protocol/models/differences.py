@@ -141,14 +141,27 @@ class CellRun(TypedDict):
     execution_count: int | None
 
 
+MissedReason = Literal["replaced", "changed", "skipped"]
+
+
 class MissedCell(TypedDict):
     """The ranks that have missed a cell, and why."""
 
     ranks: RankSet
     reason: Annotated[
-        Literal["replaced", "changed", "skipped"],
+        MissedReason,
         Field("`replaced`: it ran before their process began. `changed`: they ran an older version. `skipped`: none."),
     ]
+    state: NotRequired[
+        Annotated[
+            ExecutionState,
+            Field(
+                "How the cell ended on these ranks, `lost` if they died in it; where they were not in it or succeeded, "
+                "how it ended as a whole."
+            ),
+        ]
+    ]
+    ended_on: NotRequired[Annotated[RankSet, Field("The ranks on which it ended so, if not `ok`.")]]
 
 
 class DriftCell(TypedDict):
@@ -165,7 +178,13 @@ class DriftCell(TypedDict):
     version: Annotated[int, Field("The version of this run.")]
     runs: list[CellRun]
     missed: list[MissedCell]
-    offered: Annotated[RankSet, Field("To catch up: replaced ranks that have missed it, if it can be sent again.")]
+    offered: Annotated[
+        RankSet,
+        Field(
+            "To catch up: replaced ranks that have missed it, if it can be sent again and was `ok` or a later cell "
+            "needs it."
+        ),
+    ]
     code: Annotated[str | None, Field("Null unless ranks have missed it; of a call of a client, which has none, too.")]
     uses: Annotated[list[str], Field("The `execution_id` of offered cells before it that set or change what it reads.")]
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 # A rank that failed in a cell has run it, as the cell's own state shows. A rank that died in it has not.
 _RAN = frozenset({"ok", "running", "error", "interrupted"})
-_REASONS = ("replaced", "changed", "skipped")
+_REASONS: tuple[drift.MissedReason, ...] = ("replaced", "changed", "skipped")
+# How a cell ended as a whole: the first of these that it has on a rank.
+_WORST: tuple[ExecutionState, ...] = ("lost", "error", "interrupted", "aborted", "running", "queued")
 MAX_TRANSLATED = 300  # cells whose names are read to put them in order
 
 # The notebook and the id of a cell in it; for code outside notebooks, only its checksum.
@@ -127,12 +129,12 @@ def ordered(cells: Sequence[CatchUpCell], codes: Mapping[str, str]) -> list[Catc
 
 
 def with_code(cell: CatchUpCell, code: str | None) -> drift.DriftCell:
-    """Return the model of a cell with its code; the cell is offered to replaced ranks if it can be sent again."""
+    """Return the model of a cell with its code; offered to replaced ranks where it ended well."""
     if code is None or is_empty(code):  # a call of a client has only a comment as code
         return cell.model
-    replaced = [part["ranks"] for part in cell.model["missed"] if part["reason"] == "replaced"]
-    offered = replaced[0] if replaced and cell.model["state"] == "ok" else ""
-    return {**cell.model, "code": code, "offered": offered}
+    good = [part for part in cell.model["missed"] if part["reason"] == "replaced" and part.get("state") == "ok"]
+    offered = {rank for part in good for rank in RankSet.from_text(part["ranks"])}
+    return {**cell.model, "code": code, "offered": str(RankSet(offered)) if offered else ""}
 
 
 def events_of(executions: Iterable[models.ExecutionModel]) -> list[Event]:
@@ -168,7 +170,8 @@ def _cell(
     others = cells.get((wanted.checksum,), ())
     last = _last_runs([events[place] for place in sorted({*own, *others})], processes)
     versions = list(dict.fromkeys(events[place].checksum for place in own))
-    missed = _missed([events[place] for place in own], wanted, last, processes)
+    ended = [events[place] for place in sorted({*own, *others}) if events[place].checksum == wanted.checksum]
+    missed = _with_ends(_missed([events[place] for place in own], wanted, last, processes), ended)
     seconds = [part["seconds"] for part in wanted.run["statuses"] if part["seconds"] is not None]
     model: drift.DriftCell = {
         "execution_id": wanted.run["id"],
@@ -204,8 +207,8 @@ def _last_runs(events: Sequence[Event], processes: Processes) -> dict[int, Event
 
 def _missed(
     own: Sequence[Event], wanted: Event, last: Mapping[int, Event], processes: Processes
-) -> list[drift.MissedCell]:
-    by_reason: dict[str, list[int]] = {}
+) -> dict[drift.MissedReason, list[int]]:
+    by_reason: dict[drift.MissedReason, list[int]] = {}
     runs = [(event, was_on_all(event, processes)) for event in own]
     for rank in sorted(processes.living):
         if rank not in last:
@@ -217,7 +220,32 @@ def _missed(
             by_reason.setdefault("replaced" if was_meant else "skipped", []).append(rank)
         elif last[rank].checksum != wanted.checksum:
             by_reason.setdefault("changed", []).append(rank)
-    return [{"ranks": str(RankSet(by_reason[name])), "reason": name} for name in _REASONS if name in by_reason]  # type: ignore[typeddict-item]
+    return {name: by_reason[name] for name in _REASONS if name in by_reason}
+
+
+def _with_ends(missed: Mapping[drift.MissedReason, Sequence[int]], runs: Sequence[Event]) -> list[drift.MissedCell]:
+    """Return the ranks that have missed a cell by reason, and by how the cell ended on them.
+
+    A cell that failed anywhere is no state to begin from, and one in which a rank died would kill it again.
+    """
+    ends = last_statuses(runs)
+    whole: ExecutionState = next((state for state in _WORST if state in ends.values()), "ok")
+    parts: dict[tuple[drift.MissedReason, ExecutionState, bool], list[int]] = {}
+    for reason, ranks in missed.items():
+        for rank in ranks:
+            own: ExecutionState = ends.get(rank, "ok")
+            parts.setdefault((reason, whole if own == "ok" else own, own != "ok"), []).append(rank)
+    found: list[drift.MissedCell] = []
+    for (reason, state, is_own), ranks in parts.items():
+        where = ranks if is_own else [rank for rank, status in ends.items() if status == state]
+        ended: drift.MissedCell = {"ranks": str(RankSet(ranks)), "reason": reason, "state": state}
+        found.append(ended if state == "ok" else {**ended, "ended_on": str(RankSet(where))})
+    return found
+
+
+def last_statuses(runs: Iterable[Event]) -> dict[int, ExecutionState]:
+    """Return how the last of these runs on each rank ended there."""
+    return {rank: status for run in runs for rank, status in run.statuses.items()}
 
 
 def was_on_all(event: Event, processes: Processes) -> bool:

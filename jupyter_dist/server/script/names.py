@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 
@@ -47,12 +47,14 @@ class Names:
         sets: names that the cell sets in any case.
         writes: names that the cell may set or change: `model.train()`, `seen[0] = 1`, `fit(model)`.
         bodies: names that are read by the functions and classes that the cell defines.
+        imports: names that the cell imports.
     """
 
     reads: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     bodies: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    imports: frozenset[str] = frozenset()
 
 
 def names_of(code: str) -> Names:
@@ -62,14 +64,14 @@ def names_of(code: str) -> Names:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Names()
     reads = frozenset(_reads(tree)) - _GIVEN
-    imported = {name for node in ast.walk(tree) if isinstance(node, ast.alias) for name in stored(node)}
+    imported = frozenset(name for node in ast.walk(tree) if isinstance(node, ast.alias) for name in stored(node))
     changed = frozenset(_changed(tree)) - _GIVEN - imported
     bodies = {
         node.name: frozenset(_reads(node)) - _GIVEN
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     }
-    return Names(reads | changed, frozenset(_set(tree.body)), frozenset(stored(tree)) | changed, bodies)
+    return Names(reads | changed, frozenset(_set(tree.body)), frozenset(stored(tree)) | changed, bodies, imported)
 
 
 def with_bodies(cells: Iterable[Names]) -> list[Names]:
@@ -79,7 +81,7 @@ def with_bodies(cells: Iterable[Names]) -> list[Names]:
     for one in known:
         for name, reads in one.bodies.items():
             bodies[name] = bodies.get(name, frozenset()) | reads
-    return [Names(_through(one.reads, bodies), one.sets, one.writes, one.bodies) for one in known]
+    return [replace(one, reads=_through(one.reads, bodies)) for one in known]
 
 
 def _through(reads: frozenset[str], bodies: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -6,7 +6,7 @@ cell, or the same cell that counts up), that run is sent as well, in front of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jupyter_dist.protocol.models import differences as drift
 from jupyter_dist.protocol.models import models
@@ -55,9 +55,9 @@ def in_order(
         if code and owner is not None:
             placed[place] = _earlier(owner, events[place], wanted[place], code)
     for place, some in wanted.items():
-        if place in placed and not placed[place]["offered"] and placed[place]["code"] is None:
+        if place in placed and not placed[place]["offered"]:
             placed[place] = _again(placed[place], some, codes.get(events[place].run["id"]))
-    return [{**model, "uses": _uses(place, placed, names)} for place, model in sorted(placed.items())]
+    return list(_with_uses(placed, names))
 
 
 def _for_rank(
@@ -67,11 +67,13 @@ def _for_rank(
     began = processes.began(rank)
     needs: set[str] = set()
     found: set[int] = set()
+    deadly = _deadly(rank, events)
     for place in range(max(targets, default=-1), -1, -1):
         event = events[place]
         is_lost = event.at < began and not processes.are_covered(rank, event.at)
         was_there = is_lost and (rank in event.statuses or was_on_all(event, processes))
-        if place in targets or (event.is_ok and was_there and names[place].writes & needs):
+        is_good = event.is_ok and event.statuses.get(rank, "ok") == "ok" and event.checksum not in deadly
+        if place in targets or (is_good and was_there and names[place].writes & needs):
             found.add(place)
             needs = (needs - names[place].sets) | names[place].reads
     # Later cells, which the rank has run as well, set these names again.
@@ -82,6 +84,12 @@ def _for_rank(
             found.add(place)
             touched |= names[place].sets
     return found
+
+
+def _deadly(rank: int, events: Sequence[Event]) -> set[str]:
+    """Return the checksums of the code in whose last run a rank died."""
+    last = {event.checksum: event.statuses[rank] for event in events if rank in event.statuses}
+    return {checksum for checksum, status in last.items() if status == "lost"}
 
 
 def _earlier(owner: CatchUpCell, event: Event, ranks: Iterable[int], code: str) -> drift.DriftCell:
@@ -102,19 +110,36 @@ def _earlier(owner: CatchUpCell, event: Event, ranks: Iterable[int], code: str) 
 
 
 def _again(model: drift.DriftCell, ranks: Iterable[int], code: str | None) -> drift.DriftCell:
-    """Return a run as missed by ranks."""
+    """Return a run as missed by ranks, and needed by a later cell."""
     offered = str(RankSet(ranks))
-    return {**model, "missed": [{"ranks": offered, "reason": "replaced"}], "offered": offered, "code": code}
+    missed: drift.MissedCell = {"ranks": offered, "reason": "replaced", "state": "ok"}
+    return {**model, "missed": model["missed"] or [missed], "offered": offered, "code": code}
+
+
+def _with_uses(placed: Mapping[int, drift.DriftCell], names: Sequence[Names]) -> Iterator[drift.DriftCell]:
+    """Yield the cells in order, with what they use; what uses a cell that is not offered is not offered either."""
+    shown: dict[int, drift.DriftCell] = {}
+    for place, model in sorted(placed.items()):
+        uses = _uses(place, shown, names) if model["offered"] else []
+        is_sent = all(one["offered"] for one in shown.values() if one["execution_id"] in uses)
+        shown[place] = {**model, "uses": uses, "offered": model["offered"] if is_sent else ""}
+        yield shown[place]
 
 
 def _uses(place: int, placed: Mapping[int, drift.DriftCell], names: Sequence[Names]) -> list[str]:
-    """Return the offered executions whose values this execution uses."""
-    if not placed[place]["offered"]:
-        return []
+    """Return the executions before, missed as well, whose values this execution uses."""
     found: list[str] = []
     needs = set(names[place].reads)
-    for before in sorted((one for one in placed if one < place and placed[one]["offered"]), reverse=True):
-        if names[before].writes & needs:
+    for before in sorted(placed, reverse=True):
+        if _leaves(placed[before], names[before]) & needs:
             found.append(placed[before]["execution_id"])
             needs -= names[before].sets
     return found
+
+
+def _leaves(model: drift.DriftCell, names: Names) -> frozenset[str]:
+    """Return the names that a missed cell gives later ones: all that it may change if it is sent, else what it sets."""
+    if model["offered"]:
+        return names.writes
+    is_withheld = any(part["reason"] == "replaced" for part in model["missed"]) and model["state"] == "ok"
+    return names.sets - names.imports if is_withheld else frozenset()

@@ -1092,6 +1092,10 @@ export interface IMissedCell {
   ranks: RankSet;
   /** `replaced`: it ran before their process began. `changed`: they ran an older version. `skipped`: none. */
   reason: 'replaced' | 'changed' | 'skipped';
+  /** How the cell ended on these ranks, `lost` if they died in it; where they were not in it or succeeded, how it ended as a whole. */
+  state?: ExecutionState;
+  /** The ranks on which it ended so, if not `ok`. */
+  ended_on?: RankSet;
 }
 
 /** A cell, the version that counts, and on which ranks it ran; or an earlier run of it that replaced ranks need. */
@@ -1113,7 +1117,7 @@ export interface IDriftCell {
   version: number;
   runs: ICellRun[];
   missed: IMissedCell[];
-  /** To catch up: replaced ranks that have missed it, if it can be sent again. */
+  /** To catch up: replaced ranks that have missed it, if it can be sent again and was `ok` or a later cell needs it. */
   offered: RankSet;
   /** Null unless ranks have missed it; of a call of a client, which has none, too. */
   code: string | null;

@@ -2,12 +2,15 @@
 import type { IDrift, IDriftCell, IExecution, IMissedCell } from '../../services/protocol';
 import type { IError } from '@jupyterlab/nbformat';
 import type { IDistExecutions } from '../../tokens';
+import { expandRanks } from '../format/ranks';
 
 /** A cell for ranks that have missed it. */
 export interface IMissedStep {
   readonly cell: IDriftCell;
   readonly ranks: string;
   readonly reason: IMissedCell['reason'];
+  /** How it ended, and on which ranks, if that was not well. */
+  readonly ended: { readonly state: IExecution['state']; readonly on: string } | null;
   readonly code: string;
 }
 
@@ -23,15 +26,18 @@ export interface ICatchUpOutcome {
 
 /** What can be sent, in order. */
 export function stepsOf({ cells }: IDrift): IMissedStep[] {
-  return cells.flatMap(cell =>
-    cell.code === null ? [] : cell.missed.map(({ ranks, reason }) => ({ cell, ranks, reason, code: cell.code! }))
-  );
+  return cells.flatMap(cell => (cell.code === null ? [] : cell.missed.map(part => stepOf(cell, part, cell.code!))));
+}
+
+function stepOf(cell: IDriftCell, { ranks, reason, state, ended_on: on }: IMissedCell, code: string): IMissedStep {
+  return { cell, ranks, reason, code, ended: state && on ? { state, on } : null };
 }
 
 /** Whether it is checked when the dialog opens: what is offered to replaced ranks, and the cell that the user came from. */
-export function isOffered({ cell, reason }: IMissedStep, execution: string | null): boolean {
+export function isOffered({ cell, reason, ranks }: IMissedStep, execution: string | null): boolean {
   const isMeant = execution !== null && [cell, ...cell.runs].some(({ execution_id: id }) => id === execution);
-  return (reason === 'replaced' && cell.offered !== '') || isMeant;
+  const offered = new Set(expandRanks(cell.offered));
+  return (reason === 'replaced' && expandRanks(ranks).some(rank => offered.has(rank))) || isMeant;
 }
 
 /** On which ranks to run a step that needs all; or not at all, and whether to run those after it. */

@@ -143,7 +143,8 @@ export class CatchUp {
       closed: () => left.dispose()
     });
     left.changed.connect(() => {
-      if (stopped.isOver || left.cells === 0) {
+      // A dead rank has missed nothing until it is replaced: what it died in is shown until then.
+      if (stopped.isOver || (left.cells === 0 && left.group?.state !== 'degraded')) {
         stopped.end();
         left.dispose();
       }

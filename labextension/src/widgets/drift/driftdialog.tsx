@@ -6,7 +6,7 @@ import type { IMissedStep } from '../../model/drift/steps';
 import { formatSeconds } from '../../model/format/quantities';
 import type { IDrift } from '../../services/protocol';
 import { rankSetLabel } from '../rankoutput/items/itemrow';
-import { cellName, placesOf, reasonWord } from './driftwords';
+import { cellName, endWord, placesOf, reasonWord, withheldWord } from './driftwords';
 
 export interface IStepRow {
   readonly step: IMissedStep;
@@ -112,11 +112,16 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly IMi
   }
 
   private _row(step: IMissedStep): React.ReactElement {
-    const { trans } = this._options;
+    const { trans, drift } = this._options;
     const { cell, ranks, reason, code } = step;
-    const failed = cell.state === 'ok' ? '' : trans.__('ended with %1', cell.state);
     const took = cell.seconds === null ? '' : trans.__('took %1', formatSeconds(cell.seconds));
-    const facts = [reasonWord(trans, reason), failed, took, cell.notebook?.split('/').pop()]
+    const facts = [
+      reasonWord(trans, reason),
+      endWord(trans, step),
+      withheldWord(trans, step, drift),
+      took,
+      cell.notebook?.split('/').pop()
+    ]
       .filter(Boolean)
       .join(' \u00b7 ');
     return (

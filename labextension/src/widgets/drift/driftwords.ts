@@ -3,7 +3,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { shortened } from '../../model/format/characters';
 import { groupedBy } from '../../model/format/grouped';
 import { expandRanks, formatRanks } from '../../model/format/ranks';
-import type { IDriftCell, IMissedCell } from '../../services/protocol';
+import type { IMissedStep } from '../../model/drift/steps';
+import type { IDrift, IDriftCell, IMissedCell } from '../../services/protocol';
 import { rankSetLabel } from '../rankoutput/items/itemrow';
 
 const MAX_LINE = 40;
@@ -23,6 +24,31 @@ export function reasonWord(trans: TranslationBundle, reason: IMissedCell['reason
     case 'skipped':
       return trans.__('not sent there');
   }
+}
+
+/** "rank 2 died in it"; empty if it ended well. */
+export function endWord(trans: TranslationBundle, { ended }: IMissedStep): string {
+  if (!ended) {
+    return '';
+  }
+  const label = rankSetLabel(trans, ended.on);
+  switch (ended.state) {
+    case 'lost':
+      return trans.__('%1 died in it', label);
+    case 'error':
+      return trans.__('%1 failed in it', label);
+    case 'interrupted':
+      return trans.__('interrupted on %1', label);
+    default:
+      return trans.__('%1 has not finished it', label);
+  }
+}
+
+/** "uses what [6] sets": it is not offered, because that cell is not. */
+export function withheldWord(trans: TranslationBundle, { cell, reason }: IMissedStep, { cells }: IDrift): string {
+  const before = cells.filter(({ execution_id: id, offered }) => !offered && cell.uses.includes(id));
+  const counts = before.map(({ execution_count: count }) => `[${count ?? ' '}]`);
+  return reason === 'replaced' && counts.length > 0 ? trans.__('uses what %1 sets', counts.join(', ')) : '';
 }
 
 /** On which ranks a cell ran: "ranks 0,2-3", or by version if there are several. */
