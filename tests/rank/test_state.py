@@ -40,7 +40,7 @@ RESTORES = """
 from jupyter_dist.rank.state import restoring
 options = restoring.RestoreOptions(rank, world_size)
 loaded = restoring.load(get_ipython(), {0!r}, f'{0}/rank-{{rank}}.json', options)
-print(loaded.commit()['failed'])
+print(loaded.commit().failed)
 """
 GOES_ON = "print([step() for _ in range(3)], part.full_tensor().sum().item())"
 IS_WHOLE = """

@@ -41,7 +41,7 @@ class Shell:
     def load(self) -> restoring.LoadedNames:
         return restoring.load(self.shell, str(self.folder), str(self.folder / "rank-0.json"), RESTORING)
 
-    def restore(self) -> dict[str, Any]:
+    def restore(self) -> restoring.Restored:
         return self.load().commit()
 
 

@@ -189,7 +189,7 @@ def test_a_restored_graph_shares_what_the_saved_one_shared(
         before.names.update(names)
         assert not before.save().skipped
         after = Shell(before.folder)
-        assert not after.restore()["failed"]
+        assert not after.restore().failed
         comparison = Comparison()
         for name, value in names.items():
             comparison.compare(value, after.names[name])

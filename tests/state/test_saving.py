@@ -215,7 +215,7 @@ def test_what_is_beside_the_names_is_restored(shell: Shell, tmp_path: Path, monk
     shell.run("os.chdir('..'); os.environ['SET_BY_A_CELL'] = 'later'; os.environ['RANK'] = '3'")
     usual = "torch.set_default_dtype(torch.float32); torch.use_deterministic_algorithms(False)"
     shell.run(usual)
-    assert not shell.restore()["notes"]
+    assert not shell.restore().notes
     shell.run("found = (os.getcwd(), os.environ['SET_BY_A_CELL'], os.environ['RANK'], str(torch.get_default_dtype()))")
     assert shell.names["found"] == (str(tmp_path / "data"), "saved", "3", "torch.float64")
     shell.run(
@@ -362,7 +362,7 @@ def test_kinds_of_objects(shell: Shell, kind: str) -> None:
     shell.run(made)
     assert not shell.save().skipped
     after = Shell(shell.folder)
-    assert not after.restore()["failed"]
+    assert not after.restore().failed
     after.run(f"assert {whole}")
 
 

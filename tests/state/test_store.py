@@ -88,12 +88,12 @@ def test_another_format_or_python_is_named(shell: Shell) -> None:
     shell.save()
     edit(shell.folder, lambda manifest: manifest["versions"].update(python="3.9.1"))
     result = shell.restore()
-    reasons = {one["name"]: one["reason"] for one in result["failed"]}
+    reasons = {one["name"]: one["reason"] for one in result.failed}
     assert "functions and classes of Python 3.9.1 cannot be read by" in reasons["Net"]
     assert reasons["net"] == reasons["Net"]
     assert reasons.keys() == {"Net", "net"}
-    assert result["names"] == ["numbers"]
-    assert "It was saved with python 3.9.1" in result["notes"][0]
+    assert result.names == ["numbers"]
+    assert "It was saved with python 3.9.1" in result.notes[0]
     edit(shell.folder, lambda manifest: manifest.update(format=99))
     with pytest.raises(JupyterDistError, match="has format 99"):
         shell.load()
@@ -111,7 +111,7 @@ def test_what_does_not_fit_into_memory_is_named_before_it_is_read(shell: Shell) 
     with pytest.raises(JupyterDistError, match=r"take 1048576\.0 GiB of memory, and the machine has"):
         shell.restore()
     resize(4 << 16)
-    assert shell.restore()["names"] == ["t", "torch"]
+    assert shell.restore().names == ["t", "torch"]
 
 
 def _size(memory: dict[str, Any]) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
+from jupyter_dist.agent.processes.failedstart import check_folder
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import HOW_TO_BE_READY
@@ -63,6 +64,7 @@ class GroupStarts:
                 "Wait until it is ready or has ended.",
             )
         self._check_nodes()
+        self._check_folder()
         # Running and queued cells end; cells that are submitted from now on are for the new ranks.
         group.stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
         self._begin(self._restart())
@@ -93,6 +95,7 @@ class GroupStarts:
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
         self._check_nodes()
+        self._check_folder()
 
     def resize(self, wanted: WantedSize) -> None:
         """Change the number of ranks; ranks that stay keep their processes and variables.
@@ -111,6 +114,8 @@ class GroupStarts:
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
         if not group.process_group.may_begin:
             raise JupyterDistError("group_not_ready", "The ranks are joining.", "Wait until they are ready.")
+        if wanted.num_ranks > len(group.living()):
+            self._check_folder()
         resize = Resize(group, self.starter, wanted)
         resize.begin()
         self._begin(resize.run())
@@ -127,6 +132,11 @@ class GroupStarts:
     def _check_nodes(self) -> None:
         if self._group.nodes is not None:
             self._group.nodes.check_complete()
+
+    def _check_folder(self) -> None:
+        """Raise JupyterDistError `bad_directory` if new ranks have no folder; the ranks of now live on."""
+        if self._group.nodes is None:  # else each machine looks at its own
+            check_folder(self._group.spec.cwd)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self.work = start_task(work, "start or restart", self._failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,3 +25,13 @@ def too_late(ranks: Sequence[RankProcess], seconds: float) -> JupyterDistError:
     """Return the error for a process group that was not formed in time."""
     late = [f"rank {rank.rank} is {rank.state}" for rank in ranks if rank.state in STARTING_RANK_STATES]
     return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")
+
+
+def check_folder(cwd: str) -> None:
+    """Raise JupyterDistError `bad_directory` if new ranks cannot begin in the group's folder."""
+    problem = None if os.path.isdir(cwd) else "is gone"
+    if problem is None and not os.access(cwd, os.X_OK):
+        problem = "cannot be entered"
+    if problem is not None:
+        message = f"The group's folder {cwd} {problem}: no new rank can begin there. Nothing was ended."
+        raise JupyterDistError("bad_directory", message, "Make it available again, or start another group elsewhere.")

@@ -1446,6 +1446,7 @@ class TransferInfo(ApiObject):
 
     Attributes:
         total_bytes: Of all ranks; 0 until they have counted.
+        num_names: Variables that a restore has read, on the rank with the most. Groups of 0.3 lack it.
     """
 
     action: Literal["save", "restore"]
@@ -1453,6 +1454,7 @@ class TransferInfo(ApiObject):
     folder: str
     done_bytes: int
     total_bytes: int
+    num_names: int | None
 
 
 class UndoCostInfo(ApiObject):

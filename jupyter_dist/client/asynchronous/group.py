@@ -374,7 +374,8 @@ class AsyncGroup(PlainAsyncGroup):
         """
         body = {"name": name, "folder": self._place(folder), "timeout_seconds": timeout_seconds}
         done = await self._transfer("restore", {**body, "any_version": any_version or None})
-        found = Restored(await self._save_of(done), done.text)
+        num_names = done.execution["transfer"].get("num_names")  # None: of a group of 0.3
+        found = Restored(await self._save_of(done), done.text, num_names=num_names)
         for cell in found.cells if rerun else ():
             found.results.append(await self.run(cell.code, cell.ranks))
             found.results[-1].raise_for_error()

@@ -33,6 +33,7 @@ class Restored:
     save: SaveInfo
     notes: str = ""  # what ranks wrote about names that differ from the saved ones
     results: list[Result] = field(default_factory=list)  # of the cells that were run again
+    num_names: int | None = None  # variables that were restored, on the rank with the most
 
     @property
     def cells(self) -> list[CellToRerun]:
@@ -40,7 +41,9 @@ class Restored:
         return cells_to_rerun(self.save.skipped, self.save.world_size)
 
     def __repr__(self) -> str:
-        lines = [f"Restored '{self.save.name}': {self.save.num_names} names on {self.save.world_size} ranks."]
+        saved = self.save.num_names
+        count = str(saved) if self.num_names in (None, saved) else f"{self.num_names} of {saved}"
+        lines = [f"Restored '{self.save.name}': {count} names on {self.save.world_size} ranks."]
         lines += [self.notes.rstrip()] if self.notes.strip() else []
         lines += skipped_lines(self.save.skipped)
         again = ", ".join(f"[{cell.execution_count}]" for cell in self.cells)

@@ -114,3 +114,6 @@ class Transfer(TypedDict):
     folder: str
     done_bytes: int
     total_bytes: Annotated[int, Field("Of all ranks; 0 until they have counted.")]
+    num_names: NotRequired[
+        Annotated[int, Field("Variables that a restore has read, on the rank with the most. Groups of 0.3 lack it.")]
+    ]

@@ -74,7 +74,11 @@ def become_rank(spec: RankSpec, channel: int, stdout: int, stderr: int) -> int:
     os.setsid()
     os.umask(int(os.environ.pop("JUPYTER_DIST_UMASK", "77"), 8))  # the user's, not the agent's
     _take_descriptors(stdout, stderr)
-    os.chdir(spec.cwd)
+    try:
+        os.chdir(spec.cwd)
+    except OSError as err:
+        sys.stderr.write(f"The group's folder {spec.cwd} cannot be entered: {err.strerror}.\n")
+        return 1
     from jupyter_dist.rank.main import run as run_rank
 
     return run_rank(spec, channel)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pickle
 import re
-from typing import Any
+from typing import Any, TypedDict
 
 from jupyter_dist.rank.ipython.tracebacks import safe_message, safe_name
 
 MAX_CHARS = 300
+
+
+class Lacking(TypedDict):
+    """A name, or a part of it, that is not saved or not restored."""
+
+    name: str
+    reason: str
+
 
 _CANNOT = re.compile(r"cannot pickle '?([\w.]+)'? objects?")
 _KINDS = {

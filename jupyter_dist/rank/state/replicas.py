@@ -10,6 +10,7 @@ import hashlib
 import pickletools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from jupyter_dist.rank.collectives.revival import followers, shards
@@ -94,7 +95,7 @@ def copy_out(shell: Any, folder: str, keys: Sequence[str]) -> dict[str, Any]:
 
 def copy_in(shell: Any, folder: str, file: str, place: Place) -> dict[str, Any]:
     """Take the names that another rank has written; return the names, and what could not be read."""
-    return load(shell, folder, os.path.join(folder, file), RestoreOptions(*place)).commit()
+    return asdict(load(shell, folder, os.path.join(folder, file), RestoreOptions(*place)).commit())
 
 
 def _key(root: Root) -> str:

@@ -17,6 +17,7 @@ from jupyter_dist.rank.guard.own import os
 from . import reasons
 from .loading import Loader
 from .process import environment, groups, names, randomness, settings, sources
+from .process.ownmodules import is_users_module
 from .store import manifest
 from .store.blobs import BlobReader
 from .store.chunks import ChunkStore
@@ -50,37 +51,67 @@ class RestoreOptions:
 Content = dict[str, dict[Any, Any]]  # by kind of root and key
 
 
+@dataclass(frozen=True)
+class Restored:
+    """What a rank has restored.
+
+    Attributes:
+        names: that have their saved values.
+        failed: what could not be read, with the reason.
+        notes: sentences on what else is not as it was.
+    """
+
+    names: list[str]
+    failed: list[reasons.Lacking]
+    notes: list[str]
+
+
 @dataclass
 class LoadedNames:
-    """What was read from a save, before it replaces the present names."""
+    """What was read from a save, before it replaces the present names. All that can fail has been done.
+
+    Attributes:
+        leave: Sets what was changed of the process to read the save as it was.
+    """
 
     shell: Any
     manifest: Manifest
     content: Content
     options: RestoreOptions
-    failed: list[dict[str, Any]] = field(default_factory=list)
+    leave: Callable[[], None]
+    failed: list[reasons.Lacking] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
-    def commit(self) -> dict[str, Any]:
-        """Give the names their restored values, and restore what is beside them."""
+    @property
+    def num_names(self) -> int:
+        """How many names were read."""
+        return len(self.content["name"])
+
+    def commit(self) -> Restored:
+        """Give the names their restored values, and restore what is beside them. Does not raise."""
         namespace = self.shell.user_ns
+        before = dict(namespace)  # until the end: finalizers of the user must not see half of it
         if self.options.removes_others:
             for name in names.variables(namespace, self.shell.user_ns_hidden):
                 if name not in self.content["name"]:
                     del namespace[name]
         namespace.update(self.content["name"])
         self._put_back_results(namespace)
-        notes = environment.put_back(self.manifest["environment"])
-        notes += _other_versions(self.manifest)
         sources.put_back(self.manifest.get("sources", {}).get("lines", {}), self.shell.compile)
-        settings.put_back(self.content["process"].get("settings", {}))
-        if "random" in self.content["process"]:
-            notes += randomness.put_back(self.content["process"]["random"])
-        found = {"names": sorted(self.content["name"]), "failed": self.failed, "notes": notes}
-        self.discard()
+        process = self.content["process"]
+        notes = [*self.notes, *_other_versions(self.manifest), *settings.put_back(process.get("settings", {}))]
+        notes += randomness.put_back(process.get("random", {}))
+        found = Restored(sorted(self.content["name"]), self.failed, notes)
+        self._forget()
+        before.clear()
         return found
 
     def discard(self) -> None:
-        """Forget the values that were read."""
+        """Forget the values that were read, and leave the process as it was before."""
+        self._forget()
+        self.leave()
+
+    def _forget(self) -> None:
         self.content = {kind: {} for kind in self.content}
 
     def _put_back_results(self, namespace: dict[str, Any]) -> None:
@@ -108,15 +139,43 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     """
     saved = manifest.read(file)
     _check_versions(saved)
-    environment.add_paths(saved["environment"]["path"])
-    _import(saved["submodules"])
-    if not options.is_alone:
-        _create_groups(file, saved)
-    loader = Loader(shell, names.device_of(shell), saved, BlobReader(ChunkStore(folder)))
+    notes, leave = _enter(saved)
+    try:
+        _import(saved["submodules"])
+        if not options.is_alone:
+            _create_groups(file, saved)
+        content, failed = _read(shell, saved, BlobReader(ChunkStore(folder)), options)
+    except BaseException:
+        leave()
+        raise
+    return LoadedNames(shell, saved, content, options, leave, failed, notes)
+
+
+def _enter(saved: Manifest) -> tuple[list[str], Callable[[], None]]:
+    """Be in the folder of the save, where modules are found that it needs; return sentences, and how to leave."""
+    modules, state, chosen = set(sys.modules), randomness.take(), settings.take()
+    notes, leave_environment = environment.enter(saved["environment"])
+
+    def leave() -> None:
+        for name in sys.modules.keys() - modules:  # a module of this name may be another one in another folder
+            if is_users_module(sys.modules[name]):
+                del sys.modules[name]
+        leave_environment()
+        settings.put_back(chosen)
+        randomness.put_back(state)
+
+    return notes, leave
+
+
+def _read(
+    shell: Any, saved: Manifest, blobs: BlobReader, options: RestoreOptions
+) -> tuple[Content, list[reasons.Lacking]]:
+    """Read all values; return them, and what could not be read."""
+    content: Content = {"name": {}, "result": {}, "process": {}}
+    failed: list[reasons.Lacking] = []
+    loader = Loader(shell, names.device_of(shell), saved, blobs)
     try:
         loader.read_memories(options.progress)
-        content: Content = {"name": {}, "result": {}, "process": {}}
-        failed = []
         with warnings.catch_warnings(), _overlaid(shell.user_ns) as overlay:
             warnings.simplefilter("ignore")  # of torch, for what cells did before
             for one, loaded in loader.covariables():
@@ -128,7 +187,7 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
                 overlay(loaded["name"])
     finally:
         loader.close()
-    return LoadedNames(shell, saved, content, options, failed)
+    return content, failed
 
 
 def _import(modules: list[str]) -> None:

@@ -10,14 +10,12 @@ import ast
 import builtins
 import contextlib
 import sys
-import sysconfig
 from collections.abc import Iterator
 from functools import lru_cache
-from types import CodeType, ModuleType
+from types import CodeType
 
-from jupyter_dist.rank.cells.variables.opening import attributes_of
-from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import asyncio, signal, threading
+from jupyter_dist.rank.state.process.ownmodules import is_users
 
 # Names with which code can reach objects that it does not name.
 _BOUNDLESS = frozenset(
@@ -127,30 +125,6 @@ def check_module(name: str) -> None:
     """Raise ReachesAllError unless a module is known to call no functions of users but its arguments."""
     if name.partition(".")[0] not in _KNOWN and name not in _KNOWN and not is_users(name):
         raise ReachesAllError
-
-
-def is_users(name: str) -> bool:
-    """Whether a module is written by the user: its file belongs to no library, or it is in no file."""
-    module = sys.modules.get(name) or sys.modules.get(name.partition(".")[0])
-    return bool(name) if module is None else is_users_module(module)
-
-
-def is_users_module(module: ModuleType) -> bool:
-    """Whether a module is written by the user: cells, files in no library, and modules that code has made."""
-    attributes = attributes_of(module) or {}
-    if attributes.get("__name__") == "__main__":
-        return True
-    file, spec = attributes.get("__file__"), attributes.get("__spec__")
-    if type(file) is not str:
-        return spec is None
-    return not file.startswith(_library_places())
-
-
-@lru_cache(maxsize=1)
-def _library_places() -> tuple[str, ...]:
-    places = {path for name, path in sysconfig.get_paths().items() if name.endswith(("stdlib", "lib"))}
-    found = {path for path in sys.path if path.rstrip("/").endswith(("site-packages", "dist-packages"))}
-    return tuple(f"{path.rstrip('/')}/" for path in {*places, *found, folders.PACKAGE} if path)
 
 
 class Bystanders:

@@ -46,6 +46,7 @@ from jupyter_dist.rank.cells.variables.opening import (
 )
 from jupyter_dist.rank.collectives.torch_compat import base_of, storage_id, without_functions
 from jupyter_dist.rank.guard.own import time
+from jupyter_dist.rank.state.process.ownmodules import is_users, is_users_module
 
 from . import reach
 from .states.caches import CacheState, ContextState
@@ -285,7 +286,7 @@ class ObjectWalk:
                 continue
             self._seen.add(id(base))
             module = module_of(base)
-            if module != "__main__" and not reach.is_users(module):
+            if module != "__main__" and not is_users(module):
                 self._library(module)
                 if base is kind:
                     self._libraries.append(base)
@@ -324,7 +325,7 @@ class ObjectWalk:
         module = sys.modules.get(name) if type(name) is str else None
         if module is None and type(name) is str:
             module = sys.modules.get(name.partition(".")[0])  # a part of a library that is not listed
-        if module is None or reach.is_users_module(module):
+        if module is None or is_users_module(module):
             self._names_of(space)
         else:
             self._library(name)

@@ -1317,6 +1317,8 @@ export interface ITransfer {
   done_bytes: number;
   /** Of all ranks; 0 until they have counted. */
   total_bytes: number;
+  /** Variables that a restore has read, on the rank with the most. Groups of 0.3 lack it. */
+  num_names?: number;
 }
 
 /** A line of the user's code. */

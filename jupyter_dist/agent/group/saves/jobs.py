@@ -105,6 +105,7 @@ class RestoreJob:
     lock: FolderLock
     cells: list[str]  # the code of the cells before the save
     host_bytes: list[int]  # that the variables of each rank take in the memory of its machine
+    num_names: int | None = None  # that were read, on the rank with the most
 
     @property
     def call(self) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class RestoreJob:
         return problem or shortage(sum(self.host_bytes[rank] for rank in ranks), available_bytes())
 
     def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
-        """Compare the names that ranks failed to read. Raises JupyterDistError `damaged` if they differ."""
+        """Compare what ranks have read. Raises JupyterDistError `damaged` if it differs, or if it is nothing."""
         by_names: dict[str, list[int]] = {}
         for rank, report in reports.items():
             by_names.setdefault(str(report.get("failed", "")), []).append(rank)
@@ -140,6 +141,11 @@ class RestoreJob:
             names, ranks = next((names, ranks) for names, ranks in by_names.items() if names)
             message = f"Only rank{'s' if len(ranks) > 1 else ''} {RankSet(ranks)} could not read: {names}."
             raise JupyterDistError("damaged", message, "Use another save.")
+        self.num_names = max(int(report["num_names"]) for report in reports.values())
+        (names,) = by_names
+        if names and not self.num_names:
+            message = f"None of its names can be read: {names}. The first reason: {reports[0]['why']}."
+            raise JupyterDistError("damaged", message, "Make what is missing available, or use another save.")
 
     def drop(self) -> None:
         """Allow chunks to be removed again."""

@@ -171,6 +171,7 @@ class Transfers:
             if transaction.keep():
                 if isinstance(found.job, RestoreJob):
                     self._dispatcher.restored(found.job.record.model["execution_count"], found.job.cells)
+                    self._show(found)
                 self._send_decision(found, transaction.ranks)
 
     def _drop(self, found: OpenTransfer, reason: str, *, interrupted: bool = False) -> None:
@@ -217,6 +218,8 @@ class Transfers:
             "done_bytes": transaction.done_bytes,
             "total_bytes": transaction.total_bytes,
         }
+        if isinstance(found.job, RestoreJob) and found.job.num_names is not None:
+            found.execution.transfer["num_names"] = found.job.num_names
         self._push(found.execution)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import platform
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ from jupyter_dist.saves.ownership import check_own
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
+
+    from jupyter_dist.rank.state.restoring import Restored
 
 PROGRESS_SECONDS = 0.2
 MORE_SECONDS = 60.0  # how much longer than the agent's limit a rank waits for the decision
@@ -102,10 +104,12 @@ class RankTransfers:
             rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, progress=self._progress
         )
         loaded = usercode.call(restoring.load, self._setting.shell, call["folder"], rank_file, options)
-        failed = ", ".join(sorted(str(one["name"]) for one in loaded.failed))[:MAX_NAMES_CHARS]
+        failed = ", ".join(sorted(one["name"] for one in loaded.failed))[:MAX_NAMES_CHARS]
+        why = next((one["reason"] for one in loaded.failed), "")
         total = int(index["total_bytes"])
         try:
-            self._await_decision((total, total, 0), {"failed": failed}, call["seconds"])
+            report = {"failed": failed, "why": why, "num_names": loaded.num_names}
+            self._await_decision((total, total, 0), report, call["seconds"])
         except BaseException:
             loaded.discard()
             raise
@@ -124,8 +128,7 @@ class RankTransfers:
             rank=self._spec.rank, world_size=self._spec.world_size, removes_others=True, is_alone=True
         )
         loaded = usercode.call(restoring.load, self._setting.shell, call["folder"], rank_file, options)
-        restored: dict[str, Any] = loaded.commit()
-        return restored
+        return asdict(loaded.commit())
 
     def preview(self) -> dict[str, Any]:
         """Return the names that this rank would save now."""
@@ -256,11 +259,11 @@ class RankTransfers:
             found.append({"name": one["name"], "reason": one["reason"], "execution_count": cell, "code": code})
         return found
 
-    def _report(self, restored: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+    def _report(self, restored: Restored, versions: Mapping[str, str]) -> None:
         """Write sentences about what was not restored as it was."""
-        sentences = [f"Not restored: {one['name']}: {one['reason']}" for one in restored.get("failed", ())]
-        sentences += [f"{one['name']}: {one['reason']}" for one in restored.get("notes", ())]
-        if restored.get("failed") and (sentence := other_torch(versions["torch"], torch.__version__)):
+        sentences = [f"Not restored: {one['name']}: {one['reason']}" for one in restored.failed]
+        sentences += restored.notes
+        if restored.failed and (sentence := other_torch(versions["torch"], torch.__version__)):
             sentences.append(sentence)
         for sentence in sentences:
             sys.stderr.write(f"jupyter_dist: {sentence}\n")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.rank.guard.own import os
 
 _start: dict[str, str] = {}
+_path_before: list[str] = []
 
 # Each group, and each rank, has its own.
 _OF_GROUPS = frozenset(
@@ -32,9 +33,10 @@ Environment = dict[str, Any]
 
 
 def remember() -> None:
-    """Remember the variables that the process has before the first cell."""
+    """Remember the variables, and where modules are found, before the first cell."""
     _start.clear()
     _start.update(os.environ)
+    _path_before[:] = _path()
 
 
 def follow(changed: Mapping[str, str]) -> None:
@@ -46,33 +48,61 @@ def take() -> Environment:
     """Return the folder, what cells changed of the variables, and where modules are found."""
     names = {name for name in {*os.environ, *_start} if os.environ.get(name) != _start.get(name)} if _start else set()
     variables = {name: os.environ.get(name) for name in sorted(names) if not _is_of_group(name)}
-    try:
-        folder = os.getcwd()
-    except OSError:  # it was removed
-        folder = None
-    return {"folder": folder, "variables": variables, "path": [one for one in sys.path if type(one) is str]}
+    return {"folder": _folder(), "variables": variables, "path": _path(), "path_before": list(_path_before)}
 
 
-def put_back(environment: Environment) -> list[str]:
-    """Set the folder and the variables; return a sentence for what cannot be set here."""
+def enter(environment: Environment) -> tuple[list[str], Callable[[], None]]:
+    """Set the folder, the variables and where modules are found.
+
+    Returns:
+        Sentences on what cannot be set here, and a function that sets all of it as it was.
+    """
+    before = (_folder(), dict(os.environ), list(sys.path))
     for name, value in environment["variables"].items():
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    folder = environment["folder"]
-    if folder is None:
-        return []
-    try:
-        os.chdir(folder)
-    except OSError as err:
-        return [f"The working directory {folder} was not restored: {err.strerror}."]
+    sys.path[:] = _joined(environment["path"], environment.get("path_before", []))
+    return _change_folder(environment["folder"]), lambda: _leave(*before)
+
+
+def _leave(folder: str | None, variables: dict[str, str], path: list[str]) -> None:
+    sys.path[:] = path
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)
+    _change_folder(folder)
+
+
+def _change_folder(folder: str | None) -> list[str]:
+    if folder is not None and folder != _folder():
+        try:
+            os.chdir(folder)
+        except OSError as err:
+            return [f"The working directory {folder} was not restored: {err.strerror}."]
     return []
 
 
-def add_paths(paths: list[str]) -> None:
-    """Let modules be found where they were found when they were saved, too."""
-    sys.path.extend(path for path in paths if path not in sys.path)
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return None
+
+
+def _path() -> list[str]:
+    return [one for one in sys.path if type(one) is str]
+
+
+def _joined(path: list[str], before: list[str]) -> list[str]:
+    """Return where modules are found: here, with what cells had put before the rest, removed, and put behind it."""
+    here = sys.path
+    first = next((place for place, one in enumerate(path) if one in before), 0)
+    front = path[:first]
+    removed = {one for one in before if one not in path}
+    kept = [one for one in here if one not in front and one not in removed]
+    return [*front, *kept, *(one for one in path[first:] if one not in kept)]
 
 
 def _is_of_group(name: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from jupyter_dist.rank.state import reasons
+
 
 class Setting(NamedTuple):
     """A setting: how to read it, and how to set it."""
@@ -58,9 +60,16 @@ def take() -> dict[str, Any]:
     return {name: setting.read() for name, setting in SETTINGS.items()}
 
 
-def put_back(values: dict[str, Any]) -> None:
-    """Set the settings that differ."""
+def put_back(values: dict[str, Any]) -> list[str]:
+    """Set the settings that differ; return a sentence for each that cannot be set here."""
+    notes = []
     for name, value in values.items():
         setting = SETTINGS.get(name)  # None: of a newer version
-        if setting is not None and setting.read() != value:
-            setting.put(value)
+        if setting is None:
+            continue
+        try:
+            if setting.read() != value:
+                setting.put(value)
+        except Exception as err:  # of a library of another version
+            notes.append(f"The setting '{name}' was not restored: {reasons.of(err)}.")
+    return notes

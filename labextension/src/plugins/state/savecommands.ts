@@ -100,14 +100,14 @@ export class SaveCommands {
     const { name, folder } = save;
     const begun = await this._service.restore(group.id, { name, folder });
     const doing = trans.__('Restoring %1 in %2', name, group.name);
-    const { isOk, error, warnings } = await this._transfers.end(begun, doing);
+    const { isOk, error, warnings, numNames } = await this._transfers.end(begun, doing);
     if (!isOk) {
       return failureOf(error, trans.__('%1 was not restored.', name));
     }
     const restored = trans._n(
       'Restored %2: %1 name on %3.',
       'Restored %2: %1 names on %3.',
-      save.num_names,
+      numNames ?? save.num_names,
       name,
       group.name
     );

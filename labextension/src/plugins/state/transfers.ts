@@ -18,6 +18,8 @@ export interface IOutcome {
   /** What its ranks wrote on stdout and stderr. */
   readonly text: string;
   readonly warnings: string;
+  /** How many variables a restore has read; groups of 0.3 do not say it. */
+  readonly numNames?: number;
 }
 
 export class Transfers {
@@ -85,5 +87,11 @@ function outcomeOf({ execution, error, items }: IFollowedExecution): IOutcome {
       .join('')
       .trim()
       .replace(/\s*\n\s*/g, ' ');
-  return { isOk, error: error ?? execution?.error ?? null, text: written('stdout'), warnings: written('stderr') };
+  return {
+    isOk,
+    error: error ?? execution?.error ?? null,
+    text: written('stdout'),
+    warnings: written('stderr'),
+    numNames: execution?.transfer?.num_names
+  };
 }
