@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.parking.parking import Parking
 from jupyter_dist.agent.group.saves.beforeend import SaveBeforeEnd
@@ -31,9 +32,7 @@ from jupyter_dist.agent.processes.starting.environment import (
 )
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import StartMethod
-from jupyter_dist.agent.proving import Proving
 from jupyter_dist.agent.watch.hangs import HangWatch
-from jupyter_dist.agent.watch.pacewatch import PaceWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.reports.xids import XidWatch
 from jupyter_dist.agent.watch.sampler import Sampler
@@ -92,7 +91,6 @@ class Agent:
         self._pulse: Pulse | None = None
         self._xids: XidWatch | None = None
         self._hangs: HangWatch | None = None
-        self.pace: PaceWatch | None = None
         self.proving = Proving()
         self._starts: GroupStarts | None = None
         self._parking: Parking | None = None
@@ -163,7 +161,6 @@ class Agent:
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
         self._hangs = hangs = HangWatch(self.group, self._push_execution, self.proving)
-        self.pace = PaceWatch(self.group, self._push_execution, self.proving)
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
@@ -227,7 +224,7 @@ class Agent:
         self.watch(0)
         if self._parts is not None:
             self._parts.stop()
-        for watch in (self._pulse, self._xids, self._hangs, self.pace):
+        for watch in (self._pulse, self._xids, self._hangs):
             if watch is not None:
                 watch.stop()
         killed = await self.group.end() if self.group is not None else []
@@ -327,9 +324,8 @@ class Agent:
             self._push_group()
         else:
             self._ranks_changed()
-        if self._hangs is not None and self.pace is not None:
+        if self._hangs is not None:
             self._hangs.changed(execution)
-            self.pace.changed(execution)
         if self._parts is not None:
             self._parts.changed(execution)
         if self._periodic is not None:

@@ -1,4 +1,4 @@
-"""The seam for features in the agent: what a part is told, and what it may add to its group and its cells."""
+"""The seam for features in the agent: the events of a group, and how a part adds to the group and its cells."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 
 from jupyter_dist.agent.contact.server_link import RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.system import parts
-
-from .proving import Proving
+from jupyter_dist.system import points
 
 T = TypeVar("T")
 
@@ -27,7 +26,7 @@ class AgentCore:
     """What a part has of its agent."""
 
     group: AgentGroup
-    proving: Proving  # keeps verdicts, and counts those that were refuted
+    proving: Proving  # keeps verdicts, and counts the refuted ones
     execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
 
@@ -44,20 +43,20 @@ class AgentPart:
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution, before the server gets it. Called for every cell, so it must be short.
 
-        What the part adds to the execution's model is in `execution.added`, under names that no other part has.
+        `execution.add` puts a value into the model that users see.
         """
 
     def ranks_changed(self) -> None:
         """Handle new states of ranks. Called very often, so it must be short."""
 
     def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
-        """Handle a message of the RankPart of the same name, or what it has added to the end of a cell on its rank."""
+        """Handle a message of the RankPart of the same name, or the message that came with the end of a cell there."""
 
     def tick(self, now: float) -> None:
-        """Do what is due at this time of the monotonic clock. Called about every second."""
+        """Do work at intervals. Called about every second, with the time of the monotonic clock."""
 
     def status(self) -> dict[str, Any] | None:
-        """Return what the model of the group has in `parts`, under the name of this part; None: nothing."""
+        """Return the entry of this part in `parts` of the group's model; None: it has none."""
         return None
 
     def requests(self) -> Mapping[str, RequestHandler]:
@@ -100,7 +99,7 @@ class AgentParts:
         self._each(lambda part: part.ranks_changed())
 
     def tick(self) -> None:
-        """Do what is due now."""
+        """Give each part the time."""
         self._each(lambda part: part.tick(time.monotonic()))
 
     def status(self) -> dict[str, dict[str, Any]]:
@@ -134,6 +133,6 @@ def _keep(results: dict[str, T], name: str, do: Callable[[AgentPart], T], part: 
     results[name] = do(part)
 
 
-def find_parts() -> parts.FoundParts:
+def find_parts() -> points.PartClasses:
     """Return the parts that agents have. The first call imports them: a waiting agent makes it."""
-    return parts.find("agent", AgentPart)
+    return points.find_parts("agent", AgentPart)

@@ -79,7 +79,6 @@ class Requests:
             "variables": self._variables,
             "debug": self._debug,
             "stacks": self._stacks,
-            "pace": self._pace,
             "verdicts": self._verdicts,
             "watch": self._watch,
             "lease": self._lease,
@@ -317,10 +316,6 @@ class Requests:
         if rank.state in STARTING_RANK_STATES:
             raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
         return rank
-
-    async def _pace(self, header: Header, _: bytes) -> Answer:
-        watch = self._agent.pace
-        return answer(pace=None if watch is None else watch.pace_of(str(header["execution_id"])))
 
     async def _verdicts(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group()

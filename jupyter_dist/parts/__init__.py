@@ -1,1 +1,1 @@
-"""Parts: features that the core does not name. A folder each, which can be removed (docs/design/write-a-part.md)."""
+"""Parts: features that the core does not name. A folder each, which can be removed."""

@@ -25,7 +25,6 @@ from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython.tracebacks import safe_name
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.readable import check_readable
-from jupyter_dist.rank.pace.meter import PaceMeter
 from jupyter_dist.transport.frames import Header, pack
 
 from .collectives.process_group import RevivedGroups
@@ -61,7 +60,6 @@ class Control:
     transfers: RankTransfers
     comms: WidgetComms
     memory: MemoryCounters
-    pace: PaceMeter
     parts: RankParts
     parking: RankParking
     surroundings: Surroundings
@@ -98,7 +96,6 @@ class Control:
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
             "stack": self._on_stack,
-            "pace": self._on_pace,
             "synced": self._on_synced,
             "shutdown": self._on_shutdown,
         }
@@ -219,9 +216,6 @@ class Control:
             comes=self.runner.comes_by_itself(is_idle),
             sleeps=life.sleeps(),
         )
-
-    def _on_pace(self, header: Header, _: bytes) -> None:
-        self._answer(header, **self.pace.answer(header["max_arrivals"]))
 
     def _on_part(self, request: RankRequest, header: Header, payload: bytes) -> None:
         self._answer(header, **request(header, payload))

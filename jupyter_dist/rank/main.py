@@ -43,7 +43,6 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import FrameSender
-from jupyter_dist.rank.pace.meter import PaceMeter
 from jupyter_dist.rank.undo.rankundo import RankUndo
 from jupyter_dist.transport.frames import Header
 
@@ -141,7 +140,6 @@ class Rank:
         self._calls = Calls(spec.rank, namespace, self._transfers, self._undo.carry_out, spec.store_socket)
         self._runner = self._new_runner()
         comms = ImportHook.in_place().context.comms = WidgetComms(self._outbox, self._streams, self._runner)
-        self._pace = PaceMeter(namespace, self._memory, self._interrupter.running)
         self._control = self._new_control(comms)
         self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, self._control)
 
@@ -187,7 +185,6 @@ class Rank:
             transfers=self._transfers,
             comms=comms,
             memory=self._memory,
-            pace=self._pace,
             parts=self._parts,
             parking=RankParking(self._membership, self._memory, lambda: self._runner.comes_by_itself(is_idle=True)),
             surroundings=self._surroundings,

@@ -1,4 +1,4 @@
-"""The seam for features on ranks: what a part is told, and what it may do and answer."""
+"""The seam for features on ranks: the events of a rank, and the requests that a part answers there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
 from jupyter_dist.rank.guard.own import json
-from jupyter_dist.system import parts
+from jupyter_dist.system import points
 from jupyter_dist.transport.frames import Header
 
 from .memory import MemoryCounters
@@ -46,7 +46,7 @@ class RankPart:
         """Prepare for a cell, in the main thread. The code is without magics; None if it is not known."""
 
     def after(self) -> Mapping[str, Any] | None:
-        """Return what the AgentPart of the same name receives with the end of the cell; None: nothing."""
+        """Return a message for the AgentPart of the same name, which receives it with the end of the cell."""
         return None
 
     def requests(self) -> Mapping[str, RankRequest]:
@@ -65,7 +65,7 @@ class RankPart:
         return None
 
     def tick(self) -> None:
-        """Do what is due, in the side thread."""
+        """Do a short step of work in the side thread, without waiting."""
 
 
 class RankParts:
@@ -111,7 +111,7 @@ class RankParts:
         return min((wish for wish in wishes if wish is not None), default=None)
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Give each part its step."""
         self._each(lambda part: part.tick())
 
     def _each(self, do: Callable[[RankPart], T]) -> dict[str, T]:
@@ -132,6 +132,6 @@ def _keep(results: dict[str, T], name: str, do: Callable[[RankPart], T], part: R
     results[name] = do(part)
 
 
-def find_parts() -> parts.FoundParts:
+def find_parts() -> points.PartClasses:
     """Return the parts that ranks have; called before ranks are forked, so that none imports them again."""
-    return parts.find("rank", RankPart)
+    return points.find_parts("rank", RankPart)

@@ -80,7 +80,6 @@ class SideThread(threading.Thread):
             elif event & ~select.POLLOUT:
                 self._receive()
         self._guard(self._interrupter.tick)
-        self._guard(self._control.pace.tick)
         self._guard(self._control.parts.tick)
         if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
             self._guard(self._flush)
@@ -90,7 +89,7 @@ class SideThread(threading.Thread):
 
     def _timeout(self) -> float | None:
         """Return the poll timeout; None (no polling) while the rank is idle."""
-        wishes = [self._interrupter.timeout(), self._control.pace.timeout(), self._control.parts.timeout()]
+        wishes = [self._interrupter.timeout(), self._control.parts.timeout()]
         if self._outbox.busy or self._outbox.has_text:
             wishes.append(FLUSH_SECONDS)
         if self._leave_by is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
-from jupyter_dist.agent.proving import Proving
+from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.watch import hangs
 from jupyter_dist.agent.watch.look import finite, look_at
 from jupyter_dist.agent.watch.verdicts import verdict

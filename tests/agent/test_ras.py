@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_dist.agent.proving import Proving
+from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.reports import askras, rasreport
 from jupyter_dist.protocol.accelerators import BACKENDS

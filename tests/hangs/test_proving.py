@@ -7,8 +7,8 @@ from agent.harness import AgentProcess
 from leaks import nothing_left
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.agent.proving import Proving
-from jupyter_dist.agent.watch.pace.judge import LOOKS_TO_HIDE
+from jupyter_dist.agent.group.cells.proving import Proving
+from jupyter_dist.parts.slow.agent.judge import LOOKS_TO_HIDE
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jupyter_dist.agent.watch.pace.judge import judge
-from jupyter_dist.agent.watch.pace.observed import observe
-from jupyter_dist.agent.watch.pace.reports import RankReport
-from jupyter_dist.agent.watch.pace.summary import PaceTotals
+from jupyter_dist.parts.slow.agent.judge import judge
+from jupyter_dist.parts.slow.agent.observed import observe
+from jupyter_dist.parts.slow.agent.reports import RankReport
+from jupyter_dist.parts.slow.agent.summary import PaceTotals
 
 from .reports import LOOP, SLOW, place, samples, seen, steps
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from jupyter_dist.agent.watch.pace.clocks import Clocks
-from jupyter_dist.agent.watch.pace.reports import RankReport
-from jupyter_dist.agent.watch.pacewatch import (
+from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.pacewatch import (
     LATER_ARRIVALS,
     LATER_SECONDS,
     LEAST_ARRIVALS,
@@ -13,6 +12,7 @@ from jupyter_dist.agent.watch.pacewatch import (
     QUICK_ARRIVALS,
     WatchedCell,
 )
+from jupyter_dist.parts.slow.agent.reports import RankReport
 
 from .reports import samples, steps
 

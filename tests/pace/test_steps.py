@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.agent.watch.pace.clocks import Clocks
-from jupyter_dist.agent.watch.pace.meetings import MatchedCollective, find_waits
-from jupyter_dist.agent.watch.pace.reports import RankReport
-from jupyter_dist.agent.watch.pace.steps import find_steps
-from jupyter_dist.agent.watch.pacewatch import WatchedCell
+from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.meetings import MatchedCollective, find_waits
+from jupyter_dist.parts.slow.agent.pacewatch import WatchedCell
+from jupyter_dist.parts.slow.agent.reports import RankReport
+from jupyter_dist.parts.slow.agent.steps import find_steps
 
 from .reports import samples, steps
 

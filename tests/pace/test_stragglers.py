@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from jupyter_dist.agent.watch.pace.clocks import Clocks
-from jupyter_dist.agent.watch.pace.judge import ShownCauses, judge
-from jupyter_dist.agent.watch.pace.observed import observe
-from jupyter_dist.agent.watch.pace.reports import Arrival, read_report
-from jupyter_dist.agent.watch.pace.rules.stragglers import find_straggler
+from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.judge import ShownCauses, judge
+from jupyter_dist.parts.slow.agent.observed import observe
+from jupyter_dist.parts.slow.agent.reports import Arrival, read_report
+from jupyter_dist.parts.slow.agent.rules.stragglers import find_straggler
 
 from .reports import LOOP, SLOW, place, samples, seen, steps
 

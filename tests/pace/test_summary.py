@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_dist.agent.watch.pace.summary import PaceTotals
+from jupyter_dist.parts.slow.agent.summary import PaceTotals
 
 from .reports import samples, seen, steps
 

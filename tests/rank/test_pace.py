@@ -99,7 +99,7 @@ def test_each_collective_is_reported_once_with_its_begin(answers: list[dict]) ->
 
 
 def test_collectives_on_devices_are_reported_once_their_durations_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jupyter_dist.rank.pace import arrivals  # imports torch
+    from jupyter_dist.parts.slow.rank import arrivals  # imports torch
 
     def entry(number: int, duration: float | None) -> dict:
         """As torch 2.11 writes it on an H200, with TORCH_NCCL_ENABLE_TIMING=1."""
@@ -133,7 +133,7 @@ def test_collectives_on_devices_are_reported_once_their_durations_are_known(monk
 def test_looking_for_unused_parameters_is_an_activity_of_the_line_of_the_forward_pass() -> None:
     from torch.nn.parallel.distributed import _find_tensors
 
-    from jupyter_dist.rank.pace import stacks
+    from jupyter_dist.parts.slow.rank import stacks
 
     class Outputs(dict):
         def values(self):

@@ -17,7 +17,7 @@ class CountingAgent(AgentPart):
             raise RuntimeError("as the test wants")
         if execution.is_final:
             self.ended += 1
-            execution.added = {"counted": self.ended}
+            execution.add("counted", self.ended)
 
     def ranks_changed(self):
         self.rank_changes += 1

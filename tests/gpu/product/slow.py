@@ -11,7 +11,7 @@ from .session import Session
 # The answers of the rank's own meter, kept as it gives them.
 KEEP = """
 import gc
-from jupyter_dist.rank.pace.meter import PaceMeter
+from jupyter_dist.parts.slow.rank.meter import PaceMeter
 meter = next(found for found in gc.get_objects() if isinstance(found, PaceMeter))
 answers, answer = [], meter.answer
 def keep(most):

@@ -21,7 +21,7 @@ from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from .asking import Asking
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models, pace
+    from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.models.memory import CellMemory
     from jupyter_dist.protocol.models.saves import Transfer
 
@@ -36,12 +36,12 @@ class AgentExecution:
     """One cell that is queued, running or done on a set of ranks. Thousands are kept: they are small."""
 
     __slots__ = (
+        "_added",
         "_ended_statuses",
         "_memory",
         "_num_running",
         "_seconds",
         "_statuses",
-        "added",
         "asking",
         "began",
         "begin_seq",
@@ -53,9 +53,7 @@ class AgentExecution:
         "execution_count",
         "fingerprint",
         "line",
-        "pace",
         "queued_at",
-        "slowness",
         "spec",
         "started_at",
         "state",
@@ -93,9 +91,7 @@ class AgentExecution:
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
-        self.slowness: list[pace.SlowCause] = []  # while it runs
-        self.pace: pace.Pace | None = None  # once it has ended, if it was watched
-        self.added: dict[str, Any] | None = None  # what parts add to its model
+        self._added: dict[str, Any] | None = None  # what parts have added to its model
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
         self.transfer: Transfer | None = None  # how far it is, if it saves or restores
@@ -191,6 +187,15 @@ class AgentExecution:
             combined["reason"] = reason
         self.undo_cost = combined
 
+    def add(self, name: str, value: Any) -> None:
+        """Have a value in the model, under a name that no other part has; None or an empty one: no longer."""
+        added = (
+            {**(self._added or {}), name: value}
+            if value
+            else {k: v for k, v in (self._added or {}).items() if k != name}
+        )
+        self._added = added or None
+
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
         """End the execution with the outcome of its ranks, or with `state` if it was aborted before it ran."""
         statuses = list(self.statuses.values())
@@ -215,7 +220,7 @@ class AgentExecution:
     def model(self) -> dict[str, Any]:
         """Return the ExecutionModel of docs/api.md; the server adds `group`."""
         return {
-            **(self.added or {}),
+            **(self._added or {}),
             "id": self.id,
             "ranks": str(self.spec.ranks),
             "state": self.state,
@@ -237,8 +242,6 @@ class AgentExecution:
             **({"warning": self.warning} if self.warning else {}),
             **({"verdict": self.verdict} if self.verdict else {}),
             **({"transfer": self.transfer} if self.transfer else {}),
-            **({"slowness": self.slowness} if self.slowness else {}),
-            **({"pace": self.pace} if self.pace else {}),
             **({"undo": self.undo_cost} if self.undo_cost and self.spec.keep_undo else {}),
             **({"undone_at": self.undone_at} if self.undone_at is not None else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
@@ -248,7 +251,7 @@ class AgentExecution:
 
     def _enter(self, state: ExecutionState) -> None:
         EXECUTION_LIFE.check(self.state, state)
-        self.state, self.waits_for, self.verdict, self.slowness = state, None, None, []
+        self.state, self.waits_for, self.verdict = state, None, None
 
     def _folded_statuses(self) -> list[models.RanksStatus]:
         """Return an entry for each status, with the seconds of the slowest rank."""

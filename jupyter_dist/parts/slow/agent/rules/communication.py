@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from jupyter_dist.agent.watch.pace.observed import Observed
+from jupyter_dist.parts.slow.agent.observed import Observed
 from jupyter_dist.protocol.ranks import RankSet
 
 from .accumulation import LEAST_CHANGES, find_accumulation, num_begun

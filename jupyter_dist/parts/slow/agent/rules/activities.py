@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jupyter_dist.agent.watch.pace.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
-from jupyter_dist.agent.watch.pace.reports import CodePlace
+from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
+from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, percent

@@ -10,9 +10,9 @@ import math
 import statistics
 from typing import NamedTuple
 
-from jupyter_dist.agent.watch.pace.meetings import MatchedCollective
-from jupyter_dist.agent.watch.pace.observed import RUN, Observed
-from jupyter_dist.agent.watch.pace.reports import CodePlace
+from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
+from jupyter_dist.parts.slow.agent.observed import RUN, Observed
+from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, name_ranks, percent, seconds_in_words

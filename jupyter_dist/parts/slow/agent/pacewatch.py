@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jupyter_dist.agent.contact.server_link import Answer, RequestHandler, answer
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.part import AgentCore, AgentPart
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.proving import Proving
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
-from .pace.clocks import Clocks
-from .pace.judge import ShownCauses, judge
-from .pace.observed import StepsSeen, observe, steps_of
-from .pace.reports import RankReport, read_report
-from .pace.summary import PaceTotals, witnesses_of
+from .clocks import Clocks
+from .judge import ShownCauses, judge
+from .observed import StepsSeen, observe, steps_of
+from .reports import RankReport, read_report
+from .summary import PaceTotals, witnesses_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
@@ -108,13 +109,11 @@ class WatchedCell:
         return self.totals.model(self.execution_id, self.causes)
 
 
-class PaceWatch:
+class PaceWatch(AgentPart):
     """Watches the cells of a group, from `changed` on, while any runs."""
 
-    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None], proving: Proving) -> None:
-        self._group = group
-        self._proving = proving
-        self._on_change = on_change
+    def __init__(self, core: AgentCore) -> None:
+        super().__init__(core)
         self._clocks = Clocks()
         self._cells: dict[str, WatchedCell] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -129,6 +128,10 @@ class PaceWatch:
         elif execution.is_final:
             self._ended(execution)
 
+    def requests(self) -> Mapping[str, RequestHandler]:
+        """Return the handler of `pace`."""
+        return {"pace": self._pace}
+
     def stop(self) -> None:
         """Stop watching. Idempotent."""
         for timer in self._timers.values():
@@ -136,10 +139,10 @@ class PaceWatch:
         for task in self._tasks.values():
             task.cancel()
 
-    def pace_of(self, execution_id: str) -> pace.Pace | None:
+    async def _pace(self, header: Header, _: bytes) -> Answer:
         """Return where the time of a running cell goes; None if it was not watched yet."""
-        cell = self._cells.get(execution_id)
-        return None if cell is None or cell.num_looks < 2 else cell.model()
+        cell = self._cells.get(str(header["execution_id"]))
+        return answer(pace=None if cell is None or cell.num_looks < 2 else cell.model())
 
     def _begin(self, execution: AgentExecution) -> None:
         self._tasks[execution.id] = start_task(self._watch(execution), "watch of the pace")
@@ -151,9 +154,10 @@ class PaceWatch:
         if task is not None:
             task.cancel()
         cell = self._cells.pop(execution.id, None)
+        execution.add("slowness", None)
         if cell is not None and cell.num_looks > 1:
-            execution.pace = cell.model()
-            self._proving.slowness_shown(execution, [], cell.num_looks)  # no cause is open after the cell
+            execution.add("pace", cell.model())
+            self.core.proving.slowness_shown(execution, [], cell.num_looks)  # no cause is open after the cell
 
     async def _watch(self, execution: AgentExecution) -> None:
         cell = self._cells[execution.id] = WatchedCell(execution.id)
@@ -162,7 +166,7 @@ class PaceWatch:
             await asyncio.sleep(cell.next_seconds)
 
     async def _look(self, execution: AgentExecution, cell: WatchedCell) -> None:
-        running = [self._group.ranks[rank] for rank in execution.running_ranks]
+        running = [self.core.group.ranks[rank] for rank in execution.running_ranks]
         cell.num_ranks = len(running)
         limit = cell.max_arrivals
         answers = await asyncio.gather(*(self._ask(rank, execution.id, limit) for rank in running))
@@ -171,9 +175,9 @@ class PaceWatch:
         hosts = {rank.rank: str(rank.spec.node) for rank in running}
         cell.take(time.monotonic(), found, self._clocks, hosts)
         if cell.causes != before and not execution.is_final:
-            execution.slowness = cell.causes
-            self._proving.slowness_shown(execution, cell.causes, cell.num_looks, witnesses_of(cell.model()))
-            self._on_change(execution)
+            execution.add("slowness", cell.causes)
+            self.core.proving.slowness_shown(execution, cell.causes, cell.num_looks, witnesses_of(cell.model()))
+            self.core.execution_changed(execution)
 
     async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:
         asked = time.monotonic()

@@ -18,7 +18,7 @@ LEAST_SAMPLES_OF_LOOK = 5
 MOST_WORK = 2.0  # times the processor time of the others: ranks that use more have more to do
 LEAST_UNLIKE = 3  # times as long as the others must ranks wait for a core, for the same work
 LEAST_CPU = 0.02  # of a core: ranks that use less wait as if they used it
-RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (rank/pace/stacks.py)
+RUN = "run"  # the activity of a rank that does nothing that is known by a file of torch's (parts/slow/rank/stacks.py)
 
 
 @dataclass

@@ -6,8 +6,8 @@ import itertools
 import statistics
 from collections import Counter
 
-from jupyter_dist.agent.watch.pace.observed import Observed, RankPaceSeen
-from jupyter_dist.agent.watch.pace.reports import Grown
+from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
+from jupyter_dist.parts.slow.agent.reports import Grown
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent

@@ -10,13 +10,13 @@ import contextlib
 import platform
 import random
 from collections import defaultdict, deque
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.guard.own import os, read_text, threading, time
-from jupyter_dist.rank.memory import MemoryCounters
 from jupyter_dist.rank.output import track
+from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 
 from . import stacks
 from .arrivals import Arrivals
@@ -45,23 +45,12 @@ _WAITS: set[int] = {
 Samples = defaultdict[Doing, list[int]]  # how many, and the nanoseconds of processor time before them
 
 
-class CellUnderWay(Protocol):
-    """The execution that runs (CurrentExecution), which the folder of cells has."""
-
-    execution_id: str
-    began_ns: int  # of the wall clock
-
-
-class PaceMeter:
+class PaceMeter(RankPart):
     """Samples the main thread while a cell runs and the agent asks."""
 
-    def __init__(
-        self, namespace: dict[str, Any], memory: MemoryCounters, running: Callable[[], CellUnderWay | None]
-    ) -> None:
-        """`running` returns the execution that runs."""
-        self._namespace = namespace
-        self._memory = memory
-        self._running = running
+    def __init__(self, core: RankCore) -> None:
+        super().__init__(core)
+        self._namespace, self._memory, self._running = core.namespace, core.memory, core.running
         self._measured: MeasuredCell | None = None
 
     def timeout(self) -> float | None:
@@ -78,6 +67,10 @@ class PaceMeter:
             self._stop()
         elif now >= measured.next_sample:
             measured.sample(self._namespace, now)
+
+    def requests(self) -> Mapping[str, RankRequest]:
+        """Return the handler of `pace`."""
+        return {"pace": lambda header, _: self.answer(header["max_arrivals"])}
 
     def answer(self, max_arrivals: int) -> dict[str, Any]:
         """Return the measurements since the last call, and begin to measure if there are none."""

@@ -1,0 +1,1 @@
+"""Why a running cell is slow: measured on its ranks, judged in the agent."""
