@@ -21,6 +21,7 @@ from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.launchers.common.presets import Presets
 from jupyter_dist.server.operations import ServerOperations
+from jupyter_dist.server.part import ServerParts
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.server.spawner.spawner import find as find_spawner
@@ -162,6 +163,7 @@ class Service:
         )
         self.operations = ServerOperations(self.manager, self.version)
         self._notices = Notices(self.manager, settings.notice_command, settings.notice_seconds)
+        self._parts = ServerParts(self.manager)
         self._ends_groups = settings.on_server_stop == "end"
         self._adoption: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -175,6 +177,7 @@ class Service:
     async def start(self) -> None:
         """Adopt the groups that an earlier server left, once the event loop runs."""
         await self.adopted()
+        self._parts.start()
         self._loading = start_task(self._load(), "load launchers")
         gc.collect()
         keep_present_objects()
@@ -204,5 +207,6 @@ class Service:
         if self._loading is not None:
             self._loading.cancel()
         gc.unfreeze()
+        await self._parts.stop()
         await self._notices.stop()
         await self.manager.stop(end_groups=self._ends_groups)

@@ -1,0 +1,1 @@
+"""Metrics of the server for Prometheus: groups, ranks, cells, hangs, saves and devices, at its own `/metrics`."""
