@@ -21,6 +21,12 @@ PATIENCE = 90.0
 # waited for one after the other.
 PATIENCE_WITH_A_START = 3 * PATIENCE
 
+# Code of a cell that no signal ends either, but that of the process.
+HOLDS_THE_INTERPRETER = """import ctypes
+lock, held = ctypes.PyDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
+lock(held)
+lock(held)"""
+
 T = TypeVar("T")
 
 

@@ -116,19 +116,27 @@ class RanksKernel:
             await self._has_work.wait()
             self._has_work.clear()
             while self._waiting:
-                request = self._running = self._waiting.popleft()
-                self._status(request, "busy")
-                is_sound = isinstance(request.content.get("code"), str)
+                self._running = self._waiting.popleft()
                 try:
-                    content = await self._execute(request)
-                except Exception as err:  # a malformed request must not end the kernel
-                    content = complain(err)
-                self._wire.reply(request, {**content, "execution_count": self._count})
+                    await self._run_cell(self._running)
+                except Exception as err:  # the outermost level of a cell: the next one must run
+                    complain(err)
                 self._running = None
-                self._status(request, "idle")
-                if is_sound and content["status"] == "error" and request.content.get("stop_on_error", True):
-                    await asyncio.sleep(0)  # what has arrived is taken
-                    self._abort_waiting()
+
+    async def _run_cell(self, request: Request) -> None:
+        """Run a cell and answer it, whatever goes wrong."""
+        self._status(request, "busy")
+        try:
+            content = await self._execute(request)
+        except Exception as err:
+            content = complain(err)
+        is_sound = isinstance(request.content.get("code"), str)
+        self._wire.reply(request, {**content, "execution_count": self._count})
+        self._running = None
+        self._status(request, "idle")
+        if is_sound and content["status"] == "error" and request.content.get("stop_on_error", True):
+            await asyncio.sleep(0)  # what has arrived is taken
+            self._abort_waiting()
 
     def _abort_waiting(self) -> None:
         """As Jupyter's kernels do: cells that were sent before an error was known do not run."""
@@ -338,7 +346,9 @@ def in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
         try:
             result = work()
         except BaseException as err:
-            loop.call_soon_threadsafe(settle, future.set_exception, err)
+            # No future takes a StopIteration, and what is no Exception would end the event loop.
+            is_taken = isinstance(err, Exception) and not isinstance(err, StopIteration)
+            loop.call_soon_threadsafe(settle, future.set_exception, err if is_taken else RuntimeError(repr(err)))
         else:
             loop.call_soon_threadsafe(settle, future.set_result, result)
 

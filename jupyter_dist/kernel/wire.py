@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import zmq
 import zmq.asyncio
-from jupyter_client.session import Session
+from jupyter_client.session import Session, json_packer
 
 LINGER_MS = 1000
+MAX_DEPTH = 100  # of lists in lists that a message can have
+_PARTS = ("header", "parent_header", "metadata", "content")
 _KINDS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "iopub": zmq.PUB}
 
 
@@ -48,6 +53,7 @@ class KernelSockets:
         info = json.loads(Path(connection_file).read_text())
         key = info["key"].encode()
         self.session = Session(key=key, signature_scheme=info["signature_scheme"], username="kernel")
+        self.session.pack = _packed
         self._context = zmq.asyncio.Context()
         self._info = info
         self._sockets = {name: self._bound(self._context.socket(kind), name) for name, kind in _KINDS.items()}
@@ -86,7 +92,10 @@ class KernelSockets:
         threading.Thread(target=echo, name="heartbeat", daemon=True).start()
 
     async def receive(self, channel: str, take: Callable[[Request], Awaitable[None]]) -> None:
-        """Hand on each message of a channel; what is not signed, or cannot be read, is dropped."""
+        """Hand on each message of a channel, whatever becomes of the one before.
+
+        What is not signed, or is no message, is dropped.
+        """
         socket = self._sockets[channel]
         while True:
             parts = await socket.recv_multipart()
@@ -95,7 +104,12 @@ class KernelSockets:
                 message = self.session.deserialize(rest)
             except Exception:  # noqa: S112  (unsigned or damaged: there is no sender to answer)
                 continue
-            await take(Request(channel, identities, message))
+            if not all(isinstance(message[part], dict) for part in _PARTS):
+                continue
+            try:
+                await take(Request(channel, identities, message))
+            except Exception as err:  # the outermost level of a request: the next one must be taken
+                sys.excepthook(type(err), err, err.__traceback__)
 
     def reply(self, request: Request, content: dict[str, Any]) -> None:
         """Answer a request."""
@@ -128,3 +142,25 @@ class KernelSockets:
         for socket in self._sockets.values():
             socket.close(LINGER_MS)
         await asyncio.to_thread(self._context.term)
+
+
+def _packed(content: Any) -> bytes:
+    """Return JSON of a part of a message, also of one that has what UTF-8 or JSON cannot hold: it becomes text."""
+    try:
+        packed: bytes = json_packer(content)
+    except (TypeError, ValueError, RecursionError):
+        packed = json_packer(_plain(content))
+    return packed
+
+
+def _plain(content: Any, depth: int = 0) -> Any:
+    """Return a copy of which JSON can be made: of surrogates their escapes, of other objects their text."""
+    if isinstance(content, dict) and depth < MAX_DEPTH:
+        return {str(_plain(str(name))): _plain(value, depth + 1) for name, value in content.items()}
+    if isinstance(content, (list, tuple)) and depth < MAX_DEPTH:
+        return [_plain(value, depth + 1) for value in content]
+    if content is None or isinstance(content, (bool, int)) or (isinstance(content, float) and math.isfinite(content)):
+        return content
+    if isinstance(content, datetime):
+        return content.isoformat()
+    return str(content).encode("utf-8", "backslashreplace").decode()

@@ -226,7 +226,7 @@ def reap(known: Collection[int] = ()) -> None:
 # -- ending ---------------------------------------------------------------------------------------------------
 
 
-def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
+def signal_same(pid: int, started: int, sig: int) -> bool:
     """Signal the process with this pid if it started at this time; return whether it did."""
     try:
         fd = os.pidfd_open(pid)  # a later process with this pid is another one
@@ -241,6 +241,15 @@ def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def signal_if_caught(pid: int, started: int, sig: int) -> bool:
+    """Signal the process if it is that one and has a handler of this signal, which would end it otherwise."""
+    try:
+        caught = Path(f"/proc/{pid}/status").read_text(errors="replace").split("SigCgt:")[1].split()[0]
+    except (OSError, IndexError):
+        return False
+    return bool(int(caught, 16) >> (sig - 1) & 1) and signal_same(pid, started, sig)
 
 
 def removes_shared_memory(pid: int) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from clocks import jumping
-from waits import PATIENCE
+from waits import HOLDS_THE_INTERPRETER, PATIENCE
 
 from jupyter_dist.agent.watch.pulse import collective_of, is_compiling
 
@@ -18,7 +18,7 @@ SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
 
 def test_c_code_that_holds_the_interpreter_is_named(pair):
     pair.run("kept = rank")
-    stuck = pair.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)", [1])
+    stuck = pair.submit(f"print('in', flush=True)\n{HOLDS_THE_INTERPRETER}", [1])
     pair.wait(lambda: pair.text(1, stuck) == "in\n")
     header, _ = pair.request("interrupt", ranks=[0, 1])
     assert (header["interrupted"], header["idle"], header["unresponsive"]) == ([1], [0], [1])
@@ -32,6 +32,17 @@ def test_c_code_that_holds_the_interpreter_is_named(pair):
     pair.wait_group("ready")
     execution = pair.run("t = torch.ones(1); dist.all_reduce(t); print(t.item(), globals().get('kept'))")
     assert pair.text(0, execution["id"]) == "2.0 0\n"
+
+
+@pytest.mark.parametrize("code", ["re.match(r'(a+)+$', 'a' * 60 + 'b')", "ctypes.PyDLL(None).sleep(1000)"])
+def test_c_code_that_holds_the_interpreter_and_notices_signals_is_interrupted(pair, code):
+    pair.run("kept = rank")
+    stuck = pair.submit(f"import ctypes, re\nif rank == 0: dist.barrier()\nprint('in', flush=True)\n{code}", [0, 1])
+    pair.wait(lambda: pair.text(1, stuck) == "in\n")
+    pair.request("interrupt", ranks=[0, 1])
+    assert {one["ranks"]: one["status"] for one in pair.ended(stuck)["statuses"]} == {"0-1": "interrupted"}
+    execution = pair.run("t = torch.ones(1); dist.all_reduce(t); print(t.item(), kept)")
+    assert pair.text(1, execution["id"]) == "2.0 1\n"
 
 
 def test_a_stopped_rank_is_not_dead(pair, request, tmp_path):
@@ -228,7 +239,7 @@ STUBBORN = {
         "still in a @ a (cell line 4)",
     ),
     "holds": (
-        "import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)",
+        f"print('in', flush=True)\n{HOLDS_THE_INTERPRETER}",
         "not responding: C code may hold the GIL",
     ),
     "releases": (

@@ -1,12 +1,12 @@
 """The REST API with two real ranks: everything a user does with a group, and what can go wrong."""
 
 from apiclient import texts
-from waits import PATIENCE, until_async
+from waits import HOLDS_THE_INTERPRETER, PATIENCE, until_async
 
 from jupyter_dist.server.groups import warm
 from jupyter_dist.system.processes import below, read_process
 
-STUCK = "import ctypes\nprint('stuck', flush=True)\nctypes.PyDLL(None).sleep(1000)"
+STUCK = f"print('stuck', flush=True)\n{HOLDS_THE_INTERPRETER}"
 
 
 async def test_a_group_from_start_to_end(api, groups_path, nothing_left, tmp_path):

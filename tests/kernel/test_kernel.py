@@ -216,6 +216,12 @@ def test_magics_of_the_group_are_those_of_the_extension(kernel):
     assert kernel.run("  \n# nothing").status == "ok"
 
 
+def test_help_goes_to_the_pager_of_the_client(kernel):
+    cell = kernel.run("print('before')\n%pinfo len")
+    assert "Return the number of items" in cell.pager
+    assert (cell.text.count("before"), cell.displays) == (1, [])
+
+
 def test_cleared_output_is_cleared_and_long_output_says_what_it_left_out(kernel):
     cell = kernel.run(
         "from IPython.display import clear_output\nprint('old', flush=True)\nimport time; time.sleep(1)\nclear_output()\nprint('new')"

@@ -281,13 +281,15 @@ class NodeAgent:
         elif kind == "stored":
             self._stores.answer(header["c"], header["a"], payload)
         elif rank is not None:
-            self._end_rank(rank, kind)
+            self._signal_rank(rank, kind)
 
-    def _end_rank(self, rank: LocalRank, kind: str) -> None:
+    def _signal_rank(self, rank: LocalRank, kind: str) -> None:
         if kind == "close":
             rank.close_channel()
         elif kind == "kill" and rank.handle is not None:
             rank.handle.kill()
+        elif kind == "interrupt" and rank.handle is not None:
+            rank.handle.interrupt()
 
     def _renumber(self, numbers: list[list[int]]) -> None:
         """Have other numbers for the ranks, by the number of the process: the group was resized."""

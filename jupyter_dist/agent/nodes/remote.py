@@ -62,6 +62,11 @@ class NodeProcessHandle(ProcessHandle):
         if self.of is not None:
             self.of.send({"t": "kill", "p": self.number})
 
+    def interrupt(self) -> None:
+        """Have its node agent interrupt its cell by a signal."""
+        if self.of is not None:
+            self.of.send({"t": "interrupt", "p": self.number})
+
     async def usage(self) -> tuple[int, float] | None:
         """Return the memory and CPU time that its node agent reads."""
         return None if self.of is None else await self.of.usage(self.number)

@@ -253,6 +253,16 @@ class RankProcess:
             self.interrupted_at = time.monotonic()
         self.send({"t": "interrupt", "execution_id": self.execution_id, "frees": frees})
 
+    def interrupt_by_signal(self) -> bool:
+        """Signal a rank whose cell was interrupted and whose side thread does not run, as while C code holds the GIL.
+
+        Return whether it was signalled.
+        """
+        if self.handle is None or self.interrupted_at is None:
+            return False
+        self.handle.interrupt()
+        return True
+
     def interrupt_callback(self) -> None:
         """Interrupt the code of a widget, which runs while no cell does."""
         self.send({"t": "interrupt", "execution_id": CALLBACK_ID})

@@ -19,6 +19,7 @@ from .look import MAX_TEXT
 
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
+SIGNAL_SECONDS = 0.5  # in which a cell that notices a signal has ended
 NEW_SECONDS = 1.0  # a cell that is newer mostly ends by itself
 IDLE_AT_ONCE = 256  # of more idle ranks than these, a part is asked at a time
 # An interrupt ends Python code at once and a hung collective after a second; a cell that still runs then is reported.
@@ -97,7 +98,7 @@ class Pulse:
         try:
             answer = await rank.request("stack" if execution_id else "ping", ANSWER_SECONDS)
         except JupyterDistError as err:
-            if err.code == "timed_out" and rank.state in ("idle", "busy", "unresponsive"):
+            if err.code == "timed_out" and not await _is_freed(rank, execution_id):
                 rank.set_state("unresponsive", self._with_interrupt(rank, _silence(rank)))
             return
         if rank.state == "unresponsive":
@@ -132,6 +133,13 @@ class Pulse:
             return does
         rank.ignores_interrupt = True
         return f"Interrupted {rank.interrupted_seconds:.0f} s ago; {does[0].lower()}{does[1:].rstrip('.')}. {KILL_HINT}"
+
+
+async def _is_freed(rank: RankProcess, execution_id: str | None) -> bool:
+    """Interrupt a rank that does not answer by a signal, if it was interrupted; return whether that ended its cell."""
+    if rank.execution_id == execution_id and rank.interrupt_by_signal():
+        await asyncio.sleep(SIGNAL_SECONDS)
+    return rank.execution_id != execution_id or rank.state not in ("idle", "busy", "unresponsive")
 
 
 def _is_asked(rank: RankProcess, now: float) -> bool:

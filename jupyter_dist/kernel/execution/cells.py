@@ -71,7 +71,8 @@ class CellRunner:
             return self._failed(_content(err, [f"\x1b[0;31m{type(err).__name__}\x1b[0m: {err}"]))
         finally:
             self._execution = None
-        return {"status": "ok", "payload": [], "user_expressions": self._evaluated(fields.get("user_expressions"))}
+        pages = self.show.pages if isinstance(self.show, PlainOutputs) else []
+        return {"status": "ok", "payload": pages, "user_expressions": self._evaluated(fields.get("user_expressions"))}
 
     def _evaluated(self, expressions: object) -> dict[str, Any]:
         """Return the values of the request's `user_expressions` on the first rank: by name, a display or an error."""

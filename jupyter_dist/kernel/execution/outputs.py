@@ -70,6 +70,7 @@ class PlainOutputs:
         self.emit = emit
         self._sent: dict[int, list[OutputLine]] = {}
         self._label = ""
+        self.pages: list[dict[str, Any]] = []  # the payload of the reply
         self._displays: dict[str, tuple[str, str, Output]] = {}  # by display id: item, ranks and what was sent
         self._verdict = VerdictLine(StreamFile(emit, "stderr"))  # type: ignore[arg-type]
         self._waiting_since: float | None = None
@@ -130,7 +131,9 @@ class PlainOutputs:
 
     def _send_lines(self, result: Result, ranks: str, lines: list[OutputLine], items: dict[str, ViewItem]) -> None:
         for kind, group in itertools.groupby(lines, lambda line: line.kind):
-            found = list(group)
+            found = [line for line in group if not self._is_page(line, items)]
+            if not found:
+                continue
             label = self._labelled(result, ranks)
             if kind != "display":
                 self.emit("stream", {"name": kind, "text": label + "".join(line.text for line in found)})
@@ -139,6 +142,14 @@ class PlainOutputs:
                 self.emit("stream", {"name": "stdout", "text": label})
             for line in found:
                 self._display(result, ranks, items[line.text])
+
+    def _is_page(self, line: OutputLine, items: dict[str, ViewItem]) -> bool:
+        """Whether a display is for the client's pager; it is kept for the reply."""
+        output = items[line.text]["output"] if line.kind == "display" else {}
+        is_page = bool(output.get("metadata", {}).get(METADATA_KEY, {}).get("pager"))
+        if is_page:
+            self.pages.append({"source": "page", "data": output["data"], "start": 0})
+        return is_page
 
     def _labelled(self, result: Result, ranks: str) -> str:
         """Return a label, unless the one before still holds, or there is one rank only."""

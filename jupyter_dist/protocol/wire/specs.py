@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ LOCAL = "local"  # the launcher of groups that run where the server runs
 HEAD_VARIABLE = "JUPYTER_DIST_HEAD"  # "1": the ranks of this agent will be on nodes
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
 CALLBACK_ID = "callback"  # of the code of a widget, which runs while no cell does: what an interrupt names
+INTERRUPT_SIGNAL = signal.SIGRTMAX - 1  # to a rank: interrupt the cell; SIGINT may have a handler of the cell's
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
 
 S = TypeVar("S", bound="Spec")

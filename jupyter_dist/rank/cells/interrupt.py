@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
+from jupyter_dist.protocol.wire.specs import INTERRUPT_SIGNAL
 from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, ReportedError, explain_failure
 from jupyter_dist.rank.collectives import failures
 from jupyter_dist.rank.collectives.diagnosis import mainthread
@@ -27,7 +28,7 @@ FORCE_AFTER_SECONDS = 2.0
 
 # For cells that handle SIGINT themselves or mask it, and for handlers of cells that were held back
 # (guard/handlers.py); no other code uses these signals.
-PRIVATE_SIGNAL = signal.SIGRTMAX - 1
+PRIVATE_SIGNAL = INTERRUPT_SIGNAL  # also sent by the agent, when the side thread cannot run
 REMINDER_SIGNAL = signal.SIGRTMAX - 2
 
 # Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE;
@@ -66,6 +67,7 @@ class CurrentExecution:
     began_ns: int = field(default_factory=time.time_ns)  # as torch's recorders count
     interrupt_at: float | None = None  # time of the first interrupt
     frees: bool = False  # collectives on devices may be ended: the agent sets it on all ranks of the cell
+    was_signalled: bool = False  # by the agent, whose request is still to be read
     had_private_signal: bool = False  # SIGINT did not reach the cell's code
     noticed_interrupt: bool = False  # KeyboardInterrupt was raised in the cell's code
     broke_process_group: bool = False  # its connections were broken to end a hung collective
@@ -122,13 +124,16 @@ class Interrupter:
         """Run the cell's handlers whose signals arrived after its code; exceptions of the handlers pass through."""
         self.handlers.run(sys._getframe())
 
-    def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
+    def _on_sigint(self, signum: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:  # a child of DataLoader or multiprocessing: Python's usual behaviour
             raise KeyboardInterrupt
         self._num_noticed += 1
         execution = self.current
         if execution is None:
             return
+        if signum == PRIVATE_SIGNAL and execution.interrupt_at is None:  # the agent's, before its request was read
+            execution.interrupt_at = self._signalled_at = time.monotonic()
+            execution.was_signalled = True
         if self._is_user_code(frame) and not self._forks:
             self._deferred = False
             execution.noticed_interrupt = True
@@ -256,7 +261,10 @@ class Interrupter:
             return
         if execution.interrupt_at is None:
             execution.interrupt_at = time.monotonic()
-        self._signal()
+        if execution.was_signalled:  # for this request
+            execution.was_signalled = False
+        else:
+            self._signal()
         if frees:
             execution.frees = True
             self._free(execution)

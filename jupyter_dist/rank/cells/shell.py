@@ -157,8 +157,11 @@ class RankShell(CompatibleShell):
         self.run_profiled(line, cell)
 
     def _show_page(self, text: Any, *_: Any, **__: Any) -> None:
+        from jupyter_dist.protocol.models.models import METADATA_KEY  # ranks need no models otherwise
+
         data = text if isinstance(text, dict) else {"text/plain": text}
-        self.emit("display_data", {"data": data, "metadata": {}, "transient": {}})
+        # Clients that have a pager show it there.
+        self.emit("display_data", {"data": data, "metadata": {METADATA_KEY: {"pager": True}}, "transient": {}})
 
     def init_user_ns(self) -> None:
         """Add the names that every rank has, also after %reset."""

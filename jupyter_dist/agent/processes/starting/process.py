@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, Protocol
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.wire.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import INTERRUPT_SIGNAL, RankSpec
 from jupyter_dist.system.inherited import without_threads
 from jupyter_dist.system.limits import within
-from jupyter_dist.system.processes import CLEANER_SECONDS, signal_same, usage_of
+from jupyter_dist.system.processes import CLEANER_SECONDS, signal_if_caught, signal_same, usage_of
 from jupyter_dist.transport.frames import Header
 
 SETTLE_SECONDS = CLEANER_SECONDS + 1.0
@@ -40,6 +40,10 @@ class ProcessHandle:
     def kill(self) -> None:
         """Kill the process, but no other process that reuses its pid."""
         signal_same(self.pid, self.started, signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """Interrupt the process's cell by a signal: its side thread, which interrupts it otherwise, cannot run."""
+        signal_if_caught(self.pid, self.started, INTERRUPT_SIGNAL)
 
     async def usage(self) -> tuple[int, float] | None:
         """Return the process's memory in bytes and CPU time in seconds; None if it has ended or cannot be asked."""

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from jupyter_dist.protocol.wire.places import is_library
-from jupyter_dist.rank.collectives.diagnosis import mainthread
+from jupyter_dist.rank.collectives.diagnosis import lines, mainthread
 from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import linecache, os, threading
 
@@ -74,8 +74,12 @@ def doing(namespace: dict[str, Any]) -> Doing | None:
 
 def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None:
     """Return the activity of the thread that has this innermost frame."""
-    best, innermost = _NONE, frame
+    best = _NONE
     line: Line | None = None
+    number = 0
+    if frame is not None:
+        frame, number = lines.spends(frame)
+    innermost = frame
     inner: Line | None = None
     cell = ""
     for _ in range(MAX_FRAMES):
@@ -86,7 +90,8 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
         is_users, activity = known if known is not None else _classify(file)
         if is_users:
             if line is None:
-                line = _line_of(frame)
+                number = number if frame is innermost else lines.line_of(frame)
+                line = Line(file, number, frame.f_code.co_name)
             if frame.f_globals is namespace:
                 cell = file
         elif activity == _INPUT:  # the loader calls the user's dataset: the loop is outside of it
@@ -116,9 +121,3 @@ def _classify(file: str) -> tuple[bool, int]:
         activity,
     )
     return found
-
-
-def _line_of(frame: FrameType) -> Line:
-    number: int | None = frame.f_lineno  # typeshed declares int
-    code = frame.f_code
-    return Line(code.co_filename, code.co_firstlineno if number is None else number, code.co_name)

@@ -8,6 +8,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
+from jupyter_dist.rank.collectives.diagnosis.lines import line_of
 from jupyter_dist.rank.guard.own import linecache, threading
 
 MAX_STACK = 50
@@ -49,7 +50,7 @@ def current_call(namespace: dict[str, Any]) -> str | None:
         what = _line(frame).strip()
     if len(what) > _LONGEST_CALL:
         what = f"{what[:_LONGEST_CALL]}..."
-    return f"{what} (cell line {_number(frame)})"
+    return f"{what} (cell line {line_of(frame)})"
 
 
 def _call(frame: FrameType) -> str:
@@ -76,17 +77,11 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
 def _describe(frame: FrameType) -> dict[str, Any]:
     return {
         "file": frame.f_code.co_filename,
-        "line": _number(frame),
+        "line": line_of(frame),
         "function": frame.f_code.co_name,
         "code": _line(frame).strip()[:500],
     }
 
 
-def _number(frame: FrameType) -> int:
-    """Return the line of a frame; the function's line if Python has none, as in instructions that end a `with`."""
-    number: int | None = frame.f_lineno  # typeshed declares int
-    return frame.f_code.co_firstlineno if number is None else number
-
-
 def _line(frame: FrameType, number: int | None = None) -> str:
-    return linecache.getline(frame.f_code.co_filename, number or _number(frame), frame.f_globals)
+    return linecache.getline(frame.f_code.co_filename, number or line_of(frame), frame.f_globals)

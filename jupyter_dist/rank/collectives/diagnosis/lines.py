@@ -1,0 +1,98 @@
+"""Finds the line at which a thread spends its time.
+
+CPython lets another thread look only where a loop jumps back, where a Python function begins, and after a call: what
+took long before that, such as `x in long_list`, is found there. And the jump of a loop may have no line.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from bisect import bisect_right
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_JUMPS = ("JUMP_BACKWARD", "JUMP_ABSOLUTE")
+_LEAVES = (*_JUMPS, "JUMP_FORWARD", "RETURN", "RAISE", "RERAISE")
+_LOOKS = (*_JUMPS, "RESUME", "CALL", "YIELD", "SEND")  # an earlier one was passed when another thread asked
+# What may take long without a call that Python sees.
+_WORKS = (
+    *("BINARY", "INPLACE", "COMPARE", "CONTAINS", "UNARY", "UNPACK", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"),
+    *("STORE_SUBSCR", "DELETE_SUBSCR", "GET_ITER", "FOR_ITER", "FORMAT"),
+)
+MAX_CODES = 1000
+
+
+class _Instructions(NamedTuple):
+    """The instructions of a code, in order."""
+
+    names: list[str]
+    offsets: list[int]
+    lines: list[int | None]
+    jumps: dict[int, int]  # by the offset of their target: the last one that goes on there
+
+
+def line_of(frame: FrameType) -> int:
+    """Return the line of a frame: that of its last instruction that has one."""
+    number: int | None = frame.f_lineno  # typeshed declares int
+    if number is not None:
+        return number
+    code = _instructions(frame.f_code)
+    before = code.lines[: bisect_right(code.offsets, frame.f_lasti)]
+    return next((line for line in reversed(before) if line is not None), frame.f_code.co_firstlineno)
+
+
+def spends(frame: FrameType) -> tuple[FrameType, int]:
+    """Return the frame, this one or its caller, and the line that the thread was busy with when another one looked."""
+    name = _name_at(frame)
+    if name.startswith(_JUMPS) and (line := _work_before(frame)) is not None:
+        return frame, line
+    caller = frame.f_back
+    if name == "RESUME" and caller is not None and (line := _work_before(caller)) is not None:
+        return caller, line
+    return frame, line_of(frame)
+
+
+def _name_at(frame: FrameType) -> str:
+    """Return the name of the instruction at which a frame is; a generator's that has not begun has none."""
+    code = frame.f_code.co_code
+    return dis.opname[code[frame.f_lasti]] if 0 <= frame.f_lasti < len(code) else ""
+
+
+def _work_before(frame: FrameType) -> int | None:
+    """Return the line of what may have taken long since other threads could look before; None if nothing could."""
+    code = _instructions(frame.f_code)
+    found = None
+    index = bisect_right(code.offsets, frame.f_lasti) - 2
+    while index > 0:
+        name = code.names[index]
+        if name.startswith(_LEAVES):  # what follows it was jumped to
+            index = code.jumps.get(code.offsets[index + 1], len(code.names))
+            if index > bisect_right(code.offsets, frame.f_lasti):
+                break
+            continue
+        if name.startswith(_LOOKS):
+            break
+        if name.startswith(_WORKS):
+            if code.names[index - 1] != "LOAD_CONST":  # not `k % 7 == 3`, the test of a counter
+                return code.lines[index]
+            found = found or code.lines[index]
+        index -= 1
+    return found
+
+
+@functools.lru_cache(MAX_CODES)
+def _instructions(code: CodeType) -> _Instructions:
+    spans = [(begin, line) for begin, _, line in code.co_lines()]
+    begins = [begin for begin, _ in spans]
+    every = list(dis.get_instructions(code))
+    return _Instructions(
+        [one.opname for one in every],
+        [one.offset for one in every],
+        [spans[bisect_right(begins, one.offset) - 1][1] for one in every],
+        {
+            one.argval: index
+            for index, one in enumerate(every)
+            if one.opname.startswith(("POP_JUMP", "JUMP_F", "JUMP_IF"))
+        },
+    )

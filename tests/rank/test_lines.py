@@ -1,0 +1,70 @@
+"""The line at which a thread spends its time, found by another thread: CPython lets that look at few instructions only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from jupyter_dist.rank.collectives.diagnosis.lines import spends
+
+# What takes long is at a line marked so; `called` is a Python function.
+CASES = {
+    "a loop": """
+n = 0
+while running:
+    if running:
+        for k in range(400000):  #
+            if k % 7 == 3:  #
+                n += k  #
+    called()
+""",
+    "a function": """
+def count(words):
+    for word in words:  #
+        if word in (1, 2):  #
+            word += 1  #
+numbers = list(range(50000))
+while running:
+    count(numbers)
+""",
+    "a test of a list": """
+numbers = list(range(100000))
+while running:
+    found = -1 in numbers  #
+    n = 3
+    called()
+""",
+    "a longer list": """
+numbers = list(range(100000))
+while running:
+    more = numbers + [n]  #
+    if n == 3: continue
+    called()
+""",
+    "numbers": """
+large = 7 ** 20000
+while running:
+    n = large * large * large  #
+    called()
+""",
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_what_takes_long_is_found_at_its_line(code):
+    lines = code.splitlines()
+    names = {"running": True, "called": lambda: None, "n": 0}
+    thread = threading.Thread(target=lambda: exec(compile(code, "cell", "exec"), names))
+    thread.start()
+    found: Counter[str] = Counter()
+    for _ in range(60):
+        time.sleep(0.003)
+        frame, line = spends(sys._current_frames()[thread.ident])
+        found[lines[line - 1] if frame.f_code.co_filename == "cell" else "of this test"] += 1
+    names["running"] = False
+    thread.join()
+    assert sum(number for line, number in found.items() if "#" in line) > 0.7 * found.total(), found
