@@ -199,8 +199,10 @@ class Control:
     def _on_stack(self, header: Header, _: bytes) -> None:
         unfinished = flight.unfinished()
         outstanding = unfinished[0] if unfinished else None
-        stack, call = whereabouts.user_stack(self.namespace), whereabouts.current_call(self.namespace)
-        wait, is_idle = waiting.current(unfinished), self.interrupter.current is None
+        awaiting = self.runner.awaiting()
+        stack, call = whereabouts.user_stack(self.namespace, awaiting), whereabouts.current_call(self.namespace)
+        sleeps, is_idle = life.sleeps(), self.interrupter.current is None
+        wait = waiting.current(unfinished, self.runner.awaits_a_thread(), polls=sleeps)
         self._answer(
             header,
             stack=stack,
@@ -214,7 +216,7 @@ class Control:
             at=whereabouts.position(folders.PACKAGE),
             cpu_seconds=time.process_time(),  # of all threads: data that arrives takes some, a hang takes none
             comes=self.runner.comes_by_itself(is_idle),
-            sleeps=life.sleeps(),
+            sleeps=sleeps or (bool(awaiting) and wait is None),
         )
 
     def _on_part(self, request: RankRequest, header: Header, payload: bytes) -> None:

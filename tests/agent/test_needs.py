@@ -7,7 +7,7 @@ import pytest
 from jupyter_dist.agent.group.cellcode.definitions import Definitions
 from jupyter_dist.agent.group.cellcode.needs import MAX_CELL_BYTES, WORDS, find_need
 
-HAS = {"model": "model", "trainer": "trainer", "accelerator": "accelerator"}
+HAS = {"model": "model", "fsdp": "sharded", "trainer": "trainer", "accelerator": "accelerator"}
 
 NEEDS = [
     ("dist.all_reduce(x)", "all_reduce"),
@@ -41,6 +41,20 @@ NEEDS = [
     ("loss.backward()", "loss.backward"),
     ("trainer.fit(net)", "trainer.fit"),
     ("m, o = accelerator.prepare(net, opt)", "accelerator.prepare"),
+    ("from functools import partial\npartial(dist.all_reduce, x)()", "all_reduce"),
+    ("def f(): dist.barrier()\ng = partial(f)\ng()", "barrier"),
+    ("red = dist.all_reduce\nfor x in xs: red(x)", "all_reduce"),
+    ("list(map(lambda x: dist.all_reduce(x), xs))", "all_reduce"),
+    ("(lambda: dist.barrier())()", "barrier"),
+    ("torch.distributed.nn.functional.all_reduce(x)", "all_reduce"),
+    ("import torch.distributed.nn.functional as F\nF.all_gather(x)", "all_gather"),
+    ("import asyncio\nawait asyncio.to_thread(dist.all_reduce, x)", "all_reduce"),
+    ("import threading\nthreading.Thread(target=dist.barrier).start()", "barrier"),
+    ("def f(): dist.barrier()\npool.submit(f)", "barrier"),
+    ("with torch.no_grad():\n    fsdp(x)", "fsdp"),
+    ("def see(m):\n    with torch.no_grad(): return m(x)\nsee(fsdp)", "m"),
+    ("net = fsdp\nnet(x)", "net"),
+    ("fsdp.unshard()", "fsdp.unshard"),
 ]
 
 NEEDS_NOT = [
@@ -82,6 +96,15 @@ NEEDS_NOT = [
     "loss = other(x).sum()\nloss.backward()",
     "m = torch.nn.parallel.DistributedDataParallel(net, process_group=pair)",
     "print(model)",
+    "partial(dist.all_reduce, x)",
+    "red = dist.all_reduce",
+    "red = dist.all_reduce\nred = print\nred(x)",
+    "torch.distributed.nn.functional.all_gather(x, mine)",
+    "list(map(lambda x: dist.all_reduce(x, group=mine), xs))",
+    "await asyncio.to_thread(dist.all_reduce, x, group=mine)",
+    "frame.map(str)",
+    "list(map(int, xs))",
+    "fsdp.state_dict",
     "model",
     "\0",
 ]

@@ -317,7 +317,34 @@ HANGS = [
         "",
         "barrier",
     ),
+    Hang(
+        "a collective in a thread that the cell awaits",
+        "import asyncio\nif rank == 0:\n    await asyncio.to_thread(dist.barrier)",
+        "missing",
+        "0",
+        "1-3",
+        "barrier in a thread, number",
+    ),
+    Hang(
+        "a collective in a thread that the cell looks after",
+        "import threading, time\nif rank < 2:\n    thread = threading.Thread(target=dist.barrier); thread.start()\n"
+        "    while thread.is_alive(): time.sleep(0.2)",
+        "busy",
+        "0-1",
+        "2-3",
+        "rank 2 is idle since cell",
+        verdict="waits",
+    ),
     # Nothing shows that it cannot end.
+    Hang(
+        "most ranks wait in a store",
+        "if rank: dist.distributed_c10d._get_default_store().wait(['never'])",
+        "still",
+        "1-3",
+        "",
+        "ranks 1-3 are at line 1 of cell",
+        verdict="waits",
+    ),
     Hang(
         "all ranks in one lock",
         "import threading\nlock = threading.Lock(); lock.acquire()\nlock.acquire()",
@@ -357,6 +384,19 @@ INNOCENT = [
     Innocent(
         "a DataLoader that starts",
         "import torch.utils.data as data, time\nclass Slow(data.Dataset):\n    def __len__(self): return 2\n    def __getitem__(self, i):\n        time.sleep(2); return i\nlist(data.DataLoader(Slow(), num_workers=1))\ndist.barrier()",
+    ),
+    Innocent(
+        "the handler of a signal, on idle ranks",
+        "import os, signal, subprocess\n"
+        "def stop(*_):\n    signal.signal(signal.SIGUSR1, signal.SIG_DFL); dist.barrier()\n"
+        "signal.signal(signal.SIGUSR1, stop)\n"
+        "if rank: subprocess.Popen(['sh', '-c', f'sleep 3; kill -USR1 {os.getpid()}'])\nelse: stop()",
+    ),
+    Innocent(
+        "a callback of a pool of processes, on idle ranks",
+        "import multiprocessing as mp, time\nif rank == 0: dist.barrier()\nelse:\n"
+        "    pool = mp.get_context('fork').Pool(1)\n"
+        "    pool.apply_async(time.sleep, (3,), callback=lambda _: dist.barrier())",
     ),
     Innocent("a child process", "import subprocess; subprocess.run(['sleep', '3'])"),
     Innocent(

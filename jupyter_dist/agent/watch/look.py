@@ -208,6 +208,7 @@ def _call(wait: Any, answer: Header) -> WaitedCall | None:
         inside=_text(wait.get("inside")),
         cell=_cell_of(wait, answer.get("left_over")),
         is_clear=wait.get("is_clear") is not False,
+        is_polled=wait.get("is_polled") is True,
         also=tuple(_also(wait.get("also"))),
         limit=finite(wait.get("limit")),
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
+from types import FrameType
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import ExecutionResult
@@ -91,6 +92,7 @@ class Runner:
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
+        self._awaiting: Coroutine[Any, Any, ExecutionResult] | None = None  # its code
         self._works = False
 
     # -- any thread ---------------------------------------------------------------------------------
@@ -109,6 +111,18 @@ class Runner:
     def comes_by_itself(self, is_idle: bool) -> str | None:
         """Return a source of activity on this rank besides the code of its cell (introspection/life.py)."""
         return life.comes_by_itself(self._loop, self._task, is_idle)
+
+    def awaits_a_thread(self) -> bool:
+        """Whether the cell awaits, and only a thread can wake it."""
+        return life.awaits_a_thread(self._loop, self._task)
+
+    def awaiting(self) -> list[FrameType]:
+        """Return the frames of a cell that awaits, outermost first."""
+        found, step = [], self._awaiting
+        while (frame := getattr(step, "cr_frame", None)) is not None:
+            found.append(frame)
+            step = getattr(step, "cr_await", None)
+        return found
 
     # -- main thread --------------------------------------------------------------------------------
 
@@ -214,6 +228,7 @@ class Runner:
 
     def _start_task(self, execution: CurrentExecution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
         task = self._task = self._loop.create_task(run_in(self._context, coroutine))
+        self._awaiting = coroutine
         execution.cancel = lambda: self._loop.call_soon_threadsafe(task.cancel)
         task.add_done_callback(lambda _: self._task_done(execution, task, coroutine))
 
@@ -223,7 +238,7 @@ class Runner:
         task: asyncio.Task[ExecutionResult],
         coroutine: Coroutine[Any, Any, ExecutionResult],
     ) -> None:
-        self._task = None
+        self._task = self._awaiting = None
         execution.cancel = None
         coroutine.close()  # it has not begun if the task was cancelled before
         self._context.run(self._end_task, execution, task)

@@ -33,17 +33,24 @@ WRAPPERS = {"DistributedDataParallel": 6, "FullyShardedDataParallel": 1}
 METHODS = {
     "model": frozenset({"__call__", "forward"}),
     "ddp": frozenset[str](),
+    "sharded": frozenset({"__call__", "forward", "unshard"}),  # gathers its parameters, also without gradients
     "trainer": frozenset({"fit", "train", "validate", "test", "predict", "evaluate"}),
     "accelerator": frozenset({"prepare", "wait_for_everyone", "gather", "reduce", "backward"}),
 }
 _FORWARD = METHODS["model"]
-_MODELS = frozenset({"model", "ddp"})
+_MODELS = frozenset({"model", "ddp", "sharded"})
+# Modules whose functions have the names of collectives, and another place for the process group.
+_FUNCTIONAL = "torch.distributed.nn.functional"
+_FUNCTIONAL_POSITIONS = {"gather": 2, "all_gather": 1, "scatter": 2}
+# Functions that call one of their arguments, and which.
+_CALLERS = {"map": 0, "filter": 0, "to_thread": 0, "submit": 0, "apply_async": 0, "run_in_executor": 1, "Thread": 1}
 TENSOR_METHODS = frozenset({"full_tensor"})  # DTensor alone has it
 CHECKPOINT = frozenset({"save", "load", "async_save"})  # of torch.distributed.checkpoint
 _OWN_GROUP = frozenset({None, "group", "process_group", "device_mesh", "no_dist"})
 _QUIET = frozenset({"no_sync", "no_grad", "inference_mode"})  # DDP synchronizes nothing there
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _EXITS = frozenset({"exit", "quit", "_exit"})
+MAX_ALIASES = 5  # of aliases
 MAX_EARLIER_CHARS = 8_000  # that are parsed for one cell
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -70,7 +77,9 @@ class Reader:
     world_size: int | None = None
     _modules: set[str] = field(default_factory=lambda: {"dist"})  # names of torch.distributed
     _checkpoint: set[str] = field(default_factory=set)  # and of torch.distributed.checkpoint
+    _functional: set[str] = field(default_factory=lambda: {_FUNCTIONAL, "dist.nn.functional"})
     _imported: dict[str, str] = field(default_factory=dict)  # collectives and wrappers by their name here
+    _aliases: dict[str, ast.expr] = field(default_factory=dict)  # what a name stands for: `red = dist.all_reduce`
     _functions: dict[str, Function] = field(default_factory=dict)
     _classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     _instances: dict[str, str] = field(default_factory=dict)  # the class of a name
@@ -101,7 +110,7 @@ class Reader:
                 contexts = [item.context_expr for item in node.items]
                 yield from self.needs(contexts, scope)
                 yield from self._within(node.body, scope, scope.is_quiet or any(map(_is_quiet, contexts)))
-            elif not self._defines(node):
+            elif not self._defines(node, scope):
                 yield from self.needs(list(ast.iter_child_nodes(node)), scope)
                 if isinstance(node, ast.Call):
                     yield from self._call(node, scope)
@@ -111,8 +120,8 @@ class Reader:
         yield from self.needs(body, scope)
         scope.is_quiet = was_quiet
 
-    def _defines(self, node: ast.AST) -> bool:
-        """Note a function or class, which is executed when it is called."""
+    def _defines(self, node: ast.AST, scope: _Scope | None = None) -> bool:
+        """Note a function or class, which is executed when it is called, or another name for something."""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._functions[node.name] = node
         elif isinstance(node, ast.ClassDef):
@@ -123,8 +132,18 @@ class Reader:
                 self._instances[name] = value.func.id
             if isinstance(value, ast.Lambda):
                 self._functions[name] = value
+            self._alias(name, value, scope)
             return isinstance(value, ast.Lambda)
         return isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+
+    def _alias(self, name: str, value: ast.expr, scope: _Scope | None) -> None:
+        self._aliases.pop(name, None)
+        value = _looked_up(value)
+        if isinstance(value, ast.Attribute) or (isinstance(value, ast.Name) and value.id != name):
+            self._aliases[name] = value
+            kind = scope.kinds.get(_name(value, scope)) if scope is not None else None
+            if scope is not None and kind is not None:
+                scope.kinds[name] = kind
 
     def _taken(self, node: ast.If | ast.While | ast.IfExp) -> list[ast.AST]:
         """Return the branches that may be taken."""
@@ -146,6 +165,8 @@ class Reader:
                     self._modules.add(name)
                 elif alias.name == "torch.distributed.checkpoint" and alias.asname:
                     self._checkpoint.add(name)
+                elif alias.name == _FUNCTIONAL and alias.asname:
+                    self._functional.add(name)
                 elif name == "dist":
                     self._modules.discard("dist")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
@@ -155,6 +176,8 @@ class Reader:
     def _note_from(self, path: str, name: str, known_as: str) -> None:
         if path == "torch.distributed":
             self._modules.add(known_as)
+        elif path == _FUNCTIONAL:
+            self._functional.add(known_as)
         elif path == "torch.distributed.checkpoint":
             self._checkpoint.add(known_as)
         elif name in GROUP_POSITIONS or name in WRAPPERS:
@@ -182,27 +205,39 @@ class Reader:
         if func.attr in WRAPPERS:
             return func.attr
         module = ast.unparse(func.value)
-        is_module = module == "torch.distributed" or (module in self._modules and module not in scope.assigned)
+        is_module = module in self._functional or module == "torch.distributed"
+        is_module = is_module or (module in self._modules and module not in scope.assigned)
         return func.attr if func.attr in GROUP_POSITIONS and is_module else None
 
     # -- calls ------------------------------------------------------------------------------------
 
     def _call(self, node: ast.Call, scope: _Scope) -> Iterator[str]:
         func = _looked_up(node.func)
+        for _ in range(MAX_ALIASES):
+            if not isinstance(func, ast.Name) or func.id not in self._aliases or func.id in scope.kinds:
+                break
+            func = self._aliases[func.id]
         self._load(_owner_of(func))
         name = self._distributed(func, scope)
         if name is not None:
-            if not _has_own_group(node, GROUP_POSITIONS.get(name, WRAPPERS.get(name, 0))):
+            if not _has_own_group(node, self._position(name, func)):
                 yield name
             return
+        if (called := _called_by(node)) is not None:
+            yield from self._call(called, scope)
         function, inner = self._function(func, node, scope)
         if function is not None and id(function) not in self._entered:
             self._entered.add(id(function))
             yield from self.needs(function.body if isinstance(function.body, list) else [function.body], inner)
         elif function is None:
             yield from self._of_torch(node, func)
-            if not scope.is_quiet:
-                yield from self._method(func, scope)
+            yield from self._method(func, scope)
+
+    def _position(self, name: str, func: ast.expr) -> int:
+        """Return which argument of a collective or wrapper is its process group."""
+        if isinstance(func, ast.Attribute) and ast.unparse(func.value) in self._functional:
+            return _FUNCTIONAL_POSITIONS.get(name, GROUP_POSITIONS[name])
+        return GROUP_POSITIONS.get(name, WRAPPERS.get(name, 0))
 
     def _of_torch(self, node: ast.Call, func: ast.expr) -> Iterator[str]:
         """Yield a method of a DTensor, or a function of torch.distributed.checkpoint."""
@@ -214,6 +249,8 @@ class Reader:
 
     def _function(self, func: ast.expr, node: ast.Call, scope: _Scope) -> tuple[Function | None, _Scope]:
         """Return the function of the user that is called, and its scope."""
+        if isinstance(func, ast.Lambda):
+            return func, self._inner(func, node, scope, None)
         if isinstance(func, ast.Name):
             function = self._functions.get(func.id)
             cls = self._classes.get(func.id)
@@ -265,6 +302,8 @@ class Reader:
         for method, owner in _readings(func):
             kind = scope.kinds.get(_name(owner, scope), "")
             label = ast.unparse(owner)
+            if scope.is_quiet and kind != "sharded":
+                continue
             if kind == "ddp" and method in _FORWARD:
                 self._forwards.append(label)
             elif method in METHODS.get(kind, ()):
@@ -307,7 +346,9 @@ def _owner_of(func: ast.expr) -> str:
 
 
 def _looked_up(func: ast.expr) -> ast.expr:
-    """Return the object behind an expression such as `getattr(dist, "barrier")`."""
+    """Return the object behind an expression such as `getattr(dist, "barrier")`, the function of a `partial(...)`."""
+    if isinstance(func, ast.Call) and func.args and _last_name(func.func) == "partial":
+        return _looked_up(func.args[0])
     if (
         isinstance(func, ast.Call)
         and isinstance(func.func, ast.Name)
@@ -318,6 +359,20 @@ def _looked_up(func: ast.expr) -> ast.expr:
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             return ast.Attribute(owner, name.value, ast.Load())
     return func
+
+
+def _called_by(node: ast.Call) -> ast.Call | None:
+    """Return the call that a function makes of its arguments: `asyncio.to_thread(dist.barrier)`."""
+    position = _CALLERS.get(_last_name(node.func), -1)
+    target = next((keyword.value for keyword in node.keywords if keyword.arg in ("target", "func")), None)
+    if position >= 0 and (target is not None or position < len(node.args)):
+        rest = [each for each in node.keywords if each.arg not in ("target", "func")]
+        return ast.Call(target or node.args[position], node.args[position + 1 :], rest)
+    return None
+
+
+def _last_name(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def _method_of(cls: ast.ClassDef, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

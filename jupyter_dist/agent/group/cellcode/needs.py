@@ -25,6 +25,7 @@ _WORD = re.compile(r"\w+")
 _DEFINED = re.compile(r"\bdef[ \t]+(\w+)")
 _BACKWARD = re.compile(r"(\w+)\.backward\b")
 _ALIAS = re.compile(r"\bas[ \t]+(\w+)")
+_OTHER_NAME = re.compile(r"(?m)^[ \t]*(\w+)[ \t]*=[ \t]*((?:[\w.]*\bpartial\([^\n]*|[\w.]+)[ \t]*)$")
 _LAMBDA = re.compile(r"(\w+)[ \t]*=[ \t]*lambda\b")
 
 __all__ = ["METHODS", "WORDS", "find_need"]
@@ -70,7 +71,11 @@ def _words(code: str, kinds: Mapping[str, str], earlier: Mapping[str, str]) -> f
     """Return the words of lines that matter: collectives, wrappers, what ranks have, and functions."""
     found = [name for pattern in (_DEFINED, _BACKWARD, _ALIAS, _LAMBDA) for name in pattern.findall(code)]
     names = (re.split(r"[.\[]", name)[0] for name in kinds)
-    return WORDS.union(names, found, earlier)
+    words = WORDS.union(names, found, earlier)
+    for name, value in _OTHER_NAME.findall(code):
+        if not words.isdisjoint(_WORD.findall(value)):
+            words |= {name}
+    return words
 
 
 def _matters(text: str, words: frozenset[str]) -> bool:

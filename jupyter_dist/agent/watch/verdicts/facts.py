@@ -40,6 +40,7 @@ class WaitedCall:
     cell: int | None = None  # which earlier cell has begun it
     is_clear: bool = True  # whether it is known which of several collectives it waits for
     also: tuple[WaitedCall, ...] = ()  # the others of those, if it is not: the oldest one of each other process group
+    is_polled: bool = False  # in a thread, which the main thread looks after: it may do something else
     limit: float | None = field(default=None, compare=False)  # seconds after which it gives up by itself
 
     @property

@@ -90,7 +90,8 @@ def moves(before: Fact | None, fact: Fact, cpu_counts: bool) -> bool:
         return True
     if fact.state == "dead":
         return False
-    if fact.call is not None and (fact.call.limit is not None or not (fact.call.is_clear or fact.call.also)):
+    call = fact.call
+    if call is not None and (call.is_polled or call.limit is not None or not (call.is_clear or call.also)):
         return True
     return not is_same(before, fact) or (cpu_counts and fact.cpu_seconds - before.cpu_seconds > MOVES_SECONDS)
 

@@ -18,8 +18,8 @@ MAX_NAME_CHARS = 200  # the header of a reply has them
 # buffers is a `model`.
 KINDS = {
     ("DistributedDataParallel", "torch"): "ddp",
-    ("FullyShardedDataParallel", "torch"): "model",
-    ("FSDPModule", "torch"): "model",
+    ("FullyShardedDataParallel", "torch"): "sharded",
+    ("FSDPModule", "torch"): "sharded",
     ("Trainer", "lightning"): "trainer",
     ("Trainer", "pytorch_lightning"): "trainer",
     ("Trainer", "transformers"): "trainer",

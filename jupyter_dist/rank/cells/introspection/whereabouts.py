@@ -21,11 +21,13 @@ def main_frame() -> FrameType | None:
     return sys._current_frames().get(threading.main_thread().ident or 0)
 
 
-def user_stack(namespace: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the frames from the cell's code inwards, outermost first; empty if no cell runs."""
-    frames = _frames(main_frame())
-    first = next((index for index, frame in enumerate(frames) if frame.f_globals is namespace), len(frames))
-    return [_describe(frame) for frame in frames[first:][-MAX_STACK:]]
+def user_stack(namespace: dict[str, Any], awaiting: list[FrameType]) -> list[dict[str, Any]]:
+    """Return the frames from the cell's code inwards, outermost first; `awaiting`: those of a cell that awaits."""
+    for frames in (_frames(main_frame()), awaiting):
+        for first, frame in enumerate(frames):
+            if frame.f_globals is namespace:
+                return [_describe(one) for one in frames[first:][-MAX_STACK:]]
+    return []
 
 
 def position(ours: str) -> int:

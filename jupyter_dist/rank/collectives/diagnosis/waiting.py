@@ -74,7 +74,8 @@ class Wait(TypedDict):
     of a send or recv. `seq` is the number of the call, `operation`, `sizes` and `dtypes` are the flight recorder's;
     None and empty where not known. `inside` is the part of torch that has made the call, such as
     DistributedDataParallel. `limit` are the seconds after which the call gives up, if the code of the user has set a
-    limit. `is_clear` is whether it is known which of several collectives the call waits for; if not, `also` are the
+    limit. `is_polled` is whether a thread waits in the call while the main thread looks after it now and then.
+    `is_clear` is whether it is known which of several collectives the call waits for; if not, `also` are the
     oldest ones of the other groups.
     """
 
@@ -93,6 +94,7 @@ class Wait(TypedDict):
     dtypes: list[str]
     limit: float | None
     is_clear: bool
+    is_polled: bool
     also: list[OtherCollective]
 
 
@@ -107,20 +109,27 @@ class _Found:
     inside: str | None = None
     making: FrameType | None = None  # of the function that makes a process group
     meets_all: bool = False  # all ranks, to make it
+    is_polled: bool = False
 
 
-def current(unfinished: Sequence[IncompleteCollective]) -> Wait | None:
-    """Return the call that the main thread waits in, or None if it is not in torch.distributed.
+def current(
+    unfinished: Sequence[IncompleteCollective], awaits_a_thread: bool = False, polls: bool = False
+) -> Wait | None:
+    """Return the call that the main thread, or a thread that it waits for, is in; None if it is none of torch's.
 
     Args:
         unfinished: the recorder's entries of collectives that have not completed, oldest first.
+        awaits_a_thread: whether the cell awaits, and only a thread can wake it.
+        polls: whether the main thread sleeps, perhaps to look after a thread again.
     """
     frames = sys._current_frames()
     main = threading.main_thread().ident or 0
     found = _distributed_call(frames.get(main), is_main=True, unfinished=unfinished)
-    if found.name is None and _waits_for_a_thread(frames.get(main)):
+    waits = awaits_a_thread or _waits_for_a_thread(frames.get(main))
+    if found.name is None and (waits or polls):
         others = (_distributed_call(frame) for ident, frame in frames.items() if ident != main)
         found = next((other for other in others if other.name is not None), found)
+        found.inside, found.is_polled = found.inside or "a thread", not waits
     return None if found.name is None else _wait(found, unfinished)
 
 
@@ -158,6 +167,7 @@ def _wait(found: _Found, unfinished: Sequence[IncompleteCollective]) -> Wait | N
         "dtypes": entry["dtypes"][:MAX_TENSORS] if entry is not None else [],
         "limit": _limit(found, group, entry["backend"] if entry is not None else None),
         "is_clear": not also,
+        "is_polled": found.is_polled,
         "also": also,
     }
 
