@@ -95,9 +95,10 @@ COMPAT = {
     RANK / "ipython" / "ipython_compat.py",
 }
 # Beside them, in what kernels share with ranks; tests/compat/test_names.py looks for them in each version.
-OF_OBJECTS = {"_untyped_storage"}
+OF_OBJECTS = {"_untyped_storage", "_indices", "_values"}
 # Private names of Python itself, which tests/compat/test_names.py looks for in each version.
 OF_PYTHON = {
+    "_fields",
     "_getframe",
     "_current_frames",
     "_exit",
@@ -220,7 +221,7 @@ def test_pages_have_the_names_of_accelerators_from_the_server():
 # What the modules of a distribution are called, where that is not its own name.
 MODULES = {"pyyaml": "yaml", "nvidia-ml-py": "pynvml", "ipython": "IPython", "pyzmq": "zmq"}
 # The user's own: ranks need torch, and an app its framework, in the environment of the group; amdsmi comes with ROCm.
-BROUGHT_BY_USERS = {"torch", "numpy", "fastai", "amdsmi", "matplotlib", "ray", "debugpy", "pydevd"}
+BROUGHT_BY_USERS = {"torch", "numpy", "pandas", "fastai", "amdsmi", "matplotlib", "ray", "debugpy", "pydevd"}
 
 
 def imported_modules(tree):

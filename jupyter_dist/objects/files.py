@@ -18,30 +18,30 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from . import staging
+from .data import kinds
+from .data.allowed import NotAllowedError
+from .data.graph import NotDataError
 from .pickling import dumps
 
 ALIGNMENT = 64
 # Below this size a copy is cheaper than keeping pages for it.
 MIN_WARM_BYTES = 1 << 20
+_PICKLE = b"\x80\x05"  # how one begins
 MADV_POPULATE_READ = 22  # Linux 5.14; the mmap module does not name it
 
 
-def pack(values: Mapping[str, Any], *, stages: bool = False) -> list[memoryview]:
+def pack(values: Mapping[str, Any], *, stages: bool = False, as_data: bool = False) -> list[memoryview]:
     """Return the pieces of a file of these named objects; arrays are not copied.
 
     Args:
         values: The objects, by name.
         stages: Leave large tensors on their device. Only `put` and `write` can copy such pieces (staging.py).
+        as_data: Write data, for a reader that does not trust this machine (data/), and no pickle.
 
     Raises:
         JupyterDistError: `cannot_send`, naming the object and why.
     """
-    buffers: list[pickle.PickleBuffer] = []
-    try:
-        data = dumps(dict(values), buffers.append, stages=stages)
-    except Exception as err:  # runs the object's own code, which may raise anything
-        raise _cannot_send(values, err) from err
-    pieces = [memoryview(data), *(buffer.raw() for buffer in buffers)]
+    pieces = _data(values, stages) if as_data else _pickle(values, stages)
     header = struct.pack(f"!Q{len(pieces)}Q", len(pieces), *(piece.nbytes for piece in pieces))
     aligned = [memoryview(header)]
     position = len(header)
@@ -52,18 +52,47 @@ def pack(values: Mapping[str, Any], *, stages: bool = False) -> list[memoryview]
     return aligned
 
 
+def _pickle(values: Mapping[str, Any], stages: bool) -> list[memoryview]:
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        data = dumps(dict(values), buffers.append, stages=stages)
+    except Exception as err:  # runs the object's own code, which may raise anything
+        raise _cannot_send(values, err) from err
+    return [memoryview(data), *(buffer.raw() for buffer in buffers)]
+
+
+def _data(values: Mapping[str, Any], stages: bool) -> list[memoryview]:
+    try:
+        return kinds.write(dict(values), stages=stages)
+    except NotDataError as err:
+        for name, value in values.items():
+            try:
+                kinds.write(value)
+            except NotDataError as why:
+                raise _no_data(f"'{name}' has {why}.") from None
+        raise _no_data(f"The objects have {err}.") from None
+
+
+def _no_data(why: str) -> JupyterDistError:
+    hint = (
+        "From another machine come only numbers, texts, containers, arrays, tensors and data frames: take these."
+        " Or, if you trust all nodes of the group: group.trust_nodes = True."
+    )
+    return JupyterDistError("cannot_send", f"{why} It could run code where it is read.", hint)
+
+
 def size_of(pieces: Sequence[memoryview]) -> int:
     """Return the size of the file."""
     return sum(piece.nbytes for piece in pieces)
 
 
-def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str:
+def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "", *, as_data: bool = False) -> str:
     """Write named objects and return the path: `warm` if they fit in that file, else the first path with space.
 
     Raises:
         JupyterDistError: `cannot_send`, naming the object and why.
     """
-    pieces = pack(values, stages=True)
+    pieces = pack(values, stages=True, as_data=as_data)
     try:
         return _save(pieces, paths, warm)
     except RuntimeError as err:  # of the device that a tensor is on
@@ -96,7 +125,7 @@ def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dic
     Args:
         path: The file.
         read_ahead: Map all pages at once, which is several times faster than one by one if all are used.
-        is_trusted: Whether the file comes from this machine; else it may not choose code to run here (restricted.py).
+        is_trusted: Whether the file comes from this machine; else it must be data, which runs no code here (data/).
 
     Raises:
         JupyterDistError: `cannot_receive`, if the file, or something that it refers to, is missing here or refused.
@@ -106,6 +135,8 @@ def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dic
             # Held as long as the mapping, so that the owner does not overwrite data in use.
             fcntl.flock(file, fcntl.LOCK_SH)
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except ValueError as err:
+        raise _unreadable("it is empty") from err
     except (FileNotFoundError, PermissionError) as err:
         message = "The objects are not on this machine."
         raise JupyterDistError(
@@ -115,8 +146,10 @@ def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dic
         with contextlib.suppress(OSError):  # an older kernel
             mapping.madvise(MADV_POPULATE_READ)
     if not is_trusted:
-        return _load_restricted(memoryview(mapping))
+        return _read_data(memoryview(mapping))
     pieces = _pieces(memoryview(mapping))
+    if kinds.is_data(pieces[0]):
+        return _read_data(memoryview(mapping))
     try:
         values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
     except (AttributeError, ImportError) as err:
@@ -125,25 +158,35 @@ def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dic
     return values
 
 
-def _load_restricted(view: memoryview) -> dict[str, Any]:
-    from . import restricted  # noqa: PLC0415 - not needed on one machine
-
+def _read_data(view: memoryview) -> dict[str, Any]:
     try:
         pieces = _pieces(view)
-        values = restricted.loads(pieces[0], pieces[1:])
-        if isinstance(values, dict):
+        if bytes(pieces[0][:2]) == _PICKLE:
+            raise _refused("a pickle", "Its ranks run an earlier version: start the group again.")
+        values = kinds.read(pieces)
+        if type(values) is dict:
             return values
-        why = f"it is of type {type(values).__name__}"
-    except restricted.RefusedError as err:
-        raise restricted.refusal(err) from None
+        why: object = f"it is a {type(values).__name__}"
+    except NotAllowedError as err:
+        allow = f"If you trust the class, allow it with torch.serialization.add_safe_globals([{err}])."
+        raise _refused(f"a {err}", f"Take its data instead. {allow}") from None
     except JupyterDistError:
         raise
     except ImportError as err:
         message = f"Something is missing here: {err}."
         raise JupyterDistError("cannot_receive", message, "Install it here first.") from err
     except Exception as err:  # the bytes come from another machine
-        why = f"{err!r:.200}"
-    raise JupyterDistError("cannot_receive", f"What the other machine sent cannot be read: {why}.")
+        why = err if isinstance(err, NotDataError) else f"{err!r:.200}"
+    raise _unreadable(why)
+
+
+def _unreadable(why: object) -> JupyterDistError:
+    return JupyterDistError("cannot_receive", f"What the other machine sent cannot be read: {why}.")
+
+
+def _refused(what: str, hint: str) -> JupyterDistError:
+    message = f"The other machine sent {what}, which could run code here."
+    return JupyterDistError("cannot_receive", message, f"{hint} Or, to trust it: group.trust_nodes = True.")
 
 
 def write(file: int, pieces: Sequence[memoryview]) -> None:
@@ -191,7 +234,10 @@ def _write_over(path: str, pieces: Sequence[memoryview]) -> bool:
 
 
 def _pieces(view: memoryview) -> list[memoryview]:
+    """Return the pieces of a file, one after the other. Raises NotDataError if it is shorter than these."""
     (count,) = struct.unpack_from("!Q", view)
+    if not 0 < count <= (view.nbytes - 8) // 8:
+        raise NotDataError(f"{count} pieces in {view.nbytes} bytes")
     sizes = struct.unpack_from(f"!{count}Q", view, 8)
     position = 8 + 8 * count
     pieces = []
@@ -199,6 +245,8 @@ def _pieces(view: memoryview) -> list[memoryview]:
         position += -position % ALIGNMENT
         pieces.append(view[position : position + size])
         position += size
+    if position > view.nbytes:
+        raise NotDataError(f"{position} bytes of pieces in {view.nbytes} bytes")
     return pieces
 
 

@@ -115,12 +115,16 @@ def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | Non
 
 
 def _reduce_storage(storage: Any, *, stages: bool) -> Any:
-    untyped = storage._untyped_storage
+    kind, content = content_of(storage._untyped_storage, stages=stages)
+    return _storage, (storage.dtype, kind, pickle.PickleBuffer(content))
+
+
+def content_of(untyped: Any, *, stages: bool) -> tuple[str | None, Any]:
+    """Return the kind of device that a tensor's storage is on, None for the CPU, and its bytes or their place."""
     kind = untyped.device.type if untyped.device.type in DEVICE_TYPES else None
     if stages and staging.is_staged(untyped):
-        return _storage, (storage.dtype, kind, pickle.PickleBuffer(staging.OnDevice.of(untyped)))
-    host = untyped.cpu()  # no copy if it is on the CPU
-    return _storage, (storage.dtype, kind, pickle.PickleBuffer(_bytes_of(host)))
+        return kind, staging.OnDevice.of(untyped)
+    return kind, _bytes_of(untyped.cpu())  # no copy if it is on the CPU
 
 
 def _bytes_of(storage: Any) -> Any:
@@ -131,9 +135,15 @@ def _bytes_of(storage: Any) -> Any:
 
 
 def _storage(dtype: Any, kind: str | None, data: Any) -> Any:
-    """Called by pickle to load a tensor: on the rank's device; on the CPU in a kernel that uses no device."""
+    """Called by pickle to load a tensor."""
     torch = sys.modules["torch"]  # pickle has imported it for the dtype
-    view = memoryview(data)
+    untyped = storage_of(memoryview(data), kind)
+    return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+
+def storage_of(view: memoryview, kind: str | None) -> Any:
+    """Return a storage with these bytes: on the rank's device; on the CPU in a kernel that uses no device."""
+    torch = sys.modules["torch"]
     if view.nbytes == 0:
         untyped = torch.UntypedStorage(0)
     elif view.readonly:
@@ -143,4 +153,4 @@ def _storage(dtype: Any, kind: str | None, data: Any) -> Any:
     module = getattr(torch, kind, None) if kind in DEVICE_TYPES else None
     if module is not None and module.is_available() and ("LOCAL_RANK" in os.environ or module.is_initialized()):
         untyped = torch.UntypedStorage(untyped.nbytes(), device=kind).copy_(untyped)
-    return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+    return untyped

@@ -246,6 +246,8 @@ def test_torch_has_the_names_that_tensors_of_clients_travel_by(torch_compat):
         wrap_storage=storage._untyped_storage, dtype=storage.dtype, _internal=True
     )
     assert again.dtype == storage.dtype
+    sparse = torch_compat.torch.eye(2).to_sparse()  # for objects/data/tensors.py
+    assert (sparse._indices().shape, sparse._values().shape) == ((2, 2), (2,))
 
 
 def test_a_module_of_ipython_that_is_not_there_ends_no_start():

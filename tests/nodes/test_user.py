@@ -121,6 +121,9 @@ class Hostile:
     def __reduce__(self): return subprocess.call, (["touch", MARKER],)
 def made(): return Hostile()
 """
+# What a rank that was taken over does: it sends pickles all the same.
+TAKEN_OVER = "import jupyter_dist.objects.files as f; f._data = f._pickle"
+GIVEN_BACK = "del f._data; import importlib; importlib.reload(f)"
 
 
 def test_a_value_of_another_machine_runs_no_code_in_the_client_unless_it_is_trusted(servers, tmp_path):
@@ -134,9 +137,14 @@ def test_a_value_of_another_machine_runs_no_code_in_the_client_unless_it_is_trus
             lambda: group.launch(eval, "__import__('__main__').made()", ranks="3"),
         )
         for ask in asks:
-            with pytest.raises(JupyterDistError, match=r"needs subprocess\.call, which could run code here") as refused:
+            with pytest.raises(JupyterDistError, match=r"Hostile, which is no data.*group\.trust_nodes = True"):
+                ask()
+        group.run(TAKEN_OVER, check=True)
+        for ask in asks:
+            with pytest.raises(JupyterDistError, match="sent a pickle, which could run code here") as refused:
                 ask()
             assert "group.trust_nodes = True" in refused.value.hint
+        group.run(GIVEN_BACK, check=True)
         assert not marker.exists()
         state = group.pull("torch.nn.Linear(2, 3).state_dict()", rank=3)
         assert state["weight"].shape == (3, 2)

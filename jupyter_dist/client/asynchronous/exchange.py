@@ -67,7 +67,7 @@ async def gather(
         _check_expression(name)
     chosen = group.chosen(ranks)
     with exchange_folders() as folders:
-        segments = await _collect(group, names, chosen, folders, timeout_seconds)
+        segments = await _collect(group, _asking_for(names, not group.is_trusted), chosen, folders, timeout_seconds)
         found = {rank: await asyncio.to_thread(_read, segment, group.is_trusted) for rank, segment in segments.items()}
     _give_back(group, segments.values())
     return found
@@ -81,7 +81,7 @@ async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
     if not others:
         return
     with exchange_folders() as folders:
-        segments = await _collect(group, [name], (source,), folders)
+        segments = await _collect(group, _asking_for([name]), (source,), folders)
         place = folders[0] / "broadcast"
         place.symlink_to(segments[source].path)
         note = f"# broadcast of {name} from rank {source}"
@@ -110,9 +110,16 @@ async def _hand_out(group: Exchanger, values: Mapping[int | None, Mapping[str, A
     _give_back(group, segments)
 
 
+def _asking_for(names: Sequence[str], as_data: bool = False) -> requests.RankCall:
+    call: requests.RankCall = {"do": "get", "names": list(names)}
+    if as_data:  # a server of an earlier version does not know it
+        call["as_data"] = True
+    return call
+
+
 async def _collect(
     group: Exchanger,
-    names: Sequence[str],
+    call: requests.RankCall,
     ranks: Sequence[int],
     folders: Sequence[Path],
     timeout_seconds: float | None = None,
@@ -124,8 +131,8 @@ async def _collect(
             segment.clear()
             (folders[0] / f"warm-{rank}").symlink_to(segment.path)
             offered[rank] = segment
-    call: requests.RankCall = {"do": "get", "names": list(names), "folders": [str(folder) for folder in folders]}
-    await group.run_call(call, f"# pull of {', '.join(names)}", str(RankSet(ranks)), timeout_seconds)
+    asked: requests.RankCall = {**call, "folders": [str(folder) for folder in folders]}
+    await group.run_call(asked, f"# pull of {', '.join(call['names'])}", str(RankSet(ranks)), timeout_seconds)
     found = {}
     for rank in ranks:
         if rank in offered and offered[rank].is_written:

@@ -211,10 +211,10 @@ class AsyncGroup(PlainAsyncGroup):
         self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any
     ) -> dict[int, Any]:
         """Call a function on ranks; return its results by rank. A notebook's function uses the ranks' variables."""
-        sent = await asyncio.to_thread(Call, function, args, kwargs)
+        sent = await asyncio.to_thread(Call, function, args, kwargs, is_trusted=self._trusts_ranks())
         try:
             result = sent.checked(await self.run(sent.note, ranks, call=sent.request))
-            return await asyncio.to_thread(sent.values, result.ranks, self._trusts_ranks())
+            return await asyncio.to_thread(sent.values, result.ranks)
         finally:
             sent.close()
 

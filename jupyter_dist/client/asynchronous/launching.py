@@ -22,8 +22,11 @@ from .exchange import exchange_folders, place_of
 class Call:
     """One call: `request` goes to the ranks with `note` as its code, `values` returns their results."""
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, is_trusted: bool
+    ) -> None:
         self._function = function
+        self._is_trusted = is_trusted  # whether results may run code in this process
         self._stack = ExitStack()
         self._folders = self._stack.enter_context(exchange_folders())
         # In this order: the objects that the function names, the function, its arguments.
@@ -36,6 +39,8 @@ class Call:
         self.note = f"# launch of {getattr(function, '__qualname__', repr(function))}"
         folders = [str(folder) for folder in self._folders]
         self.request: requests.RankCall = {"do": "call", "files": {"all": path}, "folders": folders}
+        if not is_trusted:
+            self.request["as_data"] = True
 
     def checked(self, result: Result) -> Result:
         """Return the result, if all ranks succeeded.
@@ -48,9 +53,9 @@ class Call:
         except RankError as err:
             raise RankError(err.message, result, self._hint(err)) from None
 
-    def values(self, ranks: Iterable[int], is_trusted: bool) -> dict[int, Any]:
+    def values(self, ranks: Iterable[int]) -> dict[int, Any]:
         """Return the function's results, by rank."""
-        found = {rank: files.load(place_of(self._folders, rank), is_trusted=is_trusted) for rank in ranks}
+        found = {rank: files.load(place_of(self._folders, rank), is_trusted=self._is_trusted) for rank in ranks}
         return {rank: values["value"] for rank, values in found.items()}
 
     def _hint(self, error: RankError) -> str:

@@ -150,8 +150,9 @@ class Group(BlockingGroup):
     def trust_nodes(self) -> bool:
         """Whether values that `pull`, `gather` and `launch` return from other machines may run code here; False.
 
-        Otherwise they are numbers, texts, containers, arrays, tensors, data frames, and classes allowed by
-        `torch.serialization.add_safe_globals`. Values of ranks on this machine may be anything.
+        Otherwise they are numbers, texts, containers, arrays, tensors, data frames, and plain objects of classes
+        allowed by `torch.serialization.add_safe_globals`, whose code does not run. Values of ranks on this machine may
+        be anything.
         """
         return self._group.trust_nodes
 
@@ -247,10 +248,10 @@ class Group(BlockingGroup):
         A notebook's function is sent with the classes that it names and the values of its closure; it uses the ranks'
         variables.
         """
-        with Call(function, args, kwargs) as call:
+        with Call(function, args, kwargs, is_trusted=trusts_ranks(self.model, self.trust_nodes)) as call:
             execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
-            return call.values(result.ranks, trusts_ranks(self.model, self.trust_nodes))
+            return call.values(result.ranks)
 
     def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; see AsyncGroup.catch_up."""

@@ -320,6 +320,12 @@ class RankCall(TypedDict):
             ),
         ]
     ]
+    as_data: NotRequired[
+        Annotated[
+            bool,
+            Field("For `get` and `call`: write data, which runs no code where it is read, or refuse what is none."),
+        ]
+    ]
     names: NotRequired[
         Annotated[list[str], Field("For `get`: variables or other expressions.", schema=_words(MAX_WORD, MAX_WORDS))]
     ]

@@ -1525,6 +1525,8 @@ export interface IRankCall {
   files?: Record<string, string>;
   /** Where a rank writes a file that has its number as name: in the first folder with space. */
   folders?: string[];
+  /** For `get` and `call`: write data, which runs no code where it is read, or refuse what is none. */
+  as_data?: boolean;
   /** For `get`: variables or other expressions. */
   names?: string[];
   /** For `script`: its name and its arguments. */

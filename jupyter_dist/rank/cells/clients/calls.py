@@ -76,8 +76,9 @@ class Calls:
     def _save(self, values: dict[str, Any], call: Call) -> None:
         """Write a file named after this rank, or write over the one with kept pages that the client offers."""
         folders: list[str] = call["folders"]
+        as_data = call.get("as_data", False)
         if self._far is not None and not os.path.isdir(folders[0]):
-            self._far.deliver(values, folders, self.rank)
+            self._far.deliver(values, folders, self.rank, as_data)
             return
         warm = os.path.join(folders[0], f"warm-{self.rank}")
-        files.save(values, [os.path.join(folder, str(self.rank)) for folder in folders], warm)
+        files.save(values, [os.path.join(folder, str(self.rank)) for folder in folders], warm, as_data=as_data)

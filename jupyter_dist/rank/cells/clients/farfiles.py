@@ -44,13 +44,13 @@ class FarFiles:
             copy.flush()
             yield copy.name
 
-    def deliver(self, values: Mapping[str, Any], folders: Sequence[str], rank: int) -> None:
+    def deliver(self, values: Mapping[str, Any], folders: Sequence[str], rank: int, as_data: bool) -> None:
         """Write named objects to the client's machine, into the first of these folders there that has space.
 
         Raises:
             JupyterDistError: `cannot_send`, naming the object and why.
         """
-        pieces = files.pack(values)
+        pieces = files.pack(values, as_data=as_data)
         for folder in folders:
             try:
                 self._deliver(pieces, folder, rank)
