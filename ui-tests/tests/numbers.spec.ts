@@ -30,10 +30,10 @@ test('lines and bars of four ranks', async ({ page }) => {
   );
 
   const rows = cell.node.locator('.jpd-RankItem');
-  const first = 'step   0  loss 0.093 \u00b10.002 \u27e80.0900 (0) \u2026 0.0960 (3)\u27e9';
+  const first = 'step   0  loss 0.0930 \u00b10.0022 \u27e80.0900 (0) \u2026 0.0960 (3)\u27e9';
   await expect(rows.nth(0)).toContainText(first);
   await expect(rows.nth(0).locator('.jpd-RankItem-ranks')).toHaveText('ranks 0-3');
-  await expect(rows.nth(3)).toContainText('norm 1.6 \u00b10.1 \u27e81.5 (0) \u2026 1.8 (3)\u27e9 nan (2)');
+  await expect(rows.nth(3)).toContainText('norm 1.63 \u00b10.12 \u27e81.5 (0) \u2026 1.8 (3)\u27e9 nan (2)');
   // Which ranks greeted is not a number to sum up.
   await expect(rows).toHaveCount(8);
 

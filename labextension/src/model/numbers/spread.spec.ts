@@ -93,3 +93,24 @@ describe('red numbers', () => {
     expect([redWith('5.0000'), redWith('0.0500'), redWith('0.5001')]).toEqual([1, 1, 0]);
   });
 });
+
+describe('a summary', () => {
+  it.each(Object.keys(NOISE))('has no number that no rank has: %s', name => {
+    for (const size of SIZES) {
+      for (let i = 0; i < 50; i++) {
+        const written = writtenBy(size, NOISE[name]);
+        const { few, mean, deviation, least, most } = spreadOf(written);
+        for (const { rank, text } of [...(few ?? []), least!, most!]) {
+          const { value } = written[rank].token;
+          expect(Math.abs(Number(text) - value)).toBeLessThanOrEqual(0.05 * Math.abs(value));
+        }
+        expect(few === null).toBe(size > 3);
+        if (mean !== null) {
+          expect(Number(deviation)).toBeLessThanOrEqual(0.21 * Math.abs(Number(mean)));
+          expect(Number(mean)).toBeGreaterThanOrEqual(Number(least!.text));
+          expect(Number(mean)).toBeLessThanOrEqual(Number(most!.text));
+        }
+      }
+    }
+  });
+});

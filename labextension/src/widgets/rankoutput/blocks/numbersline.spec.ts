@@ -70,6 +70,6 @@ describe('lines that differ in numbers', () => {
     const lines = [...Array(7).keys()].map(rank => [`${rank}`, `norm ${(1 + rank / 1000).toFixed(3)}\n`]);
     const [item] = new Condenser().apply(items([...lines, ['7', 'norm 9.500\n']]), NONE);
     const { node } = new NumbersLine(trans, item.condensed!, () => undefined);
-    expect([...node.querySelectorAll('.jpd-Numbers-odd')].map(odd => odd.textContent)).toEqual(['9.500 (7)']);
+    expect([...node.querySelectorAll('.jpd-Numbers-odd')].map(odd => odd.textContent)).toEqual(['9.5 (7)']);
   });
 });

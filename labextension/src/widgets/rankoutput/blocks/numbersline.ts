@@ -37,9 +37,15 @@ export class NumbersLine {
   readonly node: HTMLElement;
 
   private _spread(spread: ISpread, withRange: boolean): HTMLElement {
-    const { mean, deviation, least, most, notFinite } = spread;
-    const node = span('jpd-Numbers-spread', mean ?? '');
+    const { few, mean, deviation, least, most, notFinite } = spread;
+    const node = span('jpd-Numbers-spread', few ? '' : (mean ?? ''));
     node.title = this._listed(spread.values);
+    if (few) {
+      few.forEach(({ text, isOdd }, i) =>
+        node.append(i > 0 ? ' \u00b7 ' : '', isOdd ? span('jpd-Numbers-odd', text) : text)
+      );
+      return node;
+    }
     const details: (Node | string)[] = [];
     if (deviation) {
       details.push(`\u00b1${deviation}`);
