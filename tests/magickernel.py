@@ -31,6 +31,7 @@ class Cell:
         self.ename = None
         self.asked = []  # prompts and whether they were for passwords
         self.status = ""
+        self.number = None  # of its prompt
         self.pager = ""  # what `%magic?` shows
 
     @property
@@ -72,7 +73,7 @@ class Kernel:
                 break
             _take(cell, message["msg_type"], message["content"])
         reply = self.reply(request)
-        cell.status = reply["status"]
+        cell.status, cell.number = reply["status"], reply["execution_count"]
         cell.pager = "".join(
             page["data"]["text/plain"] for page in reply.get("payload", []) if page["source"] == "page"
         )

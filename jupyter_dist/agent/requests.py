@@ -141,6 +141,7 @@ class Requests:
         group = self._agent.need_group()
         group.check_takes_cells()
         execution = AgentExecution(ExecutionSpec.from_dict(header["execution"]), payload)
+        execution.execution_count = header.get("execution_count")
         execution = group.dispatcher.submit(execution)
         return answer(execution=execution.model())
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 # They run the user's code, or show the variables that it made: they go to the ranks, as the code itself would.
 ON_RANKS = frozenset(
     {
-        *("run", "time", "timeit", "prun", "debug", "tb"),
+        *("run", "time", "timeit", "prun", "debug", "tb", "macro"),
         *("who", "who_ls", "whos", "psearch", "reset", "reset_selective", "xdel"),
     }
 )

@@ -104,7 +104,9 @@ class IPythonHost:
         """Do nothing: magics print what they have done."""
 
     def submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any], show: Show) -> Execution:
-        """Submit a cell of this notebook."""
+        """Submit a cell of this notebook, with the number beside it."""
+        if not fields.get("silent"):
+            fields = {"execution_count": self._shell.displayhook.prompt_count, **fields}
         return group.begin(code, ranks, notebook=self.notebook, stop_on_error=False, **fields)
 
     def show(self, execution: Execution, show: Show, changing: Changing) -> Result:

@@ -135,6 +135,19 @@ def test_a_display_of_an_earlier_cell_is_updated_in_that_cell(kernel):
     assert kernel.run("1").of_earlier == {}
 
 
+def test_the_number_beside_a_cell_is_that_of_the_ranks(kernel):
+    first = kernel.run("'first'").number
+    kernel.run("%dist_status")
+    second = kernel.run("'second'").number
+    assert second == first + 2
+    found = kernel.run(f"Out[{first}], _{first}, In[{second}], In[{first + 1}], get_ipython().displayhook.prompt_count")
+    assert found.said == [("0-1", repr(("first", "first", "'second'", "", found.number)))]
+    failed = kernel.run("%%rank 0\n1 / 0")
+    assert f"In[{failed.number}]" in json.dumps([*failed.displays, *failed.parts.values()])
+    kernel.run(f"%macro again {first}")
+    assert kernel.run("again").said == [("0-1", "'first'")]
+
+
 def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
     cell = kernel.run("if rank == 1: raise ValueError('only here')\nprint('fine')")
     assert cell.status == "error"
@@ -262,7 +275,8 @@ def test_a_kernel_restart_attaches_again(kernel):
     assert kernel.run("%%rank 0\nkept").said == [("0", "'through the restart'")]
     cell = kernel.run("%dist_init")
     assert cell.text.startswith("Attached to group 'train-it' with 2 ranks; they keep their variables.")
-    assert kernel.run("kept").said == [("0-1", "'through the restart'")]
+    again = kernel.run("kept, get_ipython().displayhook.prompt_count")
+    assert again.said == [("0-1", repr(("through the restart", again.number)))]
 
 
 def test_what_ends_a_group_of_a_kernel_without_a_server(kernel, client):

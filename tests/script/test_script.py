@@ -53,6 +53,16 @@ def test_a_cell_that_uses_a_later_ones_names_stands_where_it_ran_last():
     assert code_of(found).index("y = 5") < code_of(found).index("z = y")
 
 
+def test_a_kernel_that_counts_from_1_again_is_no_restart_of_the_ranks():
+    runs = [
+        RecordedRun(f"e-{number}", "0-2", "ok", count, "n.ipynb", f"cell-{number}", started_at=float(number))
+        for number, count in enumerate((3, 1, 2, 5, 1, 1))
+    ]
+    codes = {run.execution_id: f"x{run.execution_id[2:]} = 1" for run in runs}
+    script = write_script({**GROUP, "started_at": 1.0}, runs, codes, None, None)["script"]
+    assert [f"x{number} = 1" in script for number in range(6)] == [False, True, True, True, True, True]
+
+
 def test_names_that_no_cell_defines_are_named():
     found = written(("a", "def f(q):\n    return later\nprint(sent, rank, [i for i in range(3)])"))
     assert found["notes"] == ["No cell defines these names before they are used: sent. The kernel may have sent them."]

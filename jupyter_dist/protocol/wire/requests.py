@@ -351,6 +351,16 @@ class RunOptions(TypedDict):
         ]
     ]
     silent: NotRequired[Annotated[bool, Field("Whether to leave it out of the history.")]]
+    execution_count: NotRequired[
+        Annotated[
+            int | None,
+            Field(
+                "The number beside the cell, if its client counts cells as a kernel does. By default the ranks count.",
+                minimum=1,
+                maximum=MAX_SEQ - 1,
+            ),
+        ]
+    ]
     ask_first: NotRequired[
         Annotated[
             bool,

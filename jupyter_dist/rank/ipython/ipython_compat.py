@@ -99,6 +99,13 @@ _FIRST_WORD = re.compile(r"[\w.*]*")
 class RankHistory(history.HistoryManager):
     """The cells that this rank ran. IPython searches in a database, which ranks do not have."""
 
+    def store_inputs(self, line_num: int, source: str, source_raw: str | None = None) -> None:
+        """Keep the cell as `In[line_num]`; numbers before it may be of cells that ran elsewhere."""
+        for cells in (self.input_hist_parsed, self.input_hist_raw):
+            del cells[line_num:]
+            cells.extend([""] * (line_num - len(cells)))
+        super().store_inputs(line_num, source, source_raw)
+
     def search(  # noqa: PLR0913, PLR0917 (the parameters of IPython)
         self,
         pattern: str = "*",

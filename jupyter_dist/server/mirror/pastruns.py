@@ -45,7 +45,8 @@ class Codes:
 def run_of(model: models.ExecutionModel) -> RecordedRun:
     """Return the run of an execution that began."""
     count, notebook, cell_id = model["execution_count"], model["notebook"], model["cell_id"]
-    return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id, "undone_at" in model)
+    is_undone, started_at = "undone_at" in model, model["started_at"]
+    return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id, is_undone, started_at)
 
 
 def needed_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
@@ -81,14 +82,18 @@ class _RunReader:
         if header["kind"] == "begin" and header.get("extends"):
             self._extend(header)
             return
-        # A silent cell has the number of the cell before it.
-        if header["kind"] == "begin" and (count := header.get("execution_count")) not in (None, 0, self._last_count):
-            self._last_count = count
+        if header["kind"] == "begin" and not self._is_silent(header):
+            count = self._last_count = header["execution_count"]
             cell = (header.get("notebook"), header.get("cell_id"))
-            run = RecordedRun(header["execution_id"], header["ranks"], "lost", count, *cell)
+            run = RecordedRun(header["execution_id"], header["ranks"], "lost", count, *cell, started_at=header["at"])
             self.runs[run.execution_id] = run
             code = record.payload.decode("utf-8", "replace")
             self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))
+
+    def _is_silent(self, header: dict[str, Any]) -> bool:
+        """Whether the cell is left out of the history; in records of 0.3 it has the number of the cell before it."""
+        count = header.get("execution_count")
+        return not count or header.get("silent", count == self._last_count)
 
     def _extend(self, header: dict[str, Any]) -> None:
         """Add the ranks that a running cell was extended to."""

@@ -42,6 +42,7 @@ class RecordedRun:
     notebook: str | None
     cell_id: str | None
     is_undone: bool = False
+    started_at: float | None = None
 
     @property
     def is_ok(self) -> bool:
@@ -87,16 +88,22 @@ def _is_part(one: str, other: str) -> bool:
     return bool(short) and long[-len(short) :] == short
 
 
-def since_restart(all_runs: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs of the last generation of ranks that has a success; a restart counts cells from 1 again."""
+def since_restart(
+    all_runs: Sequence[RecordedRun], runs: Sequence[RecordedRun], restarted_at: float | None = None
+) -> list[RecordedRun]:
+    """Return the runs of the last generation of ranks that has a success; a restart counts cells from 1 again.
+
+    So does a kernel that is restarted and counts the cells of its ranks, which are the same after `restarted_at`.
+    """
     mine = set(runs)
     generations: list[list[RecordedRun]] = [[]]
-    last = 0
+    last, is_last_generation = 0, False
     for run in all_runs:
         if run.count is not None:
-            if run.count <= last:
+            if run.count <= last and not is_last_generation:
                 generations.append([])
             last = run.count
+        is_last_generation = restarted_at is not None and (run.started_at or 0.0) >= restarted_at
         if run in mine:
             generations[-1].append(run)
     return next((found for found in reversed(generations) if any(run.is_ok for run in found)), list(runs))

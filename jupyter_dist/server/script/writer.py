@@ -67,7 +67,7 @@ def write_script(
         JupyterDistError: `not_found` if no cell ran on ranks, `bad_request`, `too_large`.
     """
     runs = of_notebook(all_runs, notebook)
-    recent = since_restart(all_runs, runs)
+    recent = since_restart(all_runs, runs, group.get("started_at"))
     sources = parse_sources(cells)
     outdated = _outdated(recent, codes, sources)
     ordered, missing = chosen([run for run in recent if run not in outdated], codes)

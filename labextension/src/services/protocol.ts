@@ -1549,6 +1549,8 @@ export interface IRunOptions {
   after?: string | null;
   /** Whether to leave it out of the history. */
   silent?: boolean;
+  /** The number beside the cell, if its client counts cells as a kernel does. By default the ranks count. */
+  execution_count?: number | null;
   /** Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some. */
   ask_first?: boolean;
   /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. */
@@ -1573,6 +1575,8 @@ export interface IRunRequest {
   after?: string | null;
   /** Whether to leave it out of the history. */
   silent?: boolean;
+  /** The number beside the cell, if its client counts cells as a kernel does. By default the ranks count. */
+  execution_count?: number | null;
   /** Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some. */
   ask_first?: boolean;
   /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. */

@@ -312,6 +312,7 @@ class Dispatcher:
             cell_id=spec.cell_id,
             notebook=spec.notebook,
             owner=spec.owner,
+            silent=spec.silent,
             **marks,
         )
 
@@ -326,7 +327,8 @@ class Dispatcher:
     def _start(self, execution: AgentExecution) -> None:
         spec = execution.spec
         if not spec.silent:
-            self._execution_count += 1
+            # The number of its client, such as the prompt of a kernel, is the number that its user sees.
+            self._execution_count = execution.execution_count or self._execution_count + 1
         execution.start(self._execution_count)
         code = execution.code or b""
         kept_seq = self._record_begin(execution, spec.ranks, code)
