@@ -207,10 +207,27 @@ def test_what_ranks_do_not_have_alike_is_asked_about(own):
         own.wait_group("ready")
         error = own.group["resized"]["error"]
         assert (error["code"], own.group["resized"]["differ"]) == ("ranks_differ", ["mine"])
-        assert "cannot be compared: mine." in error["message"]
+        assert "these names alike: mine (mine differs)." in error["message"]
         assert "others='keep'" in error["hint"]
         assert [cell["execution_id"] for cell in own.request("undoable")[0]["cells"]] == [kept["id"]]
         size_of(own, [0, 1])
+    own.run(
+        "import threading; torch.manual_seed(0)\nclass Own: pass\nown, lock, net = Own(), threading.Lock(), torch.nn.Sequential(torch.nn.Linear(1, 1))\n"
+        "own.part = {'a': [0, rank]}; net[0].note = rank; lock.acquire(); of_net = net[0].weight\nif rank: only = 1",
+        range(2),
+    )
+    own.request("resize", num_ranks=3)
+    own.wait_group("ready")
+    message = own.group["resized"]["error"]["message"]
+    for reason in (
+        "own.part['a'][1] differs",
+        "net[0].note differs",
+        "lock cannot be compared: it holds a lock that is held",
+        "only is not on rank 0",
+        "of_net is alike alone, and shares objects with another of them",
+    ):
+        assert reason in message
+    own.run("del own, lock, Own, net, of_net, threading\nif rank: del only", range(2))
     assert resize(own, 3, others="copy")["copied"] == ["alike", "mine", "os"]
     size_of(own, [0, 1, 0])
     own.run(

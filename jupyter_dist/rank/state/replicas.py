@@ -11,15 +11,17 @@ import pickletools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from jupyter_dist.rank.collectives.revival import followers, shards
 from jupyter_dist.rank.guard.own import os
 
 from . import saving
-from .graph import covariables, pickling
+from .graph import covariables, failing, pickling
 from .graph.covariables import Root
 from .graph.memory import Memory
+from .process import names
 from .restoring import RestoreOptions, load
 from .saving import SaveOptions
 from .store.chunks import CHUNK_BYTES
@@ -39,6 +41,9 @@ def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, A
     if asked["do"] == "signatures":
         with followers.as_one(place):
             return signatures(shell, place[1])
+    if asked["do"] == "parts":
+        with followers.as_one(place):
+            return {"parts": parts(shell, place[1], asked["paths"])}
     if asked["do"] == "out":
         return copy_out(shell, asked["folder"], asked["keys"])
     if asked["do"] == "in":
@@ -72,6 +77,35 @@ def signatures(shell: Any, world_size: int) -> dict[str, Any]:
             is_sharded = bool(view.tensors)
             found.append({"keys": sorted(map(_key, roots)), "hash": digest, "is_sharded": is_sharded})
     return {"covariables": found, "skipped": snapshot.skipped}
+
+
+def parts(shell: Any, world_size: int, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return a hash of what these paths lead to, and of each part of it by the step to it; None: it cannot be compared.
+
+    Args:
+        shell: IPython's shell of this rank.
+        world_size: how many ranks there are.
+        paths: by name, the steps from it.
+    """
+    values = names.variables(shell.user_ns, shell.user_ns_hidden)
+    hashes = _MemoryHashes()
+    found: dict[str, Any] = {}
+    for name, steps in paths.items():
+        if name in values:
+            view = shards.ShardView(world_size)
+            inner = values[name]
+            for step in steps:
+                inner = _parts_of(inner).get(step)
+            root: Root = ("name", name)
+            compared = {"": inner, **_parts_of(inner)}
+            found[name] = {step: _signature([root], {root: one}, shell, hashes, view) for step, one in compared.items()}
+    return found
+
+
+def _parts_of(value: Any) -> dict[str, Any]:
+    """Return the parts of a value by the steps to them, which are the same on all ranks."""
+    parts_of_value = islice(failing.parts(value), failing.MAX_PARTS)
+    return {_OF_PROCESS.sub(b"", step.encode()).decode(): one for step, one in parts_of_value}
 
 
 def _sharded(shell: Any, groups: Sequence[Sequence[str]], size: int) -> list[Any]:

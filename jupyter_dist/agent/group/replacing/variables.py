@@ -66,7 +66,7 @@ class Copies:
         """
         self._group = group
         self._takes_all = takes_all
-        self._found = copies.Likeness([], [], [])
+        self._found = copies.Likeness([], [], [], {})
         if len(living := group.living()) < 2 and not takes_all:
             only = f"Only rank {living[0].rank} is left" if living else "No rank is left"
             message = f"{only}: what ranks have alike cannot be told from what they have by themselves."

@@ -141,7 +141,8 @@ class Resize:
         self._sharded = found.sharded if is_whole else []  # else parts are lost
         self._alike, self._report["differ"] = found.alike, found.differ
         if found.differ and self._wanted.others == "refuse":
-            raise copies.refusal(found.differ, bool(self._fresh))
+            why = await copies.differences([*self._staying, *self._leaving], found)
+            raise copies.refusal(found.differ, why, bool(self._fresh))
 
     async def _copy(self) -> None:
         """Copy to new ranks what all others have alike; what could not be copied is reported."""

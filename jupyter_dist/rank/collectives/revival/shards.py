@@ -9,16 +9,23 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch.utils.hooks import RemovableHandle
 
 INTERRUPTIBLE = True  # ranks wait here for each other
 
 _MESH = ("torch.distributed.device_mesh",)
 _FSDP_PARAM = ("torch.distributed.fsdp._fully_shard._fsdp_param", "torch.distributed._composable.fsdp._fsdp_param")
+_FSDP_GROUP = (
+    "torch.distributed.fsdp._fully_shard._fsdp_param_group",
+    "torch.distributed._composable.fsdp._fsdp_param_group",
+)
+_FSDP_STATE = ("torch.distributed.fsdp._fully_shard._fsdp_state", "torch.distributed._composable.fsdp._fsdp_state")
 _FSDP_COMMON = ("torch.distributed.fsdp._fully_shard._fsdp_common", "torch.distributed._composable.fsdp._fsdp_common")
 
 
@@ -29,8 +36,16 @@ class ShardView:
         self.tensors: list[Any] = []
         self._size = size
         self._known: set[int] = set()
-        parts = (_class(_FSDP_PARAM, "FSDPParam"), _class(_FSDP_COMMON, "DataParallelMeshInfo"))
-        self._hidden = (*filter(None, parts), *filter(None, (_class(_MESH, "DeviceMesh"),)))
+        # What FSDP2 has beside the parameters it makes of the modules, some in the order of their addresses.
+        kinds = (
+            _class(_FSDP_PARAM, "FSDPParam"),
+            _class(_FSDP_GROUP, "FSDPParamGroup"),
+            _class(_FSDP_STATE, "FSDPState"),
+            _class(_FSDP_COMMON, "DataParallelMeshInfo"),
+            _class(_MESH, "DeviceMesh"),
+            RemovableHandle,
+        )
+        self._hidden = tuple(kind for kind in kinds if kind is not None)
 
     def hide(self, value: Any) -> Any:
         """Return the reduced form of a hidden object; None for other objects."""
@@ -40,6 +55,12 @@ class ShardView:
             return str, (repr(described),)
         if any(issubclass(type(value), kind) for kind in self._hidden):
             return str, (type(value).__name__,)
+        if (
+            type(value) is OrderedDict
+            and value
+            and all(type(key) is int and callable(one) for key, one in value.items())
+        ):
+            return list, (list(value.values()),)  # hooks: each process numbers its own
         return None
 
     def _add(self, tensor: Any) -> None:
@@ -47,6 +68,10 @@ class ShardView:
             if one is not None and id(one) not in self._known and is_of_all(one, self._size):
                 self._known.add(id(one))
                 self.tensors.append(one)
+
+
+def _is_hook(item: tuple[Any, Any]) -> bool:
+    return type(item[0]) is int and callable(item[1])
 
 
 class NewPart(NamedTuple):
@@ -83,12 +108,9 @@ def new_parts(tensors: Iterable[Any], owners: int, place: tuple[int, int] | None
 
 def take(parts: Sequence[NewPart], size: int) -> None:
     """Give DTensors their new parts, and the models of FSDP2 that have them; the process group has its new size."""
-    meshes: dict[int, Any] = {}
-    for tensor, _ in parts:
-        mesh = tensor.device_mesh
-        if id(mesh) not in meshes:
-            meshes[id(mesh)] = mesh
-            _resize_mesh(mesh, size)
+    meshes = _equal_meshes([tensor.device_mesh for tensor, _ in parts])
+    for mesh in meshes.values():
+        _resize_mesh(mesh, size)
     _renew_mesh_infos(meshes)
     for tensor, local in parts:
         spec = tensor._spec
@@ -128,6 +150,18 @@ def _chunks(tensor: torch.Tensor, number: int, dim: int) -> list[torch.Tensor]:
     shape = list(tensor.shape)
     shape[dim] = 0
     return [*parts, *(tensor.new_empty(shape) for _ in range(number - len(parts)))]
+
+
+def _equal_meshes(meshes: Sequence[Any]) -> dict[int, Any]:
+    """Return these meshes, and all that are equal to one, by id.
+
+    To torch equal meshes are the same: each `fully_shard()` without a mesh makes one, and specs of tensors, which torch
+    caches, have that of another module with tensors of the same shape.
+    """
+    found = {id(mesh): mesh for mesh in meshes}
+    kind = _class(_MESH, "DeviceMesh")
+    living = [value for value in gc.get_objects() if kind is not None and issubclass(type(value), kind)]
+    return {**found, **{id(one): one for one in living if any(one == mesh for mesh in found.values())}}
 
 
 def _resize_mesh(mesh: Any, size: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -11,7 +12,7 @@ from .pickling import SaveSpace, write
 MAX_DEPTH = 8
 MAX_PARTS = 200  # of one object that are tried
 
-_MAPPINGS, _SEQUENCES = (dict,), (list, tuple)
+_MAPPINGS, _SEQUENCES = (dict, OrderedDict, defaultdict), (list, tuple)
 
 
 def path_of(name: str, value: Any, space: SaveSpace) -> str:
@@ -24,7 +25,7 @@ def path_of(name: str, value: Any, space: SaveSpace) -> str:
     """
     path, seen = name, {id(value)}
     for _ in range(MAX_DEPTH):
-        failing = next((one for one in islice(_parts(value), MAX_PARTS) if _fails(one[1], seen, space)), None)
+        failing = next((one for one in islice(parts(value), MAX_PARTS) if _fails(one[1], seen, space)), None)
         if failing is None:
             return path
         step, value = failing
@@ -37,7 +38,7 @@ def _fails(value: Any, seen: set[int], space: SaveSpace) -> bool:
     return id(value) not in seen and write(value, space).error is not None
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a value, with the code that leads to each; no code of the user runs."""
     kind = type(value)
     if kind in _MAPPINGS:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from jupyter_dist.rank.state import reasons
 
@@ -31,6 +32,12 @@ def _put_deterministic(value: tuple[bool, bool]) -> None:
     torch.use_deterministic_algorithms(value[0], warn_only=value[1])
 
 
+def _put_hook_ids(value: int) -> None:
+    RemovableHandle.next_id = max(
+        RemovableHandle.next_id, value
+    )  # else a new hook would take the place of a restored one
+
+
 def _read_errors() -> dict[str, Any] | None:
     numpy = sys.modules.get("numpy")
     return None if numpy is None else dict(numpy.geterr())
@@ -51,6 +58,7 @@ SETTINGS: dict[str, Setting] = {
     "precision of matrix products": Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     "choice of convolutions": _of_module(torch.backends.cudnn, "benchmark"),
     "deterministic convolutions": _of_module(torch.backends.cudnn, "deterministic"),
+    "numbers of hooks": Setting(lambda: RemovableHandle.next_id, _put_hook_ids),
     "floating-point errors of NumPy": Setting(_read_errors, _put_errors),
 }
 
