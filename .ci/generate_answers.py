@@ -47,7 +47,7 @@ from jupyter_dist.client.answers import infos
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
 from jupyter_dist.client.results.drift import CellDrift
 
-from .calling import Caller
+from .calling import Caller, GroupCaller
 '''
 # Answers with methods of their own.
 RESULTS = {"Variables": "VariableTable", "Comparison": "VariableComparison", "Drift": "CellDrift"}
@@ -148,7 +148,8 @@ def plain_source() -> str:
     written = {name: _defined(name) for name in ("AsyncClient", "AsyncGroup")}
     parts = [PLAIN_HEAD]
     for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
-        parts.append(f'\n\nclass Plain{cls}(Caller):\n    """Methods of {cls} that make one request each."""\n')
+        base = "GroupCaller" if of_group else "Caller"
+        parts.append(f'\n\nclass Plain{cls}({base}):\n    """Methods of {cls} that make one request each."""\n')
         for each in OPERATIONS:
             is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND or each.is_file
             if each.is_of_group == of_group and not is_left_out:
@@ -172,6 +173,10 @@ def _call_source(operation: Operation) -> str:
     path = {name: name for name in operation.arguments}
     arguments = [f"{name}: {PARAMETERS[name].type.__name__}" for name in path]
     lines = [f"{name}: {PARAMETERS[name].description}" for name in path]
+    if operation.is_of_last:
+        path["execution_id"] = "execution_id or await self._last_begun()"
+        arguments = [f"{argument} | None = None" for argument in arguments]
+        lines = [f"{name}: An execution; by default the last cell that began." for name in path]
     given: dict[str, list[str]] = {"body": [], "query": []}
     optional = []
     for place, model in (("body", operation.body), ("query", operation.query)):
@@ -189,7 +194,7 @@ def _call_source(operation: Operation) -> str:
     sent = "".join(
         f", {place}={_dict_source(names)}" for place, names in given.items() if names or _has(operation, place)
     )
-    names = "".join(f", {name}" for name in path)
+    names = "".join(f", {value}" for value in path.values())
     call = f"await self._call({operation.name!r}{names}{sent})"
     signature = ", ".join(["self", *arguments, *optional])
     body = f"return {result.format(call)}" if result else call

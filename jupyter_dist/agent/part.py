@@ -14,7 +14,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.system import points
+from jupyter_dist.protocol import parts
 
 T = TypeVar("T")
 
@@ -133,6 +133,6 @@ def _keep(results: dict[str, T], name: str, do: Callable[[AgentPart], T], part: 
     results[name] = do(part)
 
 
-def find_parts() -> points.PartClasses:
+def find_parts() -> parts.PartClasses:
     """Return the parts that agents have. The first call imports them: a waiting agent makes it."""
-    return points.find_parts("agent", AgentPart)
+    return parts.find_parts("agent", AgentPart)

@@ -43,7 +43,6 @@ COMMANDS = {
     "memory": Listed("reading.comparing.MemoryCommand", "Show what holds the memory of ranks."),
     "compare": Listed("reading.comparing.CompareCommand", "Show which tensors of a variable differ between ranks."),
     "curves": Listed("reading.curves.CurvesCommand", "Show curves such as the loss of a cell, or write them as CSV."),
-    "pace": Listed("reading.pace.PaceCommand", "Show why a cell is slow, and where its time goes."),
     "drift": Listed("reading.drift.DriftCommand", "Show which version of which cell ran on which ranks."),
     "catch-up": Listed("reading.drift.CatchUpCommand", "Run on replaced ranks the cells that they have missed."),
     "save": Listed("saving.SaveCommand", "Save the variables of all ranks of a group."),

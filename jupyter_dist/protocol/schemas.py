@@ -13,13 +13,14 @@ from jupyter_dist.protocol.wire import messages, requests
 
 from .field import Field
 from .operations import of_execution, of_group, of_rank, of_saves, of_server
+from .parts import find_modules
 
 Schema = dict[str, Any]
 
 ANY_OBJECT: Schema = {"type": "object"}
 
 # Types that only one operation uses may stand beside it.
-WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, of_saves)
+WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, of_saves, *find_modules("api").modules.values())
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},

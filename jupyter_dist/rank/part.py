@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from jupyter_dist.protocol import parts
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
 from jupyter_dist.rank.guard.own import json
-from jupyter_dist.system import points
 from jupyter_dist.transport.frames import Header
 
 from .memory import MemoryCounters
@@ -132,6 +132,6 @@ def _keep(results: dict[str, T], name: str, do: Callable[[RankPart], T], part: R
     results[name] = do(part)
 
 
-def find_parts() -> points.PartClasses:
+def find_parts() -> parts.PartClasses:
     """Return the parts that ranks have; called before ranks are forked, so that none imports them again."""
-    return points.find_parts("rank", RankPart)
+    return parts.find_parts("rank", RankPart)

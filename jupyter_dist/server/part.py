@@ -1,18 +1,26 @@
-"""The seam for features in the server: the groups of a server, from its start to its stop."""
+"""The seam for features in the server: the groups of a server, from its start to its stop, and more operations."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+from jupyter_dist.protocol import parts
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.operations import PART_OPERATIONS
 from jupyter_dist.server.groups.manager import GroupManager
-from jupyter_dist.system import points
 
 log = logging.getLogger(__name__)
 
 
 class ServerPart:
-    """One feature in a server, from the adoption of an earlier server's groups to the stop. Override what it needs."""
+    """One feature in a server, from the adoption of an earlier server's groups to the stop. Override what it needs.
+
+    Each operation that the module `api` of the part declares is a coroutine here, with its name. It gets the
+    ManagedGroup, if the operation is of a group, and then the fields of path, body and query.
+    """
 
     def __init__(self, manager: GroupManager) -> None:
         self.manager = manager
@@ -29,11 +37,11 @@ class ServerParts:
 
     def __init__(self, manager: GroupManager) -> None:
         self._manager = manager
-        self._parts: list[ServerPart] = []
+        self._parts: dict[str, ServerPart] = {}
 
     def start(self) -> None:
         """Start all parts that there are."""
-        found = points.find_parts("server", ServerPart)
+        found = parts.find_parts("server", ServerPart)
         for problem in found.problems:
             log.warning("jupyter_dist: %s", problem)
         for name, cls in found.classes.items():
@@ -43,10 +51,25 @@ class ServerParts:
             except Exception:  # of another package
                 log.exception("jupyter_dist: the part '%s' is left out.", name)
             else:
-                self._parts.append(part)
+                self._parts[name] = part
 
     async def stop(self) -> None:
         """Stop all parts."""
         while self._parts:
             with contextlib.suppress(Exception):
-                await self._parts.pop().stop()
+                await self._parts.popitem()[1].stop()
+
+    def coroutine(self, operation: str) -> Callable[..., Awaitable[Any]] | None:
+        """Return the coroutine that carries an operation out, if it is of a part.
+
+        Raises:
+            JupyterDistError: `incompatible`, if that part did not start.
+        """
+        name = next((name for name, rows in PART_OPERATIONS.items() if operation in (row.name for row in rows)), None)
+        if name is None:
+            return None
+        if name not in self._parts:
+            message = f"The part '{name}' of this server could not be started."
+            raise JupyterDistError("incompatible", message, "The server's log has the reason.")
+        found: Callable[..., Awaitable[Any]] = getattr(self._parts[name], operation)
+        return found

@@ -163,7 +163,7 @@ class Service:
         )
         self.operations = ServerOperations(self.manager, self.version)
         self._notices = Notices(self.manager, settings.notice_command, settings.notice_seconds)
-        self._parts = ServerParts(self.manager)
+        self.parts = ServerParts(self.manager)
         self._ends_groups = settings.on_server_stop == "end"
         self._adoption: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -177,7 +177,7 @@ class Service:
     async def start(self) -> None:
         """Adopt the groups that an earlier server left, once the event loop runs."""
         await self.adopted()
-        self._parts.start()
+        self.parts.start()
         self._loading = start_task(self._load(), "load launchers")
         gc.collect()
         keep_present_objects()
@@ -207,6 +207,6 @@ class Service:
         if self._loading is not None:
             self._loading.cancel()
         gc.unfreeze()
-        await self._parts.stop()
+        await self.parts.stop()
         await self._notices.stop()
         await self.manager.stop(end_groups=self._ends_groups)

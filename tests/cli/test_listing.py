@@ -3,8 +3,9 @@
 import pytest
 
 from jupyter_dist.cli.command import Command
-from jupyter_dist.cli.commands.operation import OperationCommand, fields_text
+from jupyter_dist.cli.commands.operation import OperationCommand
 from jupyter_dist.cli.listing import COMMANDS
+from jupyter_dist.client.answers.texts import fields_text
 from jupyter_dist.protocol.operations import OPERATIONS
 
 

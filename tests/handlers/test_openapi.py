@@ -6,7 +6,8 @@ import re
 import pytest
 from openapi_spec_validator import validate
 
-from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.operations import OPERATIONS, PART_OPERATIONS
+from jupyter_dist.protocol.parts import find_parts
 from jupyter_dist.protocol.schemas import body_schema
 from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.http.jupyter import JUPYTER
@@ -14,6 +15,7 @@ from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.rest.answering import SPECIAL
 from jupyter_dist.server.http.routes import PREFIX, tornado_routes
 from jupyter_dist.server.operations import ServerOperations
+from jupyter_dist.server.part import ServerPart
 
 VERBS = ("get", "post", "put", "patch", "delete")
 WITHOUT_METHOD = {"channel", "openapi"}  # of HTTP alone
@@ -46,8 +48,12 @@ def test_names_of_operations_are_unique_and_so_are_their_addresses():
     "operation", [one for one in OPERATIONS if one.name not in WITHOUT_METHOD], ids=lambda o: o.name
 )
 def test_each_operation_is_a_method_that_takes_its_arguments(operation):
-    method = getattr(GroupOperations if operation.is_of_group else ServerOperations, operation.name)
-    taken = dict(list(inspect.signature(method).parameters.items())[1:])
+    part = next((name for name, declared in PART_OPERATIONS.items() if operation in declared), None)
+    carrier = GroupOperations if operation.is_of_group else ServerOperations
+    if part is not None:
+        carrier = find_parts("server", ServerPart).classes[part]
+    names_first = 2 if part is not None and operation.is_of_group else 1  # self, and the group
+    taken = dict(list(inspect.signature(getattr(carrier, operation.name)).parameters.items())[names_first:])
     open_ended = any(one.kind is one.VAR_KEYWORD for one in taken.values())  # as of a dataclass that names all fields
     taken = {name: one for name, one in taken.items() if one.kind is not one.VAR_KEYWORD}
     schemas = [body_schema(model) for model in (operation.body, operation.query) if model is not None]

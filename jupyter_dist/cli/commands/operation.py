@@ -7,12 +7,13 @@ others field by field.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.answers.infos import LastSaveInfo, RankStackInfo, SaveInfo, UndoableCellInfo
+from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import presets_text, stacks_text, status_text, undoable_text
 from jupyter_dist.client.results.comparing import VariableTable
 from jupyter_dist.client.results.saves import last_saves_text, saves_text
@@ -39,10 +40,15 @@ class OperationCommand(Command):
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the group, the parameters of the path, and the fields of body and query; required ones have no option."""
-        required = [*self.operation.arguments, *(name for model in self._models() for name in model["required"])]
+        in_path = () if self.operation.is_of_last else self.operation.arguments
+        required = [*in_path, *(name for model in self._models() for name in model["required"])]
         if self.operation.is_of_group:
             add_group_argument(parser, positional=not required)
-        for name in self.operation.arguments:
+        if self.operation.is_of_last:
+            parser.add_argument(
+                "-e", "--execution", dest="execution_id", help="id of an execution (default: the last one that began)"
+            )
+        for name in in_path:
             parser.add_argument(name, type=PARAMETERS[name].type, help=PARAMETERS[name].description)
         for model in self._models():
             for name, field in model["properties"].items():
@@ -50,22 +56,23 @@ class OperationCommand(Command):
 
     def act(self) -> int:
         """Ask once, and print the answer."""
-        operation, given = self.operation, vars(self.options)
-        places = {name: given[name] for name in operation.arguments}
+        operation = self.operation
+        fields = [name for model in self._models() for name in model["properties"]]
+        given = {name: value for name in fields if (value := getattr(self.options, name)) is not None}
+        places = {name: value for name in operation.arguments if (value := getattr(self.options, name)) is not None}
         if operation.is_of_group:
-            places["group"] = self.client.attach(self.options.group).id
-        body, params = (_given(model, given) for model in (operation.body, operation.query))
-        answer = self.client.ask(
-            operation.verb.upper(),
-            *operation.path.format(**places).split("/"),
-            body=body,
-            params=params,
-            timeout_seconds=operation.answer_seconds,
-        )
-        is_group = operation.answer.model is models.GroupModel
-        text_of: Callable[[Any], str] = _group_text if is_group else fields_text
-        text_of = TEXTS.get(operation.name, text_of)
-        self.tell(answer, text_of(answer))
+            answer = self.client.attach(self.options.group).ask(operation.name, **places, **given)
+        else:
+            answer = self.client.ask(
+                operation.verb.upper(),
+                *operation.path.format(**places).split("/"),
+                body=given if operation.body is not None else None,
+                params=given if operation.query is not None else None,
+                timeout_seconds=operation.answer_seconds,
+            )
+        is_group = operation.answer.model is models.GroupModel and operation.text is None
+        text_of: Callable[[Any], str] = _group_text if is_group else partial(answer_text, operation)
+        self.tell(answer, TEXTS.get(operation.name, text_of)(answer))
         return 0
 
     def _models(self) -> list[Schema]:
@@ -83,21 +90,8 @@ def _add_field(parser: argparse.ArgumentParser, name: str, field: Schema, *, is_
         parser.add_argument(*options, type=_TYPES[field["type"]], default=field.get("default"), help=text)
 
 
-def _given(model: Any, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the fields of a body or a query that have a value."""
-    if model is None:
-        return None
-    return {name: given[name] for name in body_schema(model)["properties"] if given.get(name) is not None}
-
-
 def _group_text(group: Any) -> str:
     return status_text(group, None, "")
-
-
-def fields_text(answer: Mapping[str, Any]) -> str:
-    """Return an answer as a line for each field."""
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in answer.items()}
-    return "\n".join(f"{name.replace('_', ' ')}: {text}" for name, text in texts.items())
 
 
 def __getattr__(name: str) -> type[OperationCommand]:

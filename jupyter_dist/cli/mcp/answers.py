@@ -9,7 +9,6 @@ from typing import Any
 
 from jupyter_dist.client import Result
 from jupyter_dist.client.bundles.bundle import output_text, rank_label, without_ansi
-from jupyter_dist.client.results.pacetext import slow_text
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
@@ -86,7 +85,8 @@ def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
             since = _since(execution["started_at"] or execution["queued_at"])
             verdict = execution.get("verdict")
             why = f" Cannot end: {verdict['message']}" if verdict and verdict["kind"] == "cannot_end" else ""
-            slow = f" Slow: {slow_text(causes)}" if (causes := execution.get("slowness")) else ""
+            causes = [cause["message"] for cause in execution.get("slowness") or ()]
+            slow = f" Slow: {' '.join(causes)}" if causes else ""
             yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}{slow}"
         elif execution["state"] == "queued":
             yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()

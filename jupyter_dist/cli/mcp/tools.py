@@ -11,13 +11,15 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 
 from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
+from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import stacks_text, status_text
-from jupyter_dist.client.results.pacetext import pace_text
 from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.operations import OPERATIONS, Operation
 from jupyter_dist.protocol.ranks import ranks_in
+from jupyter_dist.protocol.schemas import body_schema
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
 from jupyter_dist.system.limits import within
@@ -159,11 +161,21 @@ async def _verdicts(client: AsyncClient, group: AsyncGroup) -> models.Verdicts |
     return None
 
 
-async def pace(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
-    """Return why a cell is slow, and where its time goes."""
-    group = await client.attach(arguments.get("group"))
-    found = await group.pace(arguments.get("execution"))
-    return bounded(pace_text(found.model), max_chars, "verdict is shorter.")
+def _of_row(operation: Operation) -> Tool:
+    """Return the tool that does only an operation of a group, as its row in the table says."""
+
+    async def act(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+        group = await client.attach(arguments.get("group"))
+        given = {"execution_id" if name == "execution" else name: value for name, value in arguments.items()}
+        answer = await group.ask(operation.name, **{name: value for name, value in given.items() if name != "group"})
+        return bounded(answer_text(operation, answer), max_chars, "verdict is shorter.")
+
+    models_of = [body_schema(model) for model in (operation.body, operation.query) if model is not None]
+    fields = {name: field for model in models_of for name, field in model["properties"].items()}
+    required = tuple(name for model in models_of for name in model["required"])
+    last = {"execution": _EXECUTION} if operation.is_of_last else {}
+    changes = operation.verb != "get"
+    return Tool(operation.name, operation.tool, {**last, **fields, "group": _GROUP}, act, required, changes=changes)
 
 
 async def stacks(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
@@ -307,14 +319,7 @@ TOOLS = (
         stacks,
         changes=False,
     ),
-    Tool(
-        "pace",
-        "Say why a cell is slow: which rank the others wait for, waiting for data, memory that grows, with the line of "
-        "code; and where its time goes by rank and line. By default of the last cell, which must have run for 4 s.",
-        {"execution": _EXECUTION, "group": _GROUP},
-        pace,
-        changes=False,
-    ),
+    *(_of_row(operation) for operation in OPERATIONS if operation.tool),
     Tool(
         "get_result",
         "Read the folded output of a cell that was run, and wait for its end if it still runs.",

@@ -24,6 +24,13 @@ class Caller(Protocol):
         """Make the request of an operation; return its answer. Arguments that are None are not sent."""
 
 
+class GroupCaller(Caller, Protocol):
+    """The base of the calls of a group."""
+
+    async def _last_begun(self) -> str:
+        """Return the execution that began last. Raises JupyterDistError `unknown_execution`."""
+
+
 async def call(api: Api, name: str, *arguments: str, body: Fields = None, query: Fields = None) -> Any:
     """Make the request of an operation, with the arguments of its path; return its answer.
 

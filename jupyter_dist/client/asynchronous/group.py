@@ -15,7 +15,6 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
-    PaceInfo,
     RankInfo,
     SaveInfo,
 )
@@ -27,8 +26,9 @@ from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import SampleSeries, joined
 from jupyter_dist.client.results.saves import Restored
 from jupyter_dist.client.servers import own_process
-from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
+from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.operations import BY_NAME
 from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES, GroupState
 from jupyter_dist.protocol.wire import requests
@@ -286,16 +286,29 @@ class AsyncGroup(PlainAsyncGroup):
         response = await self.client.api.fetch("GET", *path, timeout_seconds=CURVES_SECONDS)
         return response.body.decode()
 
-    async def pace(self, execution_id: str | None = None) -> PaceInfo:
-        """Return why a cell is slow, and where its time goes, or went: by rank, by line and by step.
+    async def ask(self, operation: str, **arguments: Any) -> Any:
+        """Make the request of an operation on the group; return its answer as JSON.
+
+        For operations of parts of other packages, and for programs that want the server's own answer.
 
         Args:
-            execution_id: An execution; by default the last cell that began.
+            operation: The operation's name (docs/reference/http.md).
+            arguments: The fields of its path, its body and its query.
 
         Raises:
-            JupyterDistError: `not_found`, if the cell has not run for four seconds; `unknown_execution`.
+            JupyterDistError: `bad_request`, if groups have no such operation; else the server's.
         """
-        return PaceInfo(await self._ask("GET", "executions", execution_id or await self._last_begun(), "pace"))
+        row = BY_NAME.get(operation)
+        if row is None or not row.is_of_group:
+            raise bad_request(f"Groups have no operation '{operation:.60}'.", "The HTTP reference names them.")
+        if row.is_of_last and arguments.get("execution_id") is None:
+            arguments["execution_id"] = await self._last_begun()
+        if missing := [name for name in row.arguments if name not in arguments]:
+            raise bad_request(f"'{operation}' needs the argument '{missing[0]}'.")
+        places = [arguments.pop(name) for name in row.arguments]
+        if row.body is not None:
+            return await self._call(operation, *places, body=arguments)
+        return await self._call(operation, *places, query=arguments)
 
     async def _last_begun(self) -> str:
         begun = [one.id for one in await self.executions() if one.started_at is not None and not one.silent]

@@ -7,7 +7,7 @@ from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
 from jupyter_dist.client.results.drift import CellDrift
 
-from .calling import Caller
+from .calling import Caller, GroupCaller
 
 
 class PlainAsyncClient(Caller):
@@ -71,7 +71,7 @@ class PlainAsyncClient(Caller):
         return infos.DeletedSaveInfo(await self._call("delete_save", save, query={"folder": folder}))
 
 
-class PlainAsyncGroup(Caller):
+class PlainAsyncGroup(GroupCaller):
     """Methods of AsyncGroup that make one request each."""
 
     async def verdicts(self) -> infos.VerdictsInfo:
@@ -174,3 +174,13 @@ class PlainAsyncGroup(Caller):
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
         return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])
+
+    async def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
+        """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
+
+        Cells that run for less than four seconds are not watched.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+        """
+        return infos.PaceInfo(await self._call("pace", execution_id or await self._last_begun()))

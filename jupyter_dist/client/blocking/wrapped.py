@@ -14,7 +14,6 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
-    PaceInfo,
     RankInfo,
     SaveInfo,
 )
@@ -233,16 +232,19 @@ class BlockingGroup:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
         return self._loop.run(self._group.curves_csv(execution_id))
 
-    def pace(self, execution_id: str | None = None) -> PaceInfo:
-        """Return why a cell is slow, and where its time goes, or went: by rank, by line and by step.
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Make the request of an operation on the group; return its answer as JSON.
+
+        For operations of parts of other packages, and for programs that want the server's own answer.
 
         Args:
-            execution_id: An execution; by default the last cell that began.
+            operation: The operation's name (docs/reference/http.md).
+            arguments: The fields of its path, its body and its query.
 
         Raises:
-            JupyterDistError: `not_found`, if the cell has not run for four seconds; `unknown_execution`.
+            JupyterDistError: `bad_request`, if groups have no such operation; else the server's.
         """
-        return self._loop.run(self._group.pace(execution_id))
+        return self._loop.run(self._group.ask(operation, **arguments))
 
     def save(
         self,
@@ -527,6 +529,16 @@ class BlockingGroup:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
         return self._loop.run(self._group.saves(folder))
+
+    def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
+        """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
+
+        Cells that run for less than four seconds are not watched.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+        """
+        return self._loop.run(self._group.pace(execution_id))
 
 
 class BlockingExecution:

@@ -1,6 +1,6 @@
 """All operations of the API: the router, the rights, docs/openapi.json, the clients and commands are made of them.
 
-An operation is declared once, here. How a client's method is derived from it:
+An operation is declared once, here or in the module `api` of a part. How a client's method is derived from it:
 
 * It is a method of a group if the path begins with ``groups/{group}``, else of a client (`Operation.is_of_group`),
   and is called `Operation.name`; its docstring is `Operation.sentence`, then `Operation.details`.
@@ -14,6 +14,8 @@ An operation is declared once, here. How a client's method is derived from it:
 * It waits `Operation.answer_seconds` for the answer, and sends an `Idempotency-Key` if `Operation.is_keyed`, so that
   a request whose answer was lost can be repeated.
 """
+
+from jupyter_dist.protocol.parts import find_modules
 
 from .declaration import (
     ANSWER_SECONDS,
@@ -33,8 +35,19 @@ from .of_rank import RANK_OPERATIONS
 from .of_saves import SAVE_OPERATIONS
 from .of_server import SERVER_OPERATIONS
 
-OPERATIONS = (*SERVER_OPERATIONS, *GROUP_OPERATIONS, *RANK_OPERATIONS, *EXECUTION_OPERATIONS, *SAVE_OPERATIONS)
-BY_NAME = {operation.name: operation for operation in OPERATIONS}
+# Of each part: what its module `api` declares.
+PART_OPERATIONS: dict[str, tuple[Operation, ...]] = {
+    name: tuple(module.OPERATIONS) for name, module in find_modules("api").modules.items()
+}
+OPERATIONS = (
+    *SERVER_OPERATIONS,
+    *GROUP_OPERATIONS,
+    *RANK_OPERATIONS,
+    *EXECUTION_OPERATIONS,
+    *SAVE_OPERATIONS,
+    *(operation for declared in PART_OPERATIONS.values() for operation in declared),
+)
+BY_NAME = {operation.name: operation for operation in reversed(OPERATIONS)}  # no part replaces one of the core
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -43,6 +56,7 @@ __all__ = [
     "KEY_PATTERN",
     "OPERATIONS",
     "PARAMETERS",
+    "PART_OPERATIONS",
     "Answer",
     "Operation",
     "Parameter",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -67,6 +68,9 @@ class Operation:
     is_capped: bool = False  # counts as a download: a user may have only so many at a time
     answer_seconds: float | None = None  # how long a client waits for the answer; by default ANSWER_SECONDS
     command: str = ""  # of `jupyter dist`, if one does only this
+    text: Callable[[Any], str] | None = None  # the answer as text, for commands, magics and tools
+    tool: str = ""  # for language-model agents: the description of the tool that does only this
+    is_of_last: bool = False  # clients may leave out the execution: it is the last cell that began
     why_not_execute: str = ""  # why what is no GET needs less than the right to execute
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol.models import curves, models, pace
+from jupyter_dist.protocol.models import curves, models
 from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
@@ -10,7 +10,7 @@ from .declaration import Answer, Operation
 CURVES_SECONDS = 60.0  # reading a long log takes seconds
 MAX_CURVE_NUMBERS = 50_000  # the event loop makes JSON of so many in a few hundredths of a second
 
-_READING = ("unknown_group", "unknown_execution", "agent_unreachable", "timed_out", "incompatible")
+READING = ("unknown_group", "unknown_execution", "agent_unreachable", "timed_out", "incompatible")
 
 EXECUTION_OPERATIONS = (
     Operation(
@@ -49,7 +49,7 @@ EXECUTION_OPERATIONS = (
         sentence="Return an execution and its folded outputs, at once or after it has ended.",
         query=queries.ViewQuery,
         answer=Answer("The execution and its folded outputs", models.ViewModel),
-        errors=_READING,
+        errors=READING,
     ),
     Operation(
         name="cancel",
@@ -60,7 +60,7 @@ EXECUTION_OPERATIONS = (
         answer=Answer(
             "It is cancelled if it was queued, or being interrupted if it was running", models.ExecutionModel, 202
         ),
-        errors=(*_READING, "group_not_ready"),
+        errors=(*READING, "group_not_ready"),
     ),
     Operation(
         name="answer_input",
@@ -70,7 +70,7 @@ EXECUTION_OPERATIONS = (
         sentence="Answer the question of an execution's ranks; the first answer to a question counts.",
         body=requests.InputRequest,
         answer=Answer("The ranks that took the answer; the first answer to a question counts", models.InputAnswered),
-        errors=(*_READING, "group_not_ready", "bad_ranks", "not_asking", "rank_dead"),
+        errors=(*READING, "group_not_ready", "bad_ranks", "not_asking", "rank_dead"),
     ),
     Operation(
         name="extend",
@@ -80,17 +80,7 @@ EXECUTION_OPERATIONS = (
         sentence="Run a running cell, as it was submitted, on more ranks; ranks that have it already are skipped.",
         body=requests.RanksRequest,
         answer=Answer("The execution, with these ranks", models.ExecutionModel, 202),
-        errors=(*_READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead"),
-    ),
-    Operation(
-        name="pace",
-        verb="get",
-        path="groups/{group}/executions/{execution_id}/pace",
-        right="read",
-        sentence="Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.",
-        details="Cells that run for less than four seconds are not watched.",
-        answer=Answer("Where its time goes", pace.Pace),
-        errors=(*_READING, "not_found"),
+        errors=(*READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead"),
     ),
     Operation(
         name="curves",
@@ -100,7 +90,7 @@ EXECUTION_OPERATIONS = (
         sentence="Return the curves of an execution: numbers with a name that recur in the output of its ranks.",
         details="All lines so far are read, including lines that the view leaves out.",
         answer=Answer(f"The curves; at most {MAX_CURVE_NUMBERS} numbers", curves.CurvesModel),
-        errors=(*_READING, "too_many"),
+        errors=(*READING, "too_many"),
         is_capped=True,
         answer_seconds=CURVES_SECONDS,
     ),
@@ -111,7 +101,7 @@ EXECUTION_OPERATIONS = (
         right="read",
         sentence="Download the curves of an execution as comma-separated values.",
         answer=Answer("curve,step,rank,value", content_type="text/csv", headers=("Content-Disposition",)),
-        errors=(*_READING, "too_many"),
+        errors=(*READING, "too_many"),
         is_capped=True,
         answer_seconds=CURVES_SECONDS,
     ),
@@ -125,7 +115,7 @@ EXECUTION_OPERATIONS = (
             "A Chrome trace of all its ranks, each a process, for Perfetto and chrome://tracing",
             headers=("Content-Disposition",),
         ),
-        errors=(*_READING, "not_found", "too_many"),
+        errors=(*READING, "not_found", "too_many"),
         is_capped=True,
     ),
 )

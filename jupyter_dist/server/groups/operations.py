@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import curves, differences, machine, models, pace
+from jupyter_dist.protocol.models import curves, differences, machine, models
 from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.wire import road
@@ -63,6 +63,11 @@ class GroupOperations:
     def id(self) -> str:
         """Return the group's id."""
         return self._group.id
+
+    @property
+    def group(self) -> ManagedGroup:
+        """Return the group, for operations of parts."""
+        return self._group
 
     # -- the group --------------------------------------------------------------------------------------
 
@@ -416,19 +421,6 @@ class GroupOperations:
         fields: dict[str, Any] = {"execution_id": execution_id, "ranks": self._chosen(ranks)}
         await mirror.ask("extend", take=mirror.on_execution, **fields)
         return await mirror.execution(execution_id)
-
-    async def pace(self, execution_id: str) -> pace.Pace:
-        """Return where the time of a cell goes, or went. Raises JupyterDistError `not_found`."""
-        execution = self._mirror.executions.get(execution_id)
-        found: pace.Pace | None = execution.get("pace")
-        if found is None and execution["state"] == "running":
-            answer, _ = await self._mirror.ask("pace", execution_id=execution_id)
-            found = answer["pace"]
-        if found is None:
-            message = "Nothing is known of the pace of this cell."
-            hint = "Cells are watched that run for four seconds and longer. Ask again, or look at rank_seconds."
-            raise JupyterDistError("not_found", message, hint)
-        return found
 
     async def curves(self, execution_id: str) -> curves.CurvesModel:
         """Return the curves of an execution, from all lines so far."""

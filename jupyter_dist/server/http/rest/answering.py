@@ -1,7 +1,8 @@
-"""Answers a request by the method of GroupOperations or ServerOperations that has the operation's name."""
+"""Answers a request by the method of GroupOperations, ServerOperations or a part that has the operation's name."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from jupyter_dist.protocol.operations import Operation
@@ -31,8 +32,13 @@ async def answer(handler: DistHandler, operation: Operation, arguments: dict[str
         path = path.replace("{group}", target.id)
     else:
         target = handler.service.operations
+    act = handler.service.parts.coroutine(operation.name)
+    if act is None:
+        act = getattr(target, operation.name)
+    elif operation.is_of_group:
+        act = partial(act, target.group)
     with handler.service.downloads.counted(handler, operation.is_capped):
-        answered = await getattr(target, operation.name)(**arguments)
+        answered = await act(**arguments)
         if isinstance(answered, FileAnswer):
             assert isinstance(handler, FileHandler)
             await handler.stream(operation.answer.content_type, answered)

@@ -327,11 +327,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'extend'], body });
   }
 
-  /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */
-  pace(group: string, executionId: string): Promise<IPace> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'pace'] });
-  }
-
   /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, including lines that the view leaves out. */
   curves(group: string, executionId: string): Promise<ICurves> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'curves'] });
@@ -380,5 +375,10 @@ export abstract class Api {
   /** Delete a save, and the data that no other save of its folder has. */
   deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
     return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
+  }
+
+  /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */
+  pace(group: string, executionId: string): Promise<IPace> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'pace'] });
   }
 }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.models import pace
 
 _HEAD = ("rank", "compute", "communicate", "wait", "for", "input")
@@ -14,11 +13,6 @@ def pace_text(model: pace.Pace) -> str:
     """Return lines about a Pace of docs/api.md."""
     parts = [_causes(model), _ranks(model), _lines(model), _steps(model), model["unknown"]]
     return "\n".join(line for part in parts for line in part)
-
-
-def slow_text(causes: Sequence[pace.SlowCause]) -> str:
-    """Return the sentences of causes."""
-    return " ".join(cause["message"] for cause in causes)
 
 
 def _causes(model: pace.Pace) -> Iterator[str]:
@@ -48,7 +42,8 @@ def _row(rank: pace.RankPace) -> tuple[str, ...]:
 def _lines(model: pace.Pace) -> Iterator[str]:
     for share in model["lines"]:
         line = share["line"]
-        yield f"{share['share']:4.0%}  {line['name']}:{line['line']}  {line['code']}  ({rank_label(share['ranks'])})"
+        who = f"rank {share['ranks']}" if share["ranks"].isdigit() else f"ranks {share['ranks']}"
+        yield f"{share['share']:4.0%}  {line['name']}:{line['line']}  {line['code']}  ({who})"
 
 
 def _steps(model: pace.Pace) -> Iterator[str]:

@@ -1,0 +1,99 @@
+"""Finds parts: the features that the core does not name.
+
+A part is a package with a module for each process in which it works: `agent`, `rank` and `server`, and `api` with the
+operations that it adds for clients. Own parts are the folders of jupyter_dist/parts: they are listed, because a copy of
+the package has no metadata, nor has the Python of a group in which this package is not installed. Parts of other
+packages are entry points.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import pkgutil
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any, NamedTuple
+
+PARTS = "jupyter_dist.parts"  # the entry point group, and the folder
+
+
+class PartModules(NamedTuple):
+    """The modules for one process, by the name of their part, and a sentence about each part that is left out."""
+
+    modules: dict[str, ModuleType]
+    problems: list[str]
+
+
+class PartClasses(NamedTuple):
+    """The classes of one process, by the name of their part, and a sentence about each part that is left out."""
+
+    classes: dict[str, type[Any]]
+    problems: list[str]
+
+
+@functools.cache
+def find_parts(process: str, base: type[Any]) -> PartClasses:
+    """Return the subclass of `base` that each part has in its module for this process; many parts have none.
+
+    Args:
+        process: the name of the module: `agent`, `rank`, `server` or `client`.
+        base: the base class of the core, such as AgentPart.
+    """
+    modules, problems = find_modules(process)
+    found = PartClasses({}, list(problems))
+    for name, module in modules.items():
+        try:
+            found.classes[name] = _class_in(module, module.__name__.removesuffix(f".{process}"), base)
+        except TypeError as err:
+            found.problems.append(_left_out(name, err))
+    return found
+
+
+@functools.cache
+def find_modules(process: str) -> PartModules:
+    """Return the modules of all parts for this process."""
+    found = PartModules({}, [])
+    for name, package in {**_own(), **_of_others()}.items():
+        try:
+            if (module := _module(package, process)) is not None:
+                found.modules[name] = module
+        except Exception as err:  # a part may raise anything when it is imported
+            found.problems.append(_left_out(name, err))
+    return found
+
+
+def _left_out(name: str, err: Exception) -> str:
+    return f"The part '{name}' is left out: {type(err).__name__}: {err}"
+
+
+def _own() -> dict[str, str]:
+    """Return the packages of own parts by name; none if the folder is gone."""
+    try:
+        folder = import_module(PARTS)
+    except ModuleNotFoundError:
+        return {}
+    return {name: f"{PARTS}.{name}" for _, name, is_package in pkgutil.iter_modules(folder.__path__) if is_package}
+
+
+def _of_others() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=PARTS)}
+
+
+def _module(package: str, process: str) -> ModuleType | None:
+    """Return the module of a part for this process. A module that is there and does not import raises its error."""
+    import_module(package)
+    name = f"{package}.{process}"
+    return None if importlib.util.find_spec(name) is None else import_module(name)
+
+
+def _class_in(module: ModuleType, package: str, base: type[Any]) -> type[Any]:
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, base) and value.__module__.startswith(package)
+    ]
+    if len(found) != 1:
+        raise TypeError(f"{module.__name__} has {len(found)} subclasses of {base.__name__}, not one")
+    return found[0]
