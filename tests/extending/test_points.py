@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -41,12 +42,21 @@ def entry_points_of_docs():
     return re.sub(r'^"?([\w.]+)"? = "([^"]+)"$', r"\1 = \2", text, flags=re.MULTILINE)
 
 
+def part_of_docs():
+    """The files of the example in docs/design/write-a-part.md, by path."""
+    page = (HERE.parents[1] / "docs" / "design" / "write-a-part.md").read_text()
+    return dict(re.findall(r"```\{code-block\} python\n:caption: (\S+)\n(.*?)```", page, re.DOTALL))
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("s")
     for path in HERE.glob("example_*.py"):
         shutil.copy(path, home)
     (home / "toyframework.py").write_text(TOY)
+    for path, code in {"uptime/__init__.py": "", **part_of_docs()}.items():
+        (home / path).parent.mkdir(exist_ok=True)
+        (home / path).write_text(code)
     install(home, entry_points_of_docs())
     (home / "boards.json").write_text(json.dumps([{"name": "Board 9000", "celsius": 41}]))
     env = {"BOARDS": str(home / "boards.json"), "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(home)])}
@@ -68,6 +78,22 @@ def said(view):
 
 def test_a_spawner_of_another_package_starts_the_groups(server, group):
     assert said(server.run(group, "import os\nos.nice(0)")) == [("0-1", str(min(19, os.nice(0) + 5)))]
+
+
+def test_a_part_of_another_package_is_an_address_a_command_and_a_tool(server, group):
+    """As docs/design/write-a-part.md has it: four files, and no other line."""
+    assert len(part_of_docs()) == 4
+    paths = {"JUPYTER_RUNTIME_DIR": str(server.runtime), "JUPYTER_TOKEN": TOKEN}
+    env = {**os.environ, **paths, "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(server.home)])}
+    run = partial(subprocess.run, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    command = [sys.executable, "-c", "from jupyter_dist.cli.main import main; main()", "uptime", group]
+    seconds = json.loads(run([*command, "--json"]).stdout)["seconds"]
+    assert seconds.keys() == {"0", "1"}
+    assert min(seconds.values()) > 0
+    shown = run(command).stdout
+    assert re.fullmatch(r"rank 0: \d+ s\nrank 1: \d+ s\n", shown), shown
+    tool = "from jupyter_dist.cli.mcp.tools import offered; print(offered(read_only=True)['uptime'].description)"
+    assert run([sys.executable, "-c", tool]).stdout == "Show for how long each rank of a group has been running.\n"
 
 
 def test_a_launcher_of_another_package_is_there_and_keeps_the_contract(server, tmp_path):
