@@ -6,19 +6,17 @@ import contextlib
 import itertools
 import os
 import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.files.private import make_folder
 
-from .layout import SavesFolder
+from .layout import TOKEN, SavesFolder
 from .locking import FolderLock, lock_shared
 from .ownership import check_folder, check_own
 from .record import SaveRecord, read_record, sync_folder
-
-TOKEN = "token"  # noqa: S105  (a file with a random text, by which ranks recognize the folder)
+from .removal import remove_content
 
 
 @dataclass
@@ -128,7 +126,8 @@ def commit(draft: Draft, record: SaveRecord) -> None:
         sync_folder(place.parent)
         sync_folder(draft.folder.saves)
     if former is not None:
-        shutil.rmtree(former, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            remove_content(former)
     draft.lock.close()
 
 
@@ -141,7 +140,7 @@ def _former(draft: Draft) -> Path | None:
 
 def discard(draft: Draft) -> None:
     """Remove the files of the draft, except for chunks, which the next removal finds. Never raises."""
-    shutil.rmtree(draft.content, ignore_errors=True)
     with contextlib.suppress(OSError):
+        remove_content(draft.content)
         draft.content.parent.rmdir()  # if there is no save with this name
     draft.lock.close()

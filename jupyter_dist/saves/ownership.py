@@ -2,12 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.system.files.owners import open_above
+from jupyter_dist.system.files.owners import open_above, open_folder
+
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class OwnFolder:
+    """A folder that is held by a descriptor; its files and folders are judged as they are opened, and links refused.
+
+    Raises:
+        JupyterDistError: `not_yours`, if another user owns, can write or can replace it.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, judges_above: bool = True) -> None:
+        self.path = path
+        self._fd = open_folder(path) if judges_above else os.open(path, os.O_RDONLY | _FOLDER)
+        weakref.finalize(self, os.close, self._fd)
+        _judge(path, os.fstat(self._fd))
+
+    def open(self, *names: str) -> int:
+        """Return a descriptor of a file, to read it. Raises as above."""
+        with self.entered(*names[:-1]) as folder:
+            # Non-blocking: to open a pipe would wait for its other end.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            return self._opened(folder, names, flags)
+
+    @contextlib.contextmanager
+    def entered(self, *names: str, creates: bool = False) -> Iterator[int]:
+        """Hold a descriptor of a folder, which is created on request. Raises as above."""
+        folder = os.dup(self._fd)
+        try:
+            for count, name in enumerate(names, 1):
+                if creates:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=folder)
+                inner = self._opened(folder, names[:count], os.O_RDONLY | _FOLDER)
+                os.close(folder)
+                folder = inner
+            yield folder
+        finally:
+            os.close(folder)
+
+    def read(self, *names: str, max_bytes: int) -> bytes:
+        """Return the content of a file. Raises as above, and ValueError if it is longer."""
+        with open(self.open(*names), "rb") as file:
+            content = file.read(max_bytes + 1)
+        if len(content) > max_bytes:
+            message = f"{names[-1]} is longer than {max_bytes >> 20} MiB"
+            raise ValueError(message)
+        return content
+
+    def _opened(self, folder: int, names: tuple[str, ...], flags: int) -> int:
+        place = self.path.joinpath(*names)
+        try:
+            fd = os.open(names[-1], flags, dir_fd=folder)
+        except OSError as err:
+            if err.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise _not_yours(f"{place} is a link, or no folder.") from None
+            raise
+        try:
+            _judge(place, os.fstat(fd))
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
 
 
 def check_own(path: Path) -> os.stat_result:
@@ -18,15 +86,7 @@ def check_own(path: Path) -> os.stat_result:
         OSError: it cannot be read.
     """
     found = path.lstat()
-    reason = None
-    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        reason = "is neither a file nor a folder"
-    elif found.st_uid != os.getuid():
-        reason = f"belongs to the user with the id {found.st_uid}"
-    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        reason = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
-    if reason is not None:
-        raise _not_yours(f"{path} {reason}.")
+    _judge(path, found)
     return found
 
 
@@ -35,6 +95,18 @@ def check_folder(path: Path) -> None:
     check_own(path)
     if (above := open_above(path / "any")) is not None:
         raise _not_yours(f"{above.place}, in which {path} is, can be written by {above.who}.")
+
+
+def _judge(path: Path, found: os.stat_result) -> None:
+    reason = None
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        reason = "is neither a file nor a folder"
+    elif found.st_uid not in (os.getuid(), 0):
+        reason = f"belongs to another user, with the id {found.st_uid}"
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):  # with an access list, the bits of the group are its mask
+        reason = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
+    if reason is not None:
+        raise _not_yours(f"{path} {reason}.")
 
 
 def _not_yours(message: str) -> JupyterDistError:

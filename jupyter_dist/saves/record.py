@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
+from .checked import checked_index, checked_save, is_list_of, is_text
 from .layout import SavesFolder, check_name, index_file
-from .ownership import check_folder, check_own
+from .ownership import OwnFolder, check_folder
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models.saves import SaveModel
 
 FORMAT = 1
 MAX_BYTES = 64 << 20
-_NUMBERS = ("world_size", "saved_at", "seconds", "num_names", "total_bytes", "written_bytes", "execution_count")
-_TEXTS = ("id", "group", "group_id", "accelerator", "python_version", "torch_version", "jupyter_dist")
 
 
 @dataclass(frozen=True)
@@ -50,66 +49,54 @@ def read_record(folder: SavesFolder, name: str) -> SaveRecord:
     path = folder.record(check_name(name))
     try:
         check_folder(folder.path)
-        for part in (folder.saves, path.parent, path):
-            check_own(part)
-        content = read_small(path)
+        content = OwnFolder(folder.path).read("saves", name, path.name, max_bytes=MAX_BYTES)
+        return _parsed(folder, name, content)
     except FileNotFoundError:
         raise JupyterDistError("not_found", f"There is no save '{name}' in {folder.path}.", _hint(folder)) from None
     except OSError as err:
         raise JupyterDistError("damaged", f"The save '{name}' cannot be read: {err.strerror or err}.") from err
-    try:
-        return _parsed(folder, name, content)
-    except (ValueError, KeyError, TypeError, RecursionError) as err:
+    except (ValueError, RecursionError) as err:
         message = f"The save '{name}' cannot be read: {path} is damaged ({err!s:.100})."
         raise JupyterDistError("damaged", message, "Delete it, and use another save.") from err
 
 
-def read_small(path: Path) -> bytes:
-    """Return the content of a file of limited size. Raises OSError, ValueError."""
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        message = f"{path} is longer than {MAX_BYTES >> 20} MiB"
-        raise ValueError(message)
-    return content
-
-
 def _parsed(folder: SavesFolder, name: str, content: bytes) -> SaveRecord:
     fields = json.loads(content)
-    if fields["format"] != FORMAT:
-        message = f"it has format {fields['format']!r:.20}, and this version of jupyter_dist reads format {FORMAT}"
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        written = fields.get("format") if isinstance(fields, dict) else None
+        message = f"it has format {written!r:.20}, and this version of jupyter_dist reads format {FORMAT}"
         raise ValueError(message)
-    model, digests = fields["save"], fields["digests"]
-    are_numbers = all(isinstance(model[key], int | float) for key in _NUMBERS)
-    are_texts = all(isinstance(model[key], str) for key in _TEXTS) and all(isinstance(one, str) for one in digests)
-    are_lists = all(isinstance(model[key], list) for key in ("skipped", "notes"))
-    if not (are_numbers and are_texts and are_lists and len(digests) == model["world_size"]):
-        message = "its fields have other types"
+    model, digests = checked_save(fields.get("save")), fields.get("digests")
+    if not is_list_of(digests, is_text) or len(digests) != model["world_size"]:
+        message = "its digests are not those of its ranks"
         raise ValueError(message)
     # The folder may have been moved since.
     model = {**model, "name": name, "folder": str(folder.path)}
     return SaveRecord(cast("SaveModel", model), digests, digest_of(content))
 
 
-def read_index(folder: SavesFolder, record: SaveRecord, rank: int) -> Any:
-    """Return the index of a rank, as JSON.
+def read_index(folder: SavesFolder, record: SaveRecord, rank: int) -> dict[str, Any]:
+    """Return the index of a rank.
 
     Raises:
         JupyterDistError: `damaged`, `not_yours`.
     """
-    name, save_id = record.model["name"], record.model["id"]
-    path = folder.content(name, save_id) / index_file(rank)
+    name, file = record.model["name"], index_file(rank)
     try:
-        check_own(path)
-        content = read_small(path)
-        if digest_of(content) != record.digests[rank]:
-            message = "its checksum differs"
-            raise ValueError(message)
-        return json.loads(content)
+        content = OwnFolder(folder.path).read("saves", name, record.model["id"], file, max_bytes=MAX_BYTES)
+        return parsed_index(content, record.digests[rank], rank)
     except (OSError, ValueError, RecursionError) as err:
         reason = (err.strerror if isinstance(err, OSError) else None) or str(err)
-        message = f"The save '{name}' is damaged: {path.name}: {reason:.100}."
+        message = f"The save '{name}' is damaged: {file}: {reason:.100}."
         raise JupyterDistError("damaged", message, "Delete it, and use another save.") from err
+
+
+def parsed_index(content: bytes, digest: str, rank: int) -> dict[str, Any]:
+    """Return the index of a rank from the content of its file. Raises ValueError, RecursionError."""
+    if digest_of(content) != digest:
+        message = "its checksum differs"
+        raise ValueError(message)
+    return checked_index(json.loads(content), rank)
 
 
 def sync_folder(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .layout import SavesFolder
+from .layout import CHUNK_NAME, CONTENT_FILE, SAVE_ID, SAVE_NAME, SavesFolder
 from .locking import lock_alone
 from .record import SaveRecord, read_index, read_record, records
 
@@ -89,21 +89,49 @@ def used_bytes(folder: SavesFolder) -> int:
 
 
 def _remove_remains(path: Path) -> int:
-    """Remove the remains of an unfinished save or deletion from the folder of a name."""
+    """Remove the remains of an unfinished save or deletion from the folder of a name; what is not ours stays."""
+    if path.is_symlink() or not path.is_dir() or not re.fullmatch(SAVE_NAME, path.name):
+        return 0
     needed: set[str] = set()
     if (path / "save.json").exists():
         try:
             needed = {"save.json", read_record(SavesFolder(path.parent.parent), path.name).model["id"]}
         except JupyterDistError:
             return 0
-    freed = 0
-    for entry in list(path.iterdir()) if path.is_dir() else []:
-        if entry.name not in needed:
-            freed += sum(found.st_size for _, found in _files(entry)) if entry.is_dir() else entry.lstat().st_size
-            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    freed = sum(_removed(entry) for entry in list(path.iterdir()) if entry.name not in needed)
     if not needed:
         with contextlib.suppress(OSError):
             path.rmdir()
+    return freed
+
+
+def _removed(entry: Path) -> int:
+    """Remove a file or the files of ranks, if they are a save's; return their size."""
+    if entry.is_symlink():
+        return 0
+    if entry.is_dir():
+        return remove_content(entry)
+    if entry.name != "save.json" and not re.fullmatch(rf"\.save\.json\.{SAVE_ID}", entry.name):
+        return 0
+    freed = entry.lstat().st_size
+    entry.unlink()
+    return freed
+
+
+def remove_content(path: Path) -> int:
+    """Remove a folder with the files of ranks; return their size. Links are not followed, and what is not ours stays.
+
+    Raises OSError.
+    """
+    freed = 0
+    if path.is_symlink() or not re.fullmatch(SAVE_ID, path.name):
+        return freed
+    for file in list(path.iterdir()):
+        if re.fullmatch(CONTENT_FILE, file.name) and (file.is_file() or file.is_symlink()):
+            freed += file.lstat().st_size
+            file.unlink()
+    with contextlib.suppress(OSError):
+        path.rmdir()
     return freed
 
 
@@ -114,8 +142,9 @@ def _chunks_of(folder: SavesFolder, record: SaveRecord) -> Iterator[str]:
 
 def _remove_chunks(folder: SavesFolder, needed: set[str]) -> int:
     freed = 0
-    for path, found in list(_files(folder.chunks)):
-        if path.name not in needed:
+    ours = re.compile(rf"({CHUNK_NAME})(\.[0-9a-f]{{16}}\.partial)?")
+    for path, found in list(_files(folder.chunks)) if not folder.chunks.is_symlink() else ():
+        if path.name not in needed and ours.fullmatch(path.name):
             path.unlink()
             freed += found.st_size
     return freed

@@ -27,6 +27,10 @@ def _no_waits(monkeypatch):
     monkeypatch.setattr(locking, "BUSY_SECONDS", 0.0)
 
 
+INDEX = {"file": "rank-0.json", "file_digest": "", "total_bytes": 3, "host_bytes": 3, "skipped": [], "notes": []}
+REST = "0" * 31  # of the name of a chunk
+
+
 CALLS = ("open", "mkdir", "unlink", "rename", "replace", "rmdir", "fsync", "write")
 
 
@@ -39,11 +43,14 @@ def written(folder, name, save_id, chunks=("c1",), group="g"):
     """A draft as ranks leave it, and its record."""
     draft = drafts.begin(folder, name, save_id, group, overwrite=False)
     for chunk in chunks:
-        place = folder.chunks / "ab" / chunk
+        place = folder.chunks / "ab" / f"{chunk}{REST}"
         place.parent.mkdir(mode=0o700, exist_ok=True)
         place.write_text(chunk)
-    index = json.dumps({"chunks": list(chunks)}).encode()
-    (draft.content / index_file(0)).write_bytes(index)
+        place.chmod(0o600)
+    index = json.dumps({**INDEX, "chunks": [f"{chunk}{REST}" for chunk in chunks]}).encode()
+    place = draft.content / index_file(0)
+    place.write_bytes(index)
+    place.chmod(0o600)
     model = {**FIELDS, "name": name, "id": save_id, "folder": str(folder.path), "group": group}
     return draft, SaveRecord(model, [digest_of(index)])
 
@@ -53,7 +60,7 @@ def save(folder, name, save_id, **options):
 
 
 def chunks_in(folder):
-    return {path.name for path in folder.chunks.glob("*/*")}
+    return {path.name.removesuffix(REST) for path in folder.chunks.glob("*/*")}
 
 
 def test_saves_of_one_second_get_a_name_each_before_any_of_them_is_written(folder):
@@ -121,7 +128,7 @@ def test_killed_at_any_step_of_a_save_the_former_one_is_there_or_the_new_one(fol
         number += 1
         ended = in_a_child(again)
         found.append(read_record(folder, "x").model["id"])
-        assert record.read_index(folder, read_record(folder, "x"), 0)["chunks"][0] == "c1"
+        assert record.read_index(folder, read_record(folder, "x"), 0)["chunks"][0] == f"c1{REST}"
         if found[-1] == "two":  # begin again from the former
             save(folder, "x", "one", chunks=("c1",))
         removal.sweep(folder)  # what the killed process had locked is free
@@ -184,6 +191,103 @@ def test_a_damaged_save_is_named_and_keeps_all_chunks(folder):
     assert chunks_in(folder) == {"c1"}
 
 
+def victim_of(tmp_path):
+    """A folder of the user that no save may touch."""
+    victim = tmp_path / "victim"
+    (victim / "thesis").mkdir(parents=True)
+    (victim / "thesis" / "chapter.txt").write_text("all of it")
+    (victim / "save.txt").write_text("mine")
+    return victim, {str(path) for path in victim.rglob("*")}
+
+
+IDS = ["../../../victim", "..", ".", "", "/tmp", "a/b", "save.json", "e\n", "-", "A", 7, None, ["one"]]
+
+
+@pytest.mark.parametrize("save_id", IDS, ids=repr)
+def test_an_id_that_someone_wrote_into_a_save_removes_nothing_of_mine(folder, tmp_path, save_id):
+    victim, content = victim_of(tmp_path)
+    save(folder, "x", "one")
+    edited(folder.record("x"), lambda content: content["save"].update(id=save_id))
+    with pytest.raises(JupyterDistError, match="field 'id'") as refused:
+        read_record(folder, "x")
+    assert refused.value.code == "damaged"
+    save(folder, "x", "two")
+    removal.sweep(folder)
+    assert removal.delete(folder, "x")
+    assert {str(path) for path in victim.rglob("*")} == content
+
+
+def edited(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_what_is_no_save_stays_in_a_folder_of_saves_and_links_are_not_followed(folder, tmp_path):
+    victim, content = victim_of(tmp_path)
+    save(folder, "x", "one")
+    (folder.saves / "linked").symlink_to(victim)
+    (folder.saves / "x" / "thesis").symlink_to(victim / "thesis")
+    (folder.chunks / "cd").symlink_to(victim)
+    (folder.saves / "weights" / "step-1").mkdir(parents=True)  # of another program
+    kept = [folder.saves / "weights" / "step-1" / "model.pt", folder.saves / "notes.txt", folder.chunks / "ab" / "c0de"]
+    for path in kept:
+        path.write_text("of another program")
+    removal.sweep(folder)
+    save(folder, "x", "two")
+    removal.delete(folder, "x")
+    removal.sweep(folder)
+    assert {str(path) for path in victim.rglob("*")} == content
+    assert [path.exists() for path in kept] == [True] * 3
+    assert chunks_in(folder) - {"c0de", "save.txt", "thesis"} == set()
+
+
+FIELDS_THAT_LIE = {
+    "world_size": [0, -1, 1.0, 1e300, True, "1", 1 << 40],
+    "saved_at": [float("nan"), float("inf"), "5", None],
+    "skipped": [{}, [1], [{"name": "a", "reason": "b"}], [{"name": "a", "reason": "b", "ranks": "0-9"}]],
+    "total_bytes": [-1, 1.5, 1 << 80],
+    "group": [None, 1, {}],
+}
+
+
+@pytest.mark.parametrize("name", FIELDS_THAT_LIE)
+def test_a_field_of_another_kind_is_damage_in_words(folder, name):
+    for value in FIELDS_THAT_LIE[name]:
+        save(folder, "x", "one")
+        edited(folder.record("x"), lambda content, value=value: content["save"].update({name: value}))
+        with pytest.raises(JupyterDistError, match="cannot be read") as refused:
+            read_record(folder, "x")
+        assert refused.value.code == "damaged"
+        assert [error.code for error in record.records(folder)[1]] == ["damaged"]
+        assert removal.delete(folder, "x")
+
+
+LYING_INDEXES = [
+    *[{}, [], None, 7, {**INDEX}, {**INDEX, "chunks": None}, {**INDEX, "chunks": [1]}],
+    *[{**INDEX, "chunks": [name]} for name in ("../../victim", "x" + "0" * 31, "/etc/passwd", "X" + "0" * 32, "")],
+    *[{**INDEX, "chunks": [], "file": name} for name in ("../rank-0.json", "rank-1.json", "/etc/passwd", None)],
+]
+
+
+@pytest.mark.parametrize("index", LYING_INDEXES, ids=repr)
+def test_an_index_that_lies_is_damage_and_keeps_chunks(folder, index):
+    """Its checksum is right: who can write it can write the other, too."""
+    draft, _ = written(folder, "bad", "two", chunks=("c2",))
+    content = json.dumps(index).encode()
+    (draft.content / index_file(0)).write_bytes(content)
+    model = {**FIELDS, "name": "bad", "id": "two", "folder": str(folder.path)}
+    drafts.commit(draft, SaveRecord(model, [digest_of(content)]))
+    with pytest.raises(JupyterDistError, match=r"is damaged: index-0\.json") as refused:
+        record.read_index(folder, read_record(folder, "bad"), 0)
+    assert refused.value.code == "damaged"
+    save(folder, "good", "one", chunks=("c1",))
+    removal.delete(folder, "good")
+    assert chunks_in(folder) == {"c1", "c2"}  # which of them are needed is not known
+    removal.delete(folder, "bad")
+    assert chunks_in(folder) == set()
+
+
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_files_that_others_can_write_are_not_read(folder, mode):
     save(folder, "x", "one")
@@ -201,7 +305,7 @@ def test_links_and_folders_of_others_are_not_used(folder, tmp_path):
     elsewhere.mkdir(mode=0o700)
     folder.record("x").parent.rename(elsewhere / "x")
     folder.record("x").parent.symlink_to(elsewhere / "x")
-    with pytest.raises(JupyterDistError, match="neither a file nor a folder"):
+    with pytest.raises(JupyterDistError, match="is a link, or no folder"):
         read_record(folder, "x")
     folder.path.chmod(0o777)
     with pytest.raises(JupyterDistError, match="can be written by others"):
@@ -212,7 +316,7 @@ def test_links_and_folders_of_others_are_not_used(folder, tmp_path):
 def test_files_of_another_user_are_not_read(folder):
     save(folder, "x", "one")
     os.chown(folder.record("x"), 12345, -1)
-    with pytest.raises(JupyterDistError, match="belongs to the user with the id 12345"):
+    with pytest.raises(JupyterDistError, match="belongs to another user, with the id 12345"):
         read_record(folder, "x")
 
 

@@ -18,6 +18,7 @@ from jupyter_dist.rank.state.graph.memory import Memory
 from jupyter_dist.rank.state.store import devicehash, hashing
 from jupyter_dist.rank.state.store.chunks import ChunkStore, WrittenChunks
 from jupyter_dist.rank.state.store.hashing import Hasher
+from jupyter_dist.saves.ownership import OwnFolder
 
 WORDS = torch.arange(1000, dtype=torch.int64).view(torch.uint8)
 
@@ -45,7 +46,7 @@ def test_the_hash_of_devices_finds_changes() -> None:
 
 
 def test_a_chunk_that_a_device_has_named_is_not_read_again(tmp_path: Path) -> None:
-    store, written = ChunkStore(str(tmp_path)), WrittenChunks()
+    store, written = ChunkStore(OwnFolder(tmp_path)), WrittenChunks()
     name = hashing.DEVICE + devicehash.digest(WORDS)
     reads = []
 
@@ -59,7 +60,7 @@ def test_a_chunk_that_a_device_has_named_is_not_read_again(tmp_path: Path) -> No
     target = bytearray(8000)
     store.read_into(name, memoryview(target))
     assert bytes(target) == bytes(WORDS.tolist())
-    Path(store.path_of(name)).write_bytes(bytes(8000))
+    (tmp_path / "chunks" / name[1:3] / name).write_bytes(bytes(8000))
     with pytest.raises(JupyterDistError, match="was changed"):
         store.read_into(name, memoryview(target))
 
@@ -99,7 +100,6 @@ def test_another_format_or_python_is_named(shell: Shell) -> None:
         shell.load()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_what_does_not_fit_into_memory_is_named_before_it_is_read(shell: Shell) -> None:
     shell.run("import torch; t = torch.ones(1 << 16)")
     assert 4 << 16 < shell.save().to_dict()["host_bytes"] < 5 << 16  # with the random states
@@ -118,11 +118,53 @@ def _size(memory: dict[str, Any]) -> int:
     return int(memory["num_bytes"])
 
 
-def test_files_of_other_users_are_refused(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def chunk_of(folder: Path) -> Path:
+    return next(path for path in folder.glob("chunks/*/*") if path.is_file())
+
+
+def linked(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+    path.symlink_to(path.with_name("moved"))
+
+
+OTHERS = {
+    "a chunk that all can write": lambda folder: chunk_of(folder).chmod(0o666),
+    "a chunk that the group can write": lambda folder: chunk_of(folder).chmod(0o620),  # so is one with an access list
+    "a chunk of another user": lambda folder: os.chown(chunk_of(folder), 12345, -1),
+    "a chunk that is a link": lambda folder: linked(chunk_of(folder)),
+    "a folder of a chunk that all can write": lambda folder: chunk_of(folder).parent.chmod(0o777),
+    "a folder of a chunk of another user": lambda folder: os.chown(chunk_of(folder).parent, 12345, -1),
+    "a folder of a chunk that is a link": lambda folder: linked(chunk_of(folder).parent),
+    "chunks that all can write": lambda folder: (folder / "chunks").chmod(0o777),
+    "chunks of another user": lambda folder: os.chown(folder / "chunks", 12345, -1),
+    "chunks that are a link": lambda folder: linked(folder / "chunks"),
+    "a rank file that all can write": lambda folder: (folder / "rank-0.json").chmod(0o666),
+    "a rank file of another user": lambda folder: os.chown(folder / "rank-0.json", 12345, -1),
+    "a rank file that is a link": lambda folder: linked(folder / "rank-0.json"),
+    "a folder that all can write": lambda folder: folder.chmod(0o777),
+    "a folder of another user": lambda folder: os.chown(folder, 12345, -1),
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("case", OTHERS)
+def test_what_other_users_could_have_written_is_not_restored(shell: Shell, case: str) -> None:
+    shell.run("numbers = list(range(1000))")
     shell.save()
-    os.chown(shell.folder / "rank-0.json", 12345, 12345)
-    with pytest.raises(JupyterDistError, match="belongs to another user"):
-        shell.load()
+    assert shell.restore().names == ["numbers"]
+    OTHERS[case](shell.folder)
+    with pytest.raises(JupyterDistError, match=r"runs code from the files|only you can write") as refused:
+        shell.restore()
+    assert refused.value.code == "not_yours"
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "x/../../rank-0.json", "", "x" + "0" * 31, "X" + "0" * 32])
+def test_a_name_that_no_chunk_can_have_is_not_opened(tmp_path: Path, name: str) -> None:
+    store = ChunkStore(OwnFolder(tmp_path))
+    with pytest.raises(JupyterDistError, match="a name that none can have"):
+        store.size_of(name)
+    with pytest.raises(JupyterDistError, match="a name that none can have"):
+        store.put_named(name, 1, lambda: memoryview(b"a"), WrittenChunks())
 
 
 def test_tensors_of_the_device_of_a_rank_go_to_its_new_device(shell: Shell) -> None:

@@ -123,13 +123,14 @@ def _sharded(shell: Any, groups: Sequence[Sequence[str]], size: int) -> list[Any
 def copy_out(shell: Any, folder: str, keys: Sequence[str]) -> dict[str, Any]:
     """Write these names, and the definitions below them, into a folder, as the save of a single rank."""
     wanted = frozenset(keys)
-    options = SaveOptions(0, 1, durable=False, takes=lambda root: _key(root) in wanted)
+    options = SaveOptions(0, 1, durable=False, judges_above=False, takes=lambda root: _key(root) in wanted)
     return saving.save_namespace(shell, folder, folder, options).to_dict()
 
 
 def copy_in(shell: Any, folder: str, file: str, place: Place) -> dict[str, Any]:
     """Take the names that another rank has written; return the names, and what could not be read."""
-    return asdict(load(shell, folder, os.path.join(folder, file), RestoreOptions(*place)).commit())
+    options = RestoreOptions(*place, judges_above=False)
+    return asdict(load(shell, folder, os.path.join(folder, os.path.basename(file)), options).commit())
 
 
 def _key(root: Root) -> str:

@@ -7,12 +7,14 @@ import datetime
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.rank.guard.own import os
+from jupyter_dist.saves.layout import rank_file
+from jupyter_dist.saves.ownership import OwnFolder
 
 from . import reasons
 from .loading import Loader
@@ -39,6 +41,7 @@ class RestoreOptions:
         removes_others: Whether names that the save lacks are removed.
         is_alone: Whether other ranks do not restore at the same time; then no process groups can be created.
         progress: called with the bytes that were read, and all that are to be; by any thread.
+        judges_above: Whether folders above may be no other user's: the agent has just made the folder of a copy.
     """
 
     rank: int
@@ -46,6 +49,7 @@ class RestoreOptions:
     removes_others: bool = False
     is_alone: bool = False
     progress: Callable[[int, int], None] | None = None
+    judges_above: bool = True
 
 
 Content = dict[str, dict[Any, Any]]  # by kind of root and key
@@ -135,16 +139,18 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
         options: how.
 
     Raises:
-        JupyterDistError: `cannot_restore`; what is wrong, and what to do.
+        JupyterDistError: `cannot_restore`; what is wrong, and what to do. `not_yours`.
     """
-    saved = manifest.read(file)
+    own = OwnFolder(Path(folder), judges_above=options.judges_above)
+    place = Path(file).relative_to(folder).parts
+    saved = manifest.read(own, *place)
     _check_versions(saved)
     notes, leave = _enter(saved)
     try:
         _import(saved["submodules"])
         if not options.is_alone:
-            _create_groups(file, saved)
-        content, failed = _read(shell, saved, BlobReader(ChunkStore(folder)), options)
+            _create_groups(own, place, saved)
+        content, failed = _read(shell, saved, BlobReader(ChunkStore(own)), options)
     except BaseException:
         leave()
         raise
@@ -197,10 +203,10 @@ def _import(modules: list[str]) -> None:
             importlib.import_module(name)
 
 
-def _create_groups(file: str, saved: Manifest) -> None:
+def _create_groups(own: OwnFolder, place: Sequence[str], saved: Manifest) -> None:
     """Create the process groups of all ranks of the save, which all ranks do together, in one order."""
-    files = (os.path.join(os.path.dirname(file), f"rank-{rank}.json") for rank in range(saved["world_size"]))
-    others = (saved if os.path.samefile(path, file) else manifest.read(path) for path in files)
+    files = map(rank_file, range(saved["world_size"]))
+    others = (saved if name == place[-1] else manifest.read(own, *place[:-1], name) for name in files)
     plans = [plan for one in others for plan in one["process_groups"]]
     groups.create_missing(plans, datetime.timedelta(seconds=GROUP_SECONDS))
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,6 +14,8 @@ import torch
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use
 from jupyter_dist.rank.guard.own import os, time
+from jupyter_dist.saves.layout import rank_file
+from jupyter_dist.saves.ownership import OwnFolder
 
 from . import reasons
 from .process import environment, groups, names, randomness, settings, sources
@@ -38,6 +41,7 @@ class SaveOptions:
         durable: Wait until the disk has the files.
         progress: called with the bytes that are written, and all that are to be; by any thread.
         takes: Whether a name, a result of a cell or the random states are saved; by default all are.
+        judges_above: Whether folders above may be no other user's: the agent has just made the folder of a copy.
     """
 
     rank: int
@@ -45,6 +49,7 @@ class SaveOptions:
     durable: bool = True
     takes: Callable[[Root], bool] | None = None
     progress: Callable[[int, int], None] | None = None
+    judges_above: bool = True
 
 
 @dataclass
@@ -169,7 +174,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
     """
     start = time.monotonic()
     snapshot = NamespaceSnapshot(shell, options.takes)
-    store = ChunkStore(folder)
+    store = ChunkStore(OwnFolder(Path(folder), judges_above=options.judges_above))
     blobs = BlobWriter(store)
     content = _content(snapshot, shell, blobs, options)
     _wait_for_devices()
@@ -181,7 +186,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
     result.host_bytes = sum(one["num_bytes"] for one in content["memories"] if one["device"] == "cpu")
     if options.durable:
         store.make_durable()
-    result.file = f"rank-{options.rank}.json"
+    result.file = rank_file(options.rank)
     result.file_hash = manifest.write(os.path.join(into, result.file), content, options.durable)
     result.seconds = time.monotonic() - start
     return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,10 +15,11 @@ from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import GroupSpec, TransferSpec
 from jupyter_dist.saves.drafts import Draft, begin, commit, discard
 from jupyter_dist.saves.fitness import cannot_restore, shortage
-from jupyter_dist.saves.layout import SavesFolder
+from jupyter_dist.saves.layout import SavesFolder, make_save_id
 from jupyter_dist.saves.leftout import merged_notes, merged_skipped
 from jupyter_dist.saves.locking import FolderLock, lock_shared
-from jupyter_dist.saves.record import SaveRecord, read_index, read_record, read_small
+from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.saves.record import MAX_BYTES, SaveRecord, read_index, read_record
 from jupyter_dist.saves.removal import sweep, used_bytes
 from jupyter_dist.system.memory import available_bytes
 from jupyter_dist.version import __version__
@@ -166,7 +166,7 @@ Job = SaveJob | RestoreJob
 def begin_save(spec: TransferSpec, group: GroupSpec, execution_id: str) -> SaveJob:
     """Create the folders of a save. Raises JupyterDistError."""
     folder = SavesFolder(Path(spec.folder))
-    save_id = re.sub("[^a-z0-9]+", "-", execution_id.lower())[-50:].strip("-") or "save"
+    save_id = make_save_id(execution_id)
     draft = begin(folder, spec.name, save_id, group.name, overwrite=spec.overwrite)
     used = used_bytes(folder) if spec.max_bytes else 0
     return SaveJob(spec, group, draft, used, time.monotonic())
@@ -202,8 +202,8 @@ def _host_bytes(folder: SavesFolder, record: SaveRecord) -> list[int]:
     found = []
     for rank in range(len(record.digests)):
         size = 0
-        with contextlib.suppress(JupyterDistError, KeyError, TypeError):  # each rank names what is damaged
-            size = int(read_index(folder, record, rank)["host_bytes"])
+        with contextlib.suppress(JupyterDistError):  # each rank names what is damaged
+            size = read_index(folder, record, rank)["host_bytes"]
         found.append(size)
     return found
 
@@ -211,7 +211,7 @@ def _host_bytes(folder: SavesFolder, record: SaveRecord) -> list[int]:
 def _cells(folder: SavesFolder, record: SaveRecord) -> list[str]:
     """Return the code of the cells before the save, as rank 0 has it; nothing if that cannot be read."""
     with contextlib.suppress(JupyterDistError, OSError, ValueError, KeyError, TypeError):
-        name = Path(read_index(folder, record, 0)["file"]).name
-        found = json.loads(read_small(folder.content(record.model["name"], record.model["id"]) / name))["inputs"]
+        place = ("saves", record.model["name"], record.model["id"], read_index(folder, record, 0)["file"])
+        found = json.loads(OwnFolder(folder.path).read(*place, max_bytes=MAX_BYTES))["inputs"]
         return [code for code in found if isinstance(code, str)]
     return []

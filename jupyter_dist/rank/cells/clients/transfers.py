@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import torch
 
@@ -23,10 +23,10 @@ from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import json, os, socket, threading, time
 from jupyter_dist.rank.output.outbox import Outbox
-from jupyter_dist.saves.drafts import TOKEN
 from jupyter_dist.saves.fitness import other_torch
-from jupyter_dist.saves.layout import index_file
-from jupyter_dist.saves.ownership import check_own
+from jupyter_dist.saves.layout import TOKEN, index_file
+from jupyter_dist.saves.ownership import OwnFolder
+from jupyter_dist.saves.record import MAX_BYTES, digest_of, parsed_index
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -197,13 +197,14 @@ class RankTransfers:
         """Write the index of this rank for the agent and for servers; return its checksum."""
         from jupyter_dist.rank.state.store import manifest
 
-        rank_file = os.path.join(content, found["file"])
+        with open(os.path.join(content, found["file"]), "rb") as file:
+            digest = _digest_of(file)
         index = {
             "file": found["file"],
-            "file_digest": _digest_of_file(rank_file),
+            "file_digest": digest,
             "total_bytes": found["total_bytes"],
             "host_bytes": found["host_bytes"],
-            "chunks": list(manifest.read(rank_file)["chunks"]),
+            "chunks": list(manifest.read(OwnFolder(Path(content)), found["file"])["chunks"]),
             "skipped": self._with_code(found["skipped"]),
             "notes": found["notes"],
         }
@@ -217,34 +218,28 @@ class RankTransfers:
             os.fsync(fd)
         finally:
             os.close(fd)
-        return hashlib.blake2b(data, digest_size=16).hexdigest()
+        return digest_of(data)
 
     def _read_index(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return this rank's index, after checking it and the rank's file: a restore runs code from them."""
-        place = os.path.join(call["content"], index_file(self._spec.rank))
+        rank = self._spec.rank
         try:
-            check_own(Path(place))
-            with open(place, "rb") as file:
-                data = file.read()
-            index: dict[str, Any] = json.loads(data)
-            rank_file = os.path.join(call["content"], os.path.basename(index["file"]))
-            check_own(Path(rank_file))
-            is_sound = (
-                hashlib.blake2b(data, digest_size=16).hexdigest() == call["digests"][self._spec.rank]
-                and _digest_of_file(rank_file) == index["file_digest"]
-            )
+            own = OwnFolder(Path(call["folder"]))
+            place = Path(call["content"]).relative_to(call["folder"]).parts
+            content = own.read(*place, index_file(rank), max_bytes=MAX_BYTES)
+            index = parsed_index(content, call["digests"][rank], rank)
+            with open(own.open(*place, index["file"]), "rb") as file:
+                is_sound = _digest_of(file) == index["file_digest"]
         except FileNotFoundError as err:
-            where = f"Rank {self._spec.rank} on {socket.gethostname()}"
+            where = f"Rank {rank} on {socket.gethostname()}"
             message = f"{where} does not find its files in {call['content']}."
             raise JupyterDistError(
                 "bad_directory", message, "All machines of the group must share the folder."
             ) from err
-        except (OSError, ValueError, KeyError) as err:
-            raise JupyterDistError(
-                "damaged", f"The files of rank {self._spec.rank} cannot be read: {err!s:.200}."
-            ) from err
+        except (OSError, ValueError, RecursionError) as err:
+            raise JupyterDistError("damaged", f"The files of rank {rank} cannot be read: {err!s:.200}.") from err
         if not is_sound:
-            raise JupyterDistError("damaged", f"The files of rank {self._spec.rank} are damaged: a checksum differs.")
+            raise JupyterDistError("damaged", f"The files of rank {rank} are damaged: a checksum differs.")
         return index
 
     def _with_code(self, skipped: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -269,9 +264,8 @@ class RankTransfers:
             sys.stderr.write(f"jupyter_dist: {sentence}\n")
 
 
-def _digest_of_file(path: str) -> str:
+def _digest_of(file: BinaryIO) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
+    while data := file.read(1 << 20):
+        digest.update(data)
     return digest.hexdigest()

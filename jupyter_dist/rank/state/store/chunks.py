@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.guard.own import os
+from jupyter_dist.saves.layout import CHUNK_NAME
+from jupyter_dist.saves.ownership import OwnFolder
 
 from .hashing import Hasher
 
@@ -38,16 +42,12 @@ class WrittenChunks:
 
 
 class ChunkStore:
-    """The chunks in `<folder>/chunks`."""
+    """The chunks in a folder of saves, `<folder>/chunks`."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = os.path.join(folder, "chunks")
+    def __init__(self, folder: OwnFolder) -> None:
+        self._folder = folder
         self._hasher = Hasher()
         self._lock = threading.Lock()
-
-    def path_of(self, name: str) -> str:
-        """Return the path of a chunk."""
-        return os.path.join(self._folder, name[1:3], name)
 
     def put(self, data: memoryview, written: WrittenChunks) -> str:
         """Store a chunk, unless it is there; return its name. Any thread may call this.
@@ -55,24 +55,24 @@ class ChunkStore:
         The contents may be memory that another thread of the user changes meanwhile: then a copy is stored.
         """
         name = self._hasher.name_of(data)
-        path = self.path_of(name)
-        if not _is_there(path, data.nbytes):
-            self._write(path, data)
-            if self._hasher.name_of(data) != name:
-                os.unlink(path)
-                return self.put(memoryview(bytes(data)), written)
-            with self._lock:
-                written.num_bytes += data.nbytes
+        with self._folder_of(name, creates=True) as folder:
+            if not _is_there(folder, name, data.nbytes):
+                _write(folder, name, data)
+                if self._hasher.name_of(data) != name:
+                    os.unlink(name, dir_fd=folder)
+                    return self.put(memoryview(bytes(data)), written)
+                with self._lock:
+                    written.num_bytes += data.nbytes
         with self._lock:
             written.names.add(name)
         return name
 
     def put_named(self, name: str, num_bytes: int, read: Callable[[], memoryview], written: WrittenChunks) -> None:
         """Store a chunk whose name is known, unless it is there: then its contents are not read."""
-        path = self.path_of(name)
-        is_there = _is_there(path, num_bytes)
-        if not is_there:
-            self._write(path, read())
+        with self._folder_of(name, creates=True) as folder:
+            is_there = _is_there(folder, name, num_bytes)
+            if not is_there:
+                _write(folder, name, read())
         with self._lock:
             written.names.add(name)
             written.num_bytes += 0 if is_there else num_bytes
@@ -81,14 +81,10 @@ class ChunkStore:
         """Read a whole chunk, and check it, unless the caller does.
 
         Raises:
-            JupyterDistError: `cannot_restore`; it is missing or damaged.
+            JupyterDistError: `cannot_restore`; it is missing or damaged. `not_yours`.
         """
+        fd = self._open(name)
         try:
-            fd = os.open(self.path_of(name), os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as err:
-            raise _damaged(name, f"cannot be read ({err.strerror})") from err
-        try:
-            check_owner(fd, name)
             done = 0
             while done < target.nbytes and (number := os.readv(fd, [target[done:]])):
                 done += number
@@ -104,52 +100,55 @@ class ChunkStore:
         """Return the size of a chunk.
 
         Raises:
-            JupyterDistError: `cannot_restore`; it is missing.
+            JupyterDistError: `cannot_restore`; it is missing. `not_yours`.
         """
+        fd = self._open(name)
         try:
-            return os.stat(self.path_of(name)).st_size
-        except OSError as err:
-            raise _damaged(name, f"cannot be read ({err.strerror})") from err
+            return os.fstat(fd).st_size
+        finally:
+            os.close(fd)
 
     def make_durable(self) -> None:
         """Wait until the disk has all files of its file system, other programs' files too.
 
         This takes a fraction of the time of an fsync() for each of many chunks.
         """
-        fd = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with self._folder.entered("chunks", creates=True) as fd:
             if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), self._folder)
-        finally:
-            os.close(fd)
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self._folder.path))
 
-    def _write(self, path: str, data: memoryview) -> None:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        aside = f"{path}.{secrets.token_hex(8)}.partial"
+    def _folder_of(self, name: str, *, creates: bool = False) -> AbstractContextManager[int]:
+        return self._folder.entered("chunks", _checked(name)[1:3], creates=creates)
+
+    def _open(self, name: str) -> int:
         try:
-            write_file(aside, data)
-            os.rename(aside, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
-            raise
+            return self._folder.open("chunks", _checked(name)[1:3], name)
+        except OSError as err:
+            raise _damaged(name, f"cannot be read ({err.strerror})") from err
 
 
-def check_owner(fd: int, name: str) -> None:
-    """Refuse a file of another user: what is in a save may run code.
-
-    Raises:
-        JupyterDistError: `cannot_restore`.
-    """
-    owner = os.fstat(fd).st_uid
-    if owner not in (os.geteuid(), 0):
-        message = f"The file {name} of the save belongs to another user (uid {owner}), whose code a restore could run."
-        raise JupyterDistError("cannot_restore", message, "Restore your own saves. If you trust this one, copy it.")
+def _checked(name: str) -> str:
+    """Return the name of a chunk: it becomes a part of a path."""
+    if not re.fullmatch(CHUNK_NAME, name):
+        raise _damaged(repr(name[:80]), "has a name that none can have")
+    return name
 
 
-def write_file(path: str, data: memoryview, durable: bool = False) -> None:
+def _write(folder: int, name: str, data: memoryview) -> None:
+    aside = f"{name}.{secrets.token_hex(8)}.partial"
+    try:
+        write_file(aside, data, folder=folder)
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(aside, dir_fd=folder)
+        raise
+
+
+def write_file(path: str, data: memoryview, durable: bool = False, folder: int | None = None) -> None:
     """Write a new file that only its owner can read, and wait for the disk if it is to be durable."""
-    fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(path, flags, 0o600, dir_fd=folder)
     try:
         done = 0
         while done < data.nbytes:  # one call writes at most 2 GiB
@@ -188,9 +187,9 @@ def in_threads(jobs: Sequence[object], work: object) -> None:
             raise
 
 
-def _is_there(path: str, num_bytes: int) -> bool:
+def _is_there(folder: int, name: str, num_bytes: int) -> bool:
     try:
-        return bool(os.stat(path).st_size == num_bytes)
+        return bool(os.stat(name, dir_fd=folder, follow_symlinks=False).st_size == num_bytes)
     except OSError:
         return False
 

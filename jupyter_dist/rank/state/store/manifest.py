@@ -9,9 +9,10 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.guard.own import json, os
+from jupyter_dist.saves.ownership import OwnFolder
 from jupyter_dist.version import __version__
 
-from .chunks import check_owner, write_file
+from .chunks import write_file
 
 FORMAT = 1
 
@@ -35,17 +36,17 @@ def write(path: str, manifest: Manifest, durable: bool) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read(path: str) -> Manifest:
+def read(folder: OwnFolder, *names: str) -> Manifest:
     """Return the manifest of a rank.
 
     Raises:
         JupyterDistError: `cannot_restore`; the file is missing or damaged, or is of a newer version of this package.
+            `not_yours`.
     """
-    name = os.path.basename(path)
+    name = names[-1]
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = folder.open(*names)
         try:
-            check_owner(fd, name)
             data = b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
         finally:
             os.close(fd)
