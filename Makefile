@@ -78,6 +78,11 @@ test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 
 test-versions-again: test-versions
 
+test-without: .venv/ready  ## Remove a part (PART, or the one whose turn is today) from a copy, and test the core and the other parts there
+	$(BIN)/python .ci/without.py $(PART)
+
+test-without-again: test-without
+
 matrix: .venv/ready  ## All versions whose torch is a build for the CPU; docs/compatibility.md is made of what ran
 	$(BIN)/python tests/matrix/run.py
 

@@ -1,6 +1,6 @@
 """Slow cells: the seconds until a planted cause is named, and whether innocent cells are accused.
 
-The cells are those of the tests (tests/pace/kinds.py and unseen.py), on two to four ranks.
+The cells are those of the tests (tests/slow/kinds.py and unseen.py), on two to four ranks.
 """
 
 from __future__ import annotations

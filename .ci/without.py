@@ -1,0 +1,59 @@
+"""Remove a part from a copy of the repository, and run there the tests of the core and of all other parts.
+
+`python .ci/without.py NAME`; without a name it is the part whose turn is today. The copy has what git knows, and new files.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PARTS = "jupyter_dist/parts"
+# Short, and of each process of the core.
+SMOKE = (
+    "tests/protocol",
+    "tests/handlers/test_openapi.py",
+    "tests/cli/test_listing.py",
+    "tests/agent/test_agent.py",
+    "tests/extending/test_seams.py",
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit code of the tests."""
+    names = sorted(path.parent.name for path in (ROOT / PARTS).glob("*/__init__.py"))
+    name = arguments[0] if arguments else names[datetime.date.today().toordinal() % len(names)]
+    if name not in names:
+        sys.exit(f"There is no part '{name}': {', '.join(names)}.")
+    with tempfile.TemporaryDirectory(prefix="without-") as folder:
+        copy = Path(folder)
+        copy_repository(copy)
+        for path in (copy / PARTS / name, copy / "tests" / name):
+            shutil.rmtree(path, ignore_errors=True)
+        env = {**os.environ, "PYTHONPATH": str(copy)}
+        # The clients' methods and the documents of the operations that are left.
+        subprocess.run([sys.executable, ".ci/generate.py"], cwd=copy, env=env, check=True)
+        others = [f"tests/{other}" for other in names if other != name and (copy / "tests" / other).is_dir()]
+        print(f"Without the part '{name}': {' '.join([*SMOKE, *others])}", flush=True)
+        tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE, *others]
+        return subprocess.run(tests, cwd=copy, env=env, check=False).returncode
+
+
+def copy_repository(copy: Path) -> None:
+    """Copy the files that git knows or would add, and what an installation has written."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    found = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in [*found.rstrip("\0").split("\0"), "jupyter_dist/_version.py"]:
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
