@@ -1,0 +1,55 @@
+/** What the renderer of ranks' output is given where there is no server: it shows what a notebook has saved. */
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { Contributions } from '../model/contributions';
+import type { MissedCells } from '../model/drift/missed';
+import type { IDistExecutions, IDistGroups, IDistUndo, IOutputAction } from '../tokens';
+import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
+
+/** Nothing is followed, no group is known, and so no button is shown that would need one. */
+export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOptions {
+  const silent = <T, V>(): Signal<T, V> => new Signal<T, V>({} as T);
+  const none = async (): Promise<never> => {
+    throw new Error('There is no server here.');
+  };
+  const nothing = (): void => undefined;
+  const executions: Partial<IDistExecutions> = { followed: silent(), find: () => null, isOwn: () => false };
+  const groups: Partial<IDistGroups> = {
+    groups: [],
+    connected: true,
+    changed: silent(),
+    clock: { now: () => Date.now() / 1000 },
+    find: () => null
+  } as unknown as IDistGroups;
+  return {
+    rendermime,
+    executions: executions as IDistExecutions,
+    groups: groups as IDistGroups,
+    widgets: { registryOf: () => rendermime, findShared: () => null, sharedChanged: silent<never, string>() },
+    actions: new Contributions<IOutputAction>(),
+    trans: nullTranslator.load('jupyter_dist'),
+    missed: { changed: silent(), of: () => null } as unknown as MissedCells,
+    undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
+    isConnected: () => true,
+    isOwnGroup: () => true,
+    waitsFor: () => null,
+    stopOf: () => null,
+    notesOf: () => [],
+    curvesOpener: () => null,
+    cellOf: () => null,
+    condenses: () => true,
+    pace: none,
+    verdicts: none,
+    stacks: none,
+    answer: none,
+    extend: none,
+    openLog: nothing,
+    openLine: nothing,
+    catchUp: nothing,
+    undoCell: nothing,
+    killRank: nothing,
+    replace: nothing,
+    interrupt: nothing
+  };
+}

@@ -1,0 +1,82 @@
+// The renderer for VS Code, as it is built for a release, in a page that has nothing else, as the webview of VS Code's notebooks.
+import { execFileSync } from 'child_process';
+import { mkdtempSync, readFileSync } from 'fs';
+import { tmpdir } from 'os';
+import { join, resolve } from 'path';
+import { expect, Locator, test } from '@playwright/test';
+
+const REPOSITORY = resolve(__dirname, '../..');
+
+const stream = (ranks: string, text: string): object => ({
+  ranks,
+  output: { output_type: 'stream', name: 'stdout', text }
+});
+const BUNDLE = {
+  version: 1,
+  group: { id: 'g-1', name: 'train', world_size: 2 },
+  execution_id: 'e-1',
+  ranks: '0-1',
+  state: 'error',
+  statuses: [
+    { ranks: '0', status: 'ok', seconds: 0.1 },
+    { ranks: '1', status: 'error', seconds: 0.1 }
+  ],
+  started_at: 1,
+  ended_at: 2,
+  items: [
+    stream('0-1', 'hello from all\n'),
+    stream('0', 'I am 0\n'),
+    stream('1', 'I am 1\n'),
+    { ranks: '0-1', part: 1 }, // a figure, which VS Code shows below
+    {
+      ranks: '0',
+      output: {
+        output_type: 'display_data',
+        data: { 'text/html': '<b>table</b><script>window.ran = 1</script>' },
+        metadata: {}
+      }
+    },
+    { ranks: '1', output: { output_type: 'error', ename: 'ValueError', evalue: 'bad', traceback: ['ValueError: bad'] } }
+  ]
+};
+
+test('the renderer for VS Code shows a saved output folded and by rank, and runs nothing in it', async ({ page }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'jpd-vscode-'));
+  execFileSync('node', [join(REPOSITORY, 'labextension/vscode/build.mjs'), folder]);
+  const source = readFileSync(join(folder, 'renderer.js'), 'utf8');
+  const errors: Error[] = [];
+  page.on('pageerror', error => errors.push(error));
+  await page.setContent('<div id="output"></div>');
+  const render = (bundle: object): Promise<void> =>
+    page.evaluate(
+      async ([code, data]) => {
+        const known = window as unknown as {
+          renderer?: { renderOutputItem(item: object, node: Element): Promise<void> };
+        };
+        if (!known.renderer) {
+          const url = URL.createObjectURL(new Blob([code as string], { type: 'text/javascript' }));
+          known.renderer = (await import(url)).activate();
+        }
+        const item = { id: '1', mime: 'application/vnd.jupyter-dist.ranks+json', metadata: {}, json: () => data };
+        await known.renderer!.renderOutputItem(item, document.querySelector('#output')!);
+      },
+      [source, bundle] as const
+    );
+  await render(BUNDLE);
+  const output = page.locator('.jpd-Ranks');
+  const seen = (text: string): Locator => output.locator('pre', { hasText: text }).filter({ visible: true });
+  await expect(output).toContainText('hello from all');
+  await expect(output).toContainText('ValueError: bad');
+  await expect(output.locator('b', { hasText: 'table' })).toBeVisible();
+  await output.getByRole('tab', { name: 'Rank 1' }).click();
+  await expect(seen('I am 1')).toHaveCount(1);
+  await expect(seen('I am 0')).toHaveCount(0);
+  // A cell that runs sends its output again and again: the tab stays.
+  await render({ ...BUNDLE, items: [...BUNDLE.items, stream('1', 'one more line\n')] });
+  await expect(seen('one more line')).toHaveCount(1);
+  await expect(seen('I am 0')).toHaveCount(0);
+  await render({ version: 99 });
+  await expect(page.locator('#output')).toContainText('This rank output cannot be read.');
+  expect(await page.evaluate(() => (window as unknown as { ran?: number }).ran)).toBeUndefined();
+  expect(errors).toEqual([]);
+});
