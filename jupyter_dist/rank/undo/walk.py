@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import functools
 import gc
+import struct
 import sys
 import weakref
 from array import array
@@ -20,6 +21,7 @@ from types import (
     CellType,
     CodeType,
     CoroutineType,
+    FrameType,
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
@@ -28,6 +30,7 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
+    TracebackType,
     WrapperDescriptorType,
 )
 from typing import Any, TypeVar
@@ -45,18 +48,19 @@ from jupyter_dist.rank.cells.variables.opening import (
     name_of,
 )
 from jupyter_dist.rank.collectives.torch_compat import base_of, storage_id, without_functions
-from jupyter_dist.rank.guard.own import time
+from jupyter_dist.rank.guard.own import threading, time
 from jupyter_dist.rank.state.process.ownmodules import is_users, is_users_module
 
 from . import reach
 from .states.caches import CacheState, ContextState
-from .states.foreign import PartsState, pandas_parts
+from .states.foreign import DecimalState, LockState, PartsState, pandas_parts
 from .states.mementos import (
     BytesState,
     CellState,
     ClassState,
     DequeState,
     DictState,
+    ExceptionState,
     FunctionState,
     InstanceState,
     LibraryState,
@@ -72,14 +76,20 @@ from .states.tensors import TensorAttributes, TensorCopy, TensorLayout
 _get_dict = type.__dict__["__dict__"].__get__
 _get_module = type.__dict__["__module__"].__get__
 _get_flags = type.__dict__["__flags__"].__get__
+_get_base = type.__dict__["__base__"].__get__
+_get_size = type.__dict__["__basicsize__"].__get__
+_POINTER = struct.calcsize("P")
+_HELD_BY_ONE = 3  # by the object, a list of its fields, and the call that counts
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
 _PLAIN = ids(
     (
-        *(int, float, bool, complex, str, bytes, type(None), range, slice, type(...), type(NotImplemented)),
+        *(int, float, bool, complex, str, bytes, type(None), range, type(...), type(NotImplemented)),
         *(object, torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, CodeType),
         *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType),
     )
 )
+# Functions of C that reach any name: their words may be in an earlier cell.
+_BOUNDLESS = frozenset(map(id, (eval, exec, compile, globals, locals, vars, __import__, sys._getframe)))
 _CACHED = type(functools.lru_cache(len))
 _NO_DISPATCH = torch.Tensor.__dict__.get("__torch_dispatch__")
 # Libraries whose types in C hold nothing that a cell changes and that could be undone, or are covered otherwise.
@@ -87,10 +97,12 @@ _QUIET = frozenset(
     {
         *("torch", "numpy", "pandas", "pyarrow", "scipy", "datetime", "decimal", "zoneinfo", "uuid", "re", "builtins"),
         *("_thread", "functools", "operator", "types", "typing", "weakref", "_weakref", "collections", "_abc"),
-        *("contextvars", "_contextvars", "_collections", "_struct"),
+        *("contextvars", "_contextvars", "_collections", "_struct", "_json"),
     }
 )
-_OURS = ("jupyter_dist.", "IPython.", "asyncio.")
+_OURS = ("jupyter_dist.", "IPython.")
+_OF_ASYNCIO = ("asyncio.locks", "asyncio.queues", "asyncio.mixins")  # what a cell may keep; the rest is the loop's
+_SHELL = ("IPython.core.interactiveshell", "InteractiveShell")
 _OF_PROCESS = ("logging", "importlib", "_frozen_importlib")
 _APART = {
     ("threading", "Thread"): "a thread runs on",
@@ -186,6 +198,8 @@ class ObjectWalk:
 
     def _visit(self, value: Any) -> None:
         if id(type(value)) in _PLAIN or id(value) in self._seen:
+            if value is self._namespace:
+                self._all()
             return
         self._seen.add(id(value))
         if len(self._seen) % LOOK_EVERY == 0 and (
@@ -203,6 +217,10 @@ class ObjectWalk:
         for kind in mro_of(value):
             if (visit := _VISITS.get(id(kind))) is not None:
                 return visit
+            if (module_of(kind), name_of(kind)) == _SHELL:
+                return lambda walk, _: walk._all()
+            if (_module_name(kind), name_of(kind)) == ("decimal", "Context"):
+                return ObjectWalk._decimal
         if (sentence := _kept_apart(value)) is not None:
             return lambda walk, _: walk.name(sentence) if sentence else None
         return ObjectWalk._weak if is_weak(value) else ObjectWalk._instance
@@ -321,14 +339,10 @@ class ObjectWalk:
             self.add(self._namespace[name] for name in new if name in self._namespace)
 
     def _globals(self, space: dict[str, Any]) -> None:
-        name = dict.get(space, "__name__")
-        module = sys.modules.get(name) if type(name) is str else None
-        if module is None and type(name) is str:
-            module = sys.modules.get(name.partition(".")[0])  # a part of a library that is not listed
-        if module is None or is_users_module(module):
+        if _is_users_space(space):
             self._names_of(space)
         else:
-            self._library(name)
+            self._library(dict.get(space, "__name__"))
 
     def _names_of(self, space: dict[str, Any]) -> None:
         """Keep the names of a module that the user wrote."""
@@ -365,6 +379,8 @@ class ObjectWalk:
         owner = value.__self__
         if owner is not None and type(owner) is not ModuleType:
             self.add([owner])
+        if id(value) in _BOUNDLESS:
+            self._all()
         self._library(value.__module__)
 
     def _partial(self, value: Any) -> None:
@@ -379,8 +395,34 @@ class ObjectWalk:
         self.add([value.__func__])
 
     def _exception(self, value: Any) -> None:
-        self.add(BaseException.__dict__[name].__get__(value) for name in ("args", "__cause__", "__context__"))
+        self.add(self.keep(value, ExceptionState).saved)
         self._attributes(value)
+
+    def _traceback(self, value: Any) -> None:
+        self.add((value.tb_frame, value.tb_next))
+
+    def _frame(self, value: Any) -> None:
+        """Visit the variables of a frame of users. Those that called it are in the traceback, or are the rank's."""
+        space = value.f_globals
+        if space is self._namespace:
+            self._all()
+        elif not _is_users_space(space):
+            return
+        self.add(one for one in gc.get_referents(value) if type(one) is not FrameType)
+
+    def _slice(self, value: Any) -> None:
+        self.add((value.start, value.stop, value.step))
+
+    def _untyped(self, value: Any) -> None:
+        """Keep the bytes of a storage that a cell has without a tensor."""
+        if value.device.type != "meta":
+            self._bytes_of(storage_id(value), value, StorageBytes if value.device.type == "cpu" else DeviceBytes)
+
+    def _decimal(self, value: Any) -> None:
+        self.keep(value, DecimalState)
+
+    def _lock(self, value: Any) -> None:
+        self.keep(value, LockState)
 
     def _generator(self, value: Any) -> None:
         self.name(f"a {name_of(type(value)).replace('_', ' ')} keeps its place")
@@ -406,7 +448,7 @@ class ObjectWalk:
             self.add(parts)
             return
         base = next((kind for kind in mro_of(value) if not _is_python(kind)), object)
-        self.add(gc.get_referents(value))  # whatever its fields in C are
+        self._fields(value, len(gc.get_referents(value)))
         if is_kind_of(value, _CACHED):
             self.keep(value, CacheState)
         if is_kind_of(value, ContextVar):
@@ -415,6 +457,19 @@ class ObjectWalk:
         if base is not object and (_is_iterator(base) or not is_quiet):
             self.name(_sentence(base, type(value)))
             self._all()
+
+    def _fields(self, value: Any, number: int) -> None:
+        """Visit the fields in C of an object, whatever they are.
+
+        What it alone holds is its own: writing into that behind its back breaks it (the list of a SimpleQueue, the
+        cache of a connection to SQLite), so only what is in there is visited.
+        """
+        for place in range(number):
+            fields = gc.get_referents(value)[place : place + 1]
+            is_inner = bool(fields) and sys.getrefcount(fields[0]) <= _HELD_BY_ONE and not is_kind_of(fields[0], type)
+            self.add(gc.get_referents(fields[0]) if is_inner else fields)
+            if is_inner:
+                self._held.append(fields)
 
     # -- tensors and arrays -------------------------------------------------------------------------------
 
@@ -494,11 +549,20 @@ def _kept_apart(value: Any) -> str | None:
         return ""
     for kind in mro_of(value):
         module = module_of(kind)
-        if module.startswith(_OURS):
+        if module.startswith(_OURS) or (module.startswith("asyncio.") and module not in _OF_ASYNCIO):
             return ""
         if (sentence := _APART.get((module, name_of(kind)))) is not None:
             return sentence
     return None
+
+
+def _is_users_space(space: dict[str, Any]) -> bool:
+    """Whether names belong to a module that the user wrote, or to none."""
+    name = dict.get(space, "__name__")
+    module = sys.modules.get(name) if type(name) is str else None
+    if module is None and type(name) is str:
+        module = sys.modules.get(name.partition(".")[0])  # a part of a library that is not listed
+    return module is None or is_users_module(module)
 
 
 def _is_of_module(value: Any) -> bool:
@@ -528,9 +592,13 @@ def _is_followed(base: Any) -> bool:
 
 
 def _is_python(kind: type) -> bool:
-    """Whether a class was made by a class statement, or may have been: types in C cannot be changed."""
-    flags = _get_flags(kind)
-    return bool(flags & _HEAP) and not flags & _IMMUTABLE
+    """Whether a class was made by a class statement: it adds no fields but slots and attributes to its base."""
+    flags, own, base = _get_flags(kind), _get_dict(kind), _get_base(kind)
+    if not flags & _HEAP or flags & _IMMUTABLE or base is None:
+        return False
+    slots = sum(type(one) is MemberDescriptorType for one in own.values()) if "__slots__" in own else 0
+    places = slots + ("__dict__" in own) + ("__weakref__" in own)
+    return bool(_get_size(kind) <= _get_size(base) + _POINTER * places)
 
 
 def _is_iterator(kind: type) -> bool:
@@ -583,6 +651,11 @@ _VISITS: dict[int, Callable[[ObjectWalk, Any], None]] = {
     id(staticmethod): ObjectWalk._wrapped,
     id(classmethod): ObjectWalk._wrapped,
     id(BaseException): ObjectWalk._exception,
+    id(TracebackType): ObjectWalk._traceback,
+    id(FrameType): ObjectWalk._frame,
+    id(slice): ObjectWalk._slice,
+    id(torch.UntypedStorage): ObjectWalk._untyped,
+    id(type(threading.Lock())): ObjectWalk._lock,
     **dict.fromkeys(ids((GeneratorType, CoroutineType, AsyncGeneratorType)), ObjectWalk._generator),
     **dict.fromkeys(ids((bytes, str, int, float, complex)), ObjectWalk._nothing),
 }

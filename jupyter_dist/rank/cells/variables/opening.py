@@ -148,9 +148,10 @@ def is_opened(value: Any) -> bool:
         return True
     # Instances of Python's classes have a place for the dictionary, one for weak references, and one per slot.
     slots = sum(type(one) is MemberDescriptorType for base in _slotted(mro) for one in _get_dict(base).values())
+    places = sum(any(name in _get_dict(base) for base in mro) for name in ("__dict__", "__weakref__"))
     kind = type(value)
     size: int = _get_basicsize(kind)
-    return bool(_get_flags(kind) & _OF_PYTHON) and size <= object.__basicsize__ + _POINTER * (2 + slots)
+    return bool(_get_flags(kind) & _OF_PYTHON) and size <= object.__basicsize__ + _POINTER * (places + slots)
 
 
 def attributes_of(value: Any) -> dict[Any, Any] | None:

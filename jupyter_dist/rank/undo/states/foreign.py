@@ -1,4 +1,4 @@
-"""Objects of pandas, whose fields are in C: tables are changed in place by exchanging the blocks of their manager."""
+"""Objects with fields in C: locks, contexts of decimal, and tables of pandas, whose manager exchanges its blocks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,55 @@ from typing import Any
 from jupyter_dist.rank.cells.variables.opening import module_of, mro_of, name_of
 
 from .mementos import Memento
+
+
+class LockState(Memento):
+    """Whether a lock is taken."""
+
+    __slots__ = ("saved",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.saved = value.locked()
+
+    def differs(self) -> bool:
+        """Whether it is taken now, and was not, or the other way round."""
+        return bool(self.value.locked() != self.saved)
+
+    def restore(self) -> None:
+        """Take or release the lock."""
+        if self.saved:
+            self.value.acquire(blocking=False)
+        else:
+            self.value.release()
+
+
+class DecimalState(Memento):
+    """Precision, rounding, limits, traps and flags of a context of decimal numbers."""
+
+    names = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+    __slots__ = ("saved",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.saved = self._now()
+
+    def _now(self) -> list[Any]:
+        value = self.value
+        return [*(getattr(value, name) for name in self.names), dict(value.flags), dict(value.traps)]
+
+    def differs(self) -> bool:
+        """Whether a setting or a flag is another now."""
+        return self._now() != self.saved
+
+    def restore(self) -> None:
+        """Set all of them."""
+        *settings, flags, traps = self.saved
+        for name, item in zip(self.names, settings, strict=True):
+            setattr(self.value, name, item)
+        self.value.flags.update(flags)
+        self.value.traps.update(traps)
+
 
 _FIELDS = ("blocks", "axes", "_known_consolidated", "_is_consolidated", "_blknos", "_blklocs", "values", "_ndarray")
 _NAMES = frozenset({"BlockManager", "Block", "NumpyBlock", "NDArrayBacked"})

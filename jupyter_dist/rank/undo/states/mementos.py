@@ -6,6 +6,7 @@ types, instances through their dictionary and slots. Items are compared by ident
 
 from __future__ import annotations
 
+import _abc  # type: ignore[import-not-found]
 import re
 import sys
 from array import array
@@ -309,27 +310,44 @@ class CellState(Memento):
             _contents.__set__(self.value, self.saved)
 
 
-class FunctionState(Memento):
-    """The code and the defaults of a function, which cells can replace in place."""
+class FieldsState(Memento):
+    """Fields of a type of Python, which cells can set: read and written past properties of subclasses."""
 
     __slots__ = ("saved",)
-    names: ClassVar[tuple[str, ...]] = ("__code__", "__defaults__", "__kwdefaults__", "__dict__", "__name__")
+    kind: ClassVar[type]
+    names: ClassVar[tuple[str, ...]]
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
-        self.saved = [FunctionType.__dict__[name].__get__(value) for name in self.names]
+        self.saved = [self.kind.__dict__[name].__get__(value) for name in self.names]
 
     def differs(self) -> bool:
-        """Whether its code or a default is another object now."""
+        """Whether a field is another object now."""
         return any(
-            FunctionType.__dict__[name].__get__(self.value) is not item
+            self.kind.__dict__[name].__get__(self.value) is not item
             for name, item in zip(self.names, self.saved, strict=True)
         )
 
     def restore(self) -> None:
-        """Write code and defaults back."""
+        """Write the fields."""
         for name, item in zip(self.names, self.saved, strict=True):
-            FunctionType.__dict__[name].__set__(self.value, item)
+            self.kind.__dict__[name].__set__(self.value, item)
+
+
+class FunctionState(FieldsState):
+    """The code and the defaults of a function, which cells can replace in place."""
+
+    __slots__ = ()
+    kind = FunctionType
+    names = ("__code__", "__defaults__", "__kwdefaults__", "__dict__", "__name__")
+
+
+class ExceptionState(FieldsState):
+    """What an exception was raised with, and what it came from."""
+
+    __slots__ = ()
+    kind = BaseException
+    names = ("args", "__cause__", "__context__", "__suppress_context__", "__traceback__")
 
 
 class LibraryState(Memento):
@@ -372,11 +390,13 @@ class LibraryState(Memento):
 class ClassState(Memento):
     """The attributes of a class that users wrote."""
 
-    __slots__ = ("_bases", "saved")
+    __slots__ = ("_bases", "_names", "_registry", "saved")
 
     def __init__(self, value: type) -> None:
         super().__init__(value)
         self.saved = self._now()
+        self._names = [type.__dict__[name].__get__(value) for name in ("__name__", "__qualname__")]
+        self._registry = _virtual_subclasses(value)
         self._bases = type.__dict__["__bases__"].__get__(value)
         self.num_bytes = sys.getsizeof(self.saved)
 
@@ -387,8 +407,12 @@ class ClassState(Memento):
     def differs(self) -> bool:
         """Whether an attribute is another object now."""
         now = self._now()
-        return len(now) != len(self.saved) or any(
-            now.get(name, _EMPTY) is not item for name, item in self.saved.items()
+        if [type.__dict__[name].__get__(self.value) for name in ("__name__", "__qualname__")] != self._names:
+            return True
+        return (
+            len(now) != len(self.saved)
+            or any(now.get(name, _EMPTY) is not item for name, item in self.saved.items())
+            or _virtual_subclasses(self.value) != self._registry
         )
 
     def obstacle(self) -> str | None:
@@ -406,3 +430,18 @@ class ClassState(Memento):
         for name, item in self.saved.items():
             if now.get(name, _EMPTY) is not item:
                 type.__setattr__(self.value, name, item)
+        for name, item in zip(("__name__", "__qualname__"), self._names, strict=True):
+            type.__dict__[name].__set__(self.value, item)
+        if _virtual_subclasses(self.value) != self._registry:
+            _abc._reset_registry(self.value)
+            _abc._reset_caches(self.value)
+            for weak in self._registry.values():
+                if (kind := weak()) is not None:
+                    _abc._abc_register(self.value, kind)
+
+
+def _virtual_subclasses(kind: type) -> dict[int, Any]:
+    """Return weak references to what was registered with an abstract class, by their ids: classes may define `==`."""
+    if "_abc_impl" not in _get_dict(kind):
+        return {}
+    return {id(weak): weak for weak in _abc._get_dump(kind)[0]}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import _random
+import contextlib
+import locale
+import logging
 import random
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,7 +21,7 @@ from jupyter_dist.rank.guard.own import os
 
 from .mementos import Memento
 
-Part = tuple[str, Callable[[], Any], Callable[[Any], None]]
+Part = tuple[str, Callable[[], Any], Callable[[Any], object]]
 
 
 class ProcessState(Memento):
@@ -52,7 +56,7 @@ class ProcessState(Memento):
 def _is_equal(now: Any, before: Any) -> bool:
     if isinstance(before, torch.Tensor):
         return torch.equal(now, before)
-    if isinstance(before, dict) and before.keys() == now.keys():  # of numpy: in parts
+    if isinstance(before, dict) and isinstance(now, dict) and before.keys() == now.keys():  # of numpy: in parts
         return all(_is_equal(now[name], part) for name, part in before.items())
     return bytes(now) == bytes(before) if hasattr(before, "tobytes") else bool(now == before)
 
@@ -70,9 +74,24 @@ def _parts() -> list[Part]:
         ("environment", lambda: dict(os.environ), _set_environment),
         ("folder", _folder, os.chdir),
         ("paths", lambda: list(sys.path), _set_paths),
+        ("loggers", _loggers, _set_loggers),
+        ("warnings", lambda: list(warnings.filters), _set_filters),
+        ("recursion", sys.getrecursionlimit, sys.setrecursionlimit),
+        ("switches", sys.getswitchinterval, sys.setswitchinterval),
+        ("locale", lambda: locale.setlocale(locale.LC_ALL), lambda before: locale.setlocale(locale.LC_ALL, before)),
+        ("umask", _umask, lambda before: os.umask(int(before, 8))),
+        ("tensors shown", lambda: dict(vars(torch._tensor_str.PRINT_OPTS)), vars(torch._tensor_str.PRINT_OPTS).update),
+        ("autocast", lambda: torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")),
     ]
     if (arrays := sys.modules.get("numpy")) is not None:
         parts.append(("errors", arrays.geterr, lambda before: arrays.seterr(**before)))
+        parts.append(("call on errors", arrays.geterrcall, arrays.seterrcall))
+        parts.append(("arrays shown", arrays.get_printoptions, lambda before: arrays.set_printoptions(**before)))
+    if (decimal := sys.modules.get("decimal")) is not None:
+        parts.append(("decimal", lambda: decimal.getcontext().copy(), decimal.setcontext))
+    if (tables := sys.modules.get("pandas._config.config")) is not None and hasattr(tables, "_global_config"):
+        options = tables._global_config
+        parts.append(("tables", lambda: _nested(options), lambda before: _set_nested(options, before)))
     if (numpy := sys.modules.get("numpy.random")) is not None:
         parts.append(("numpy", partial(numpy.get_state, legacy=False), numpy.set_state))
     for kind in DEVICE_TYPES:
@@ -104,6 +123,52 @@ def _set_environment(before: dict[str, str]) -> None:
 
 def _set_paths(before: list[str]) -> None:
     sys.path[:] = before
+
+
+def _loggers() -> dict[str, tuple[Any, ...]]:
+    known = [
+        logging.root,
+        *(one for one in list(logging.root.manager.loggerDict.values()) if type(one) is logging.Logger),
+    ]
+    return {one.name: _logger(one) for one in known}
+
+
+def _logger(one: logging.Logger) -> tuple[Any, ...]:
+    return (one.level, one.propagate, one.disabled, tuple(one.handlers), tuple(one.filters))
+
+
+def _set_loggers(before: dict[str, tuple[Any, ...]]) -> None:
+    """Set loggers; one that a cell made gets no level, handlers and filters, as a new one."""
+    for name in _loggers():
+        one = logging.root if name == logging.root.name else logging.getLogger(name)
+        state = before.get(name, (logging.NOTSET, True, False, (), ()))
+        if _logger(one) != state:
+            level, one.propagate, one.disabled, one.handlers[:], one.filters[:] = state
+            one.setLevel(level)
+
+
+def _set_filters(before: list[Any]) -> None:
+    warnings.filters[:] = before  # type: ignore[index]
+    getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", lambda: None))()
+
+
+def _umask() -> str:
+    """Return the umask without setting another one, as a thread may write a file meanwhile; empty if not known."""
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        return next((line.split()[1] for line in status if line.startswith("Umask:")), "")
+    return ""
+
+
+def _nested(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: _nested(one) if type(one) is dict else one for name, one in options.items()}
+
+
+def _set_nested(options: dict[str, Any], before: dict[str, Any]) -> None:
+    for name, one in before.items():
+        if type(one) is dict:
+            _set_nested(options[name], one)
+        else:
+            options[name] = one
 
 
 class GeneratorState(Memento):

@@ -1,0 +1,65 @@
+"""Tries of the ways and states of ways.py: each twice in one namespace, undone, and compared with before."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any
+
+from keeping import Undoable
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+_STAYS = ("__name__", "_oh", "__builtins__", "warnings")
+
+
+def outcomes(space: Undoable, setup: str, change: str, probe: str, last: str = "") -> list[str]:
+    """Return what came of two undos of a change: undone, named, refused, or silently different."""
+    space.run(setup)
+    found = [_once(space, change, probe) for _ in range(2)]
+    if last:
+        space.run(last, keep=False)
+    for name in [name for name in space.names if name not in _STAYS]:
+        del space.names[name]
+    space.run("pass", keep=False)
+    return found
+
+
+def _once(space: Undoable, change: str, probe: str) -> str:
+    before = _shown(space, probe)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        space.run(change)
+    named = space.last["cell"]["not_kept"]
+    if space.last["cell"].get("reason"):
+        return "refused"
+    try:
+        left = space.undo()
+    except JupyterDistError:
+        space.keeper.forget("The next try begins.")
+        return "refused"
+    if _shown(space, probe) == before:
+        return "undone"
+    return "named" if named or left else "SILENT"
+
+
+def _shown(space: Undoable, probe: str) -> str:
+    with contextlib.suppress(Exception):
+        return repr(eval(probe, space.names))
+    return "an error"
+
+
+def try_all(cases: dict[str, tuple[str, ...]], *, of_list: bool) -> dict[str, list[str]]:
+    """Return the outcomes of all cases, in one namespace."""
+    space = Undoable()
+    found: dict[str, list[str]] = {}
+    for name, (setup, change, *rest) in cases.items():
+        probe, last = ("hist", rest[0] if rest else "") if of_list else (rest[0], rest[1] if rest[1:] else "")
+        found[name] = outcomes(space, f"hist = [0]\n{setup}" if of_list else setup, change, probe, last)
+    return found
+
+
+def counts(found: dict[str, list[str]]) -> dict[str, int]:
+    """Return how many of the first and second tries ended how."""
+    tries: list[Any] = [one for pair in found.values() for one in pair]
+    return {word: tries.count(word) for word in ("undone", "named", "refused", "SILENT")}
