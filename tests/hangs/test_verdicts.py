@@ -14,7 +14,9 @@ from waits import PATIENCE
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
 
-from .kinds import HANGS, INNOCENT
+from . import kinds, reported
+
+HANGS, INNOCENT = [*kinds.HANGS, *reported.HANGS], [*kinds.INNOCENT, *reported.INNOCENT]
 
 HANGING = """import time
 import torch.distributed as dist

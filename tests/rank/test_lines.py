@@ -58,13 +58,17 @@ while running:
 def test_what_takes_long_is_found_at_its_line(code):
     lines = code.splitlines()
     names = {"running": True, "called": lambda: None, "n": 0}
-    thread = threading.Thread(target=lambda: exec(compile(code, "cell", "exec"), names))
-    thread.start()
     found: Counter[str] = Counter()
-    for _ in range(60):
-        time.sleep(0.003)
-        frame, line = spends(sys._current_frames()[thread.ident])
-        found[lines[line - 1] if frame.f_code.co_filename == "cell" else "of this test"] += 1
-    names["running"] = False
+
+    def look():
+        for _ in range(60):
+            time.sleep(0.003)
+            frame, line = spends(sys._current_frames()[threading.main_thread().ident])
+            found[lines[line - 1] if frame.f_code.co_filename == "cell" else "of this test"] += 1
+        names["running"] = False
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    exec(compile(code, "cell", "exec"), names)
     thread.join()
     assert sum(number for line, number in found.items() if "#" in line) > 0.7 * found.total(), found

@@ -35,7 +35,7 @@ def test_input_names_the_loop_and_the_line_of_the_dataset():
     assert (cause.kind, cause.place, str(cause.ranks)) == ("input", LOADS, "0-3")
     assert (
         cause.message
-        == "Input: 60 % of the time ranks wait for the next batch, at line 5 of cell [7]: for batch in loader:."
+        == "Input: 60 % of the time ranks wait for the next batch, at line 5 of cell [7]: for batch in loader."
     )
     assert str(READS) in cause.evidence[1]
     assert "num_workers" in cause.advice

@@ -220,3 +220,23 @@ def test_what_a_rank_sends_is_checked():
     ):
         assert read_report({**answer, name: value}) is None
     assert observe({}, {}).step_seconds is None
+
+
+def test_a_rank_that_is_late_in_a_process_group_of_its_own_is_named():
+    arrivals = steps(2, 60, 0.1, group="1")
+    other = steps(2, 60, 0.1, late(1, 0.06), group="2")
+    arrivals |= {2 + rank: its for rank, its in other.items()}
+    (cause,) = judge(seen(arrivals, {**dict.fromkeys(range(3), WAITING), 3: LATE}))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("straggler", "3", SLOW)
+    assert "60 ms of 160 ms a step" in cause.message
+
+
+def test_a_rank_for_whose_messages_the_others_wait_is_named():
+    """Of send and recv no arrivals are known."""
+    busy, others = samples(wait=8, run=(92, SLOW)), samples(wait=85, run=15)
+    none = {rank: [] for rank in range(4)}
+    (cause,) = judge(seen(none, {**dict.fromkeys(range(4), others), 2: busy}))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("straggler", "2", SLOW)
+    # All others wait once for something that takes long; a server of parameters waits for its workers.
+    assert judge(seen(none, {**dict.fromkeys(range(4), samples(wait=100)), 2: busy})) == []
+    assert judge(seen(none, {**dict.fromkeys(range(4), busy), 2: others})) == []

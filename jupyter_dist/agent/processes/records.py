@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.journal.records.wide import split, split_list
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.transport.frames import Header
 
 from .rank_process import RankKept, RankProcess
@@ -309,4 +310,4 @@ def _error_of(reply: Header) -> str | None:
     """Return the error that ended a cell, as tracebacks end: "ValueError: no data"."""
     if not reply.get("ename"):
         return None
-    return f"{reply['ename']}: {reply.get('evalue') or ''}".rstrip(": ").partition("\n")[0][:MAX_ERROR]
+    return cut(f"{reply['ename']}: {reply.get('evalue') or ''}".rstrip(": ").partition("\n")[0], MAX_ERROR)

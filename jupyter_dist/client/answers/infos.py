@@ -1334,7 +1334,8 @@ class SlowCauseInfo(ApiObject):
             other programs use the processor. `accumulation`: gradients are averaged more often than the
             optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`:
             ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of
-            device memory again and again.
+            device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault,
+            but the line that takes the most of a step.
         share: Which part of the time it costs, from 0 to 1.
         evidence: What was measured, a sentence each.
         advice: What to try.
@@ -1361,6 +1362,8 @@ class SlowCauseInfo(ApiObject):
         "unused_parameters",
         "device_sync",
         "fragmentation",
+        "objects",
+        "line",
     ]
     ranks: str
     share: float

@@ -28,6 +28,8 @@ SlowKind = Literal[
     "unused_parameters",
     "device_sync",
     "fragmentation",
+    "objects",
+    "line",
 ]
 
 
@@ -52,7 +54,9 @@ class SlowCause(TypedDict):
             "each step. `growing`: each step takes longer. `contention`: other programs use the processor. "
             "`accumulation`: gradients are averaged more often than the optimizer steps. "
             "`unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of "
-            "devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again."
+            "devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. "
+            "`objects`: objects are pickled for other ranks. `line`: no fault, but the line that takes the most of a "
+            "step."
         ),
     ]
     ranks: Annotated[RankSet, Field("The ranks that cause it.")]

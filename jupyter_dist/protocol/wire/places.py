@@ -26,4 +26,13 @@ def name_of_file(file: str) -> str:
 
 def describe_line(file: str, line: int, code: str) -> str:
     """Return a line of the user's code for users: "line 3 of cell [5]: loss.backward()"."""
-    return f"line {line} of {name_of_file(file)}{f': {code[:MAX_NAME]}' if code else ''}"
+    code = cut(code, MAX_NAME).rstrip(":")  # the begin of a block: a full stop may follow
+    return f"line {line} of {name_of_file(file)}{f': {code}' if code else ''}"
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text, or the words of it that fit and an ellipsis."""
+    if len(text) <= most:
+        return text
+    end = text.rfind(" ", most // 2, most)
+    return f"{text[: end if end > 0 else most]}\u2026"

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from jupyter_dist.protocol.wire.specs import INTERRUPT_SIGNAL
-from jupyter_dist.rank.cells.errors.reasons import RE_CREATE, PeerNews, ReportedError, explain_failure
+from jupyter_dist.rank.cells.errors.reasons import PeerNews, ReportedError, explain_failure
 from jupyter_dist.rank.collectives import failures
 from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.guard.handlers import Handlers
@@ -43,11 +43,12 @@ _LOOP = (f"{_RANK}main", "_serve")
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
-_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {RE_CREATE}"
+_RE_CREATED = "The process group is re-created before the next cell; variables are kept."
+_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_RE_CREATED}"
 # On a device, the work that the cell queued after the collective runs then (seen on an H100: a step of an optimizer).
 _ABORTED = (
     "the collective never completed; its communicators were aborted. Its result is undefined, and so is what this "
-    f"cell computed from it, parameters that an optimizer updated too. {RE_CREATE}"
+    f"cell computed from it, parameters that an optimizer updated too. {_RE_CREATED}"
 )
 
 

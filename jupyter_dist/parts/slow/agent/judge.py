@@ -7,22 +7,26 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .observed import Observed
-from .rules import accumulation, activities, communication, devices, growth, resources
+from .rules import accumulation, activities, communication, devices, growth, lines, resources
 from .rules.causes import Cause
-from .rules.stragglers import find_straggler
+from .rules.stragglers import find_in_messages, find_straggler
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import pace
 
 MAX_CAUSES = 3
 LOOKS_TO_SHOW = 2  # in a row that must find a cause, unless it is found by the course of several looks
+LOOKS_TO_SHOW_MILD = 3  # a busy machine has them for a moment, and another cause takes two looks
+MILD = frozenset({"contention", "collector", "uneven", "line"})
 LOOKS_TO_HIDE = 2  # in a row that must miss it
 
 RULES: Sequence[Callable[[Observed], Cause | None]] = (
     find_straggler,
+    find_in_messages,
     activities.find_input,
     activities.find_saving,
     activities.find_printing,
+    activities.find_objects,
     activities.find_compiling,
     activities.find_unused,
     activities.find_blocked,
@@ -41,6 +45,8 @@ RULES: Sequence[Callable[[Observed], Cause | None]] = (
 def judge(seen: Observed) -> list[Cause]:
     """Return why a cell is slow, the costliest cause first."""
     found = [cause for rule in RULES if (cause := rule(seen)) is not None]
+    if not found and (line := lines.find_line(seen)) is not None:
+        return [line]
     return sorted(found, key=lambda cause: -cause.share)[:MAX_CAUSES]
 
 
@@ -60,7 +66,7 @@ class ShownCauses:
         for key, cause in now.items():
             if key in self._shown:
                 self._shown[key] = cause, self._shown[key][1]
-            elif self._found[key] >= LOOKS_TO_SHOW or cause.spans_looks:
+            elif cause.spans_looks or self._found[key] >= (LOOKS_TO_SHOW_MILD if cause.kind in MILD else LOOKS_TO_SHOW):
                 self._shown[key] = cause, time.time()
         for key in [key for key, looks in self._missed.items() if looks >= LOOKS_TO_HIDE]:
             del self._shown[key]

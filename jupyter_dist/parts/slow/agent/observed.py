@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from .critical import CriticalPath, find_critical_path
 from .meetings import MatchedCollective, Waits, find_waits, meet
 from .reports import Arrival, CodePlace, RankReport
 from .steps import FoundSteps, find_steps
@@ -88,6 +89,7 @@ class Observed:
     meetings: Sequence[MatchedCollective]
     waits: Waits
     steps: FoundSteps | None
+    path: CriticalPath = field(default_factory=CriticalPath)
     tracked_seconds: float | None = None  # of a step, where the cell names its steps by track(step=...)
     history: Sequence[StepsSeen] = ()  # of the whole cell, oldest first
 
@@ -134,6 +136,15 @@ class Observed:
         waits, waits_usually = (self.median(_kept_by_work, few) for few in (ranks, others))
         return used <= MOST_WORK * usual and waits >= LEAST_UNLIKE * waits_usually
 
+    def among(self, ranks: Set[int]) -> Observed:
+        """Return what was observed of some ranks, in the collectives that they have alone."""
+        meetings = [meeting for meeting in self.meetings if meeting.began.keys() <= ranks]
+        stays = {rank: stays for rank, stays in self.waits.stays.items() if rank in ranks}
+        waits = Waits(stays, len(meetings), self.waits.before)
+        mine = {rank: its for rank, its in self.ranks.items() if rank in ranks}
+        steps = find_steps(meetings, waits, min(ranks)) if self.steps is not None else None
+        return replace(self, ranks=mine, meetings=meetings, waits=waits, steps=steps)
+
     def median(self, measure: Callable[[RankPaceSeen], float], ranks: Iterable[int] | None = None) -> float:
         """Return the median of a measure over these ranks, by default over all."""
         chosen = self.ranks if ranks is None else [rank for rank in ranks if rank in self.ranks]
@@ -177,7 +188,8 @@ def observe(
         of_loop = steps.of_loop(meetings, min(ranks))
         if len(of_loop) < len(meetings):
             meetings, waits = of_loop, find_waits(of_loop, unsure)
-    return Observed(ranks, meetings, waits, steps, _tracked_seconds(ranks))
+    path = find_critical_path(meetings, waits, reports, shifts)
+    return Observed(ranks, meetings, waits, steps, path, _tracked_seconds(ranks))
 
 
 def _tracked_seconds(ranks: Mapping[int, RankPaceSeen]) -> float | None:

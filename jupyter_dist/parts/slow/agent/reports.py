@@ -16,6 +16,7 @@ MAX_NUMBER = 1 << 62
 MAX_STEPS = 200
 MAX_GROWN = 10
 MAX_MODELS = 8
+MAX_TIMES = 200
 
 
 class CodePlace(NamedTuple):
@@ -44,6 +45,9 @@ class Sampled(NamedTuple):
     place: CodePlace | None
     inner: CodePlace | None  # of the user's dataset, where a loader calls one
     is_blocked: bool = False  # in a system call
+    outer: CodePlace | None = None  # the user's line that has called the function of this one
+    runs: str = "torch"  # or `python`, or `c`: a function in C that the line itself calls
+    times: tuple[int, ...] = ()  # in microseconds of its host's clock
 
 
 class Arrival(NamedTuple):
@@ -149,8 +153,13 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
 
 
 def _sampled(row: Sequence[Any]) -> Sampled:
-    activity, number, cpu, place, inner, is_blocked = row
-    return Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, _place(place), _place(inner), is_blocked is True)
+    activity, number, cpu, place, inner, is_blocked, *more = row
+    places = _place(place), _place(inner)
+    sampled = Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, *places, is_blocked is True)
+    if not more:  # of ranks of an earlier version
+        return sampled
+    outer, runs, times = more
+    return sampled._replace(outer=_place(outer), runs=_text(runs), times=tuple(map(_whole, times[:MAX_TIMES])))
 
 
 def _place(told: Any) -> CodePlace | None:

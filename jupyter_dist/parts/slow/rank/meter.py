@@ -11,6 +11,7 @@ import platform
 import random
 from collections import defaultdict, deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.rank.collectives.diagnosis import mainthread
@@ -35,6 +36,7 @@ LATE_SECONDS = 0.01
 FORGET_SECONDS = 30.0  # an agent that has not asked for so long does not ask again
 MAX_LINES = 40
 MAX_ARRIVALS = 256
+MAX_TIMES = 100  # of samples of a line
 _MAY_BLOCK = frozenset({stacks.RUN, "save", "print"})
 # System calls that wait for a lock, the GIL too, for a time, or for any of several descriptors, as event loops do.
 _WAITS: set[int] = {
@@ -42,7 +44,17 @@ _WAITS: set[int] = {
     "aarch64": {98, 22, 72, 73, 101, 115},
 }.get(platform.machine(), set())
 
-Samples = defaultdict[Doing, list[int]]  # how many, and the nanoseconds of processor time before them
+
+@dataclass
+class Found:
+    """The samples in which the main thread did the same."""
+
+    number: int = 0
+    cpu_ns: int = 0  # of processor time before them
+    times: list[int] = field(default_factory=list)  # in microseconds of the monotonic clock
+
+
+Samples = defaultdict[Doing, Found]
 
 
 class PaceMeter(RankPart):
@@ -138,8 +150,9 @@ class MeasuredCell:
             self._activity = doing.activity
             self.cell_file = doing.cell
             sampled = self._samples[doing]
-            sampled[0] += 1
-            sampled[1] += cpu_ns - self._sampled_cpu_ns
+            sampled.number += 1
+            sampled.cpu_ns += cpu_ns - self._sampled_cpu_ns
+            sampled.times.append(time.monotonic_ns() // 1000)
         self._sampled_cpu_ns = cpu_ns
         self._num_samples += 1
         self._slept_at = time.thread_time()
@@ -191,7 +204,7 @@ class MeasuredCell:
 
 
 def _no_samples() -> Samples:
-    return defaultdict(lambda: [0, 0])
+    return defaultdict(Found)
 
 
 def _with_state(doing: Doing) -> Doing:
@@ -219,16 +232,25 @@ def _run_delay_ns(thread: int) -> int:
 
 def _rows(samples: Samples) -> list[list[Any]]:
     """Return a row for each activity and line: the most frequent ones, and all others of the activity together."""
-    ordered = sorted(samples.items(), key=lambda item: -item[1][0])
+    ordered = sorted(samples.items(), key=lambda item: -item[1].number)
     rows = [
-        [doing.activity, number, cpu_ns // 1000, _line(doing.line), _line(doing.inner), doing.is_blocked]
-        for doing, (number, cpu_ns) in ordered[:MAX_LINES]
+        [
+            doing.activity,
+            found.number,
+            found.cpu_ns // 1000,
+            *map(_line, (doing.line, doing.inner)),
+            doing.is_blocked,
+            _line(doing.outer),
+            doing.runs,
+            found.times[-MAX_TIMES:],
+        ]
+        for doing, found in ordered[:MAX_LINES]
     ]
     others: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for doing, (number, cpu_ns) in ordered[MAX_LINES:]:
-        others[doing.activity][0] += number
-        others[doing.activity][1] += cpu_ns // 1000
-    return [*rows, *([activity, *counts, None, None, False] for activity, counts in others.items())]
+    for doing, found in ordered[MAX_LINES:]:
+        others[doing.activity][0] += found.number
+        others[doing.activity][1] += found.cpu_ns // 1000
+    return [*rows, *([activity, *counts, None, None, False, None, "c", []] for activity, counts in others.items())]
 
 
 def _line(line: stacks.Line | None) -> list[Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.rank.collectives.diagnosis import lines, mainthread
@@ -14,9 +14,23 @@ from jupyter_dist.rank.guard.own import linecache, os, threading
 MAX_FRAMES = 200
 
 # The strongest evidence first: a DataLoader waits for its workers by functions of `multiprocessing`, but for input.
-ACTIVITIES = ("wait", "compile", "workers", "input", "save", "print", "backward", "optimizer", "unused", "ddp")
+ACTIVITIES = (
+    "objects",
+    "wait",
+    "compile",
+    "workers",
+    "input",
+    "save",
+    "print",
+    "backward",
+    "optimizer",
+    "unused",
+    "ddp",
+)
 RUN = "run"  # any other code of the user
-_INPUT, _UNUSED, _DDP = (ACTIVITIES.index(name) for name in ("input", "unused", "ddp"))
+_OBJECTS, _INPUT, _UNUSED, _DDP = (ACTIVITIES.index(name) for name in ("objects", "input", "unused", "ddp"))
+_C10D = os.path.join(mainthread.TORCH, "distributed", "distributed_c10d.py")
+_PICKLES = frozenset({"_object_to_tensor", "_tensor_to_object"})
 # The functions of DDP that walk through the outputs of its model.
 _LOOKS_FOR_UNUSED = frozenset(
     {"_find_tensors", "_post_forward", "_tree_flatten_with_rref", "_tree_unflatten_with_rref"}
@@ -57,6 +71,10 @@ class Line(NamedTuple):
         return linecache.getline(self.file, self.number).strip()[:200]
 
 
+# What a line of the user's runs: Python code, functions of torch, or a function in C that it calls itself.
+Runs = Literal["python", "torch", "c"]
+
+
 class Doing(NamedTuple):
     """The activity of a thread, the user's line, and the inner one of a dataset that a loader calls."""
 
@@ -65,6 +83,8 @@ class Doing(NamedTuple):
     inner: Line | None = None
     cell: str = ""  # the file of the outermost code of a cell
     is_blocked: bool = False  # in a system call: it waits for a file, a socket or a time
+    outer: Line | None = None  # the user's line that has called the function of this one
+    runs: Runs = "c"
 
 
 def doing(namespace: dict[str, Any]) -> Doing | None:
@@ -74,36 +94,68 @@ def doing(namespace: dict[str, Any]) -> Doing | None:
 
 def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None:
     """Return the activity of the thread that has this innermost frame."""
-    best = _NONE
-    line: Line | None = None
-    number = 0
-    if frame is not None:
-        frame, number = lines.spends(frame)
-    innermost = frame
-    inner: Line | None = None
-    cell = ""
+    if frame is None:
+        return None
+    frame, number = lines.spends(frame)
+    walk = _Walk(frame, number)
     for _ in range(MAX_FRAMES):
         if frame is None:
             break
+        walk.take(frame, namespace)
+        frame = frame.f_back
+    if walk.line is None or not walk.cell:
+        return None
+    activity = RUN if walk.best == _NONE else ACTIVITIES[walk.best]
+    return Doing(activity, walk.line, walk.inner, walk.cell, outer=walk.outer, runs=walk.runs)
+
+
+class _Walk:
+    """What is found on the way from the innermost frame outwards."""
+
+    def __init__(self, innermost: FrameType, number: int) -> None:
+        """`number` is the line of the innermost frame."""
+        self.best = _NONE
+        self.line: Line | None = None
+        self.inner: Line | None = None
+        self.outer: Line | None = None
+        self.runs: Runs = "c"
+        self.cell = ""
+        self._innermost, self._number = innermost, number
+        self._below: FrameType | None = None
+
+    def take(self, frame: FrameType, namespace: dict[str, Any]) -> None:
+        """Note the next frame."""
         file = frame.f_code.co_filename
         known = _known.get(file)
         is_users, activity = known if known is not None else _classify(file)
         if is_users:
-            if line is None:
-                number = number if frame is innermost else lines.line_of(frame)
-                line = Line(file, number, frame.f_code.co_name)
+            self._take_users(frame)
             if frame.f_globals is namespace:
-                cell = file
+                self.cell = file
         elif activity == _INPUT:  # the loader calls the user's dataset: the loop is outside of it
-            best = min(best, _INPUT - (frame.f_code.co_name == "__init__"))
-            inner = inner if line is None else line
-            line = None
-        elif activity < best:
-            best = min(best, activity if activity != _DDP else _of_ddp(frame, innermost))
-        frame = frame.f_back
-    if line is None or not cell:
-        return None
-    return Doing(RUN if best == _NONE else ACTIVITIES[best], line, inner, cell)
+            self.best = min(self.best, _INPUT - (frame.f_code.co_name == "__init__"))
+            self.inner = self.inner if self.line is None else self.line
+            self.line = self.outer = None
+        elif file == _C10D and frame.f_code.co_name in _PICKLES:
+            self.best = _OBJECTS
+        elif activity < self.best:
+            self.best = min(self.best, activity if activity != _DDP else _of_ddp(frame, self._innermost))
+        self._below = frame
+
+    def _take_users(self, frame: FrameType) -> None:
+        code = frame.f_code
+        if self.line is None:
+            number = self._number if frame is self._innermost else lines.line_of(frame)
+            self.line, self.runs = Line(code.co_filename, number, code.co_name), _runs(frame, self._below)
+        elif self.outer is None:
+            self.outer = Line(code.co_filename, lines.line_of(frame), code.co_name)
+
+
+def _runs(frame: FrameType, below: FrameType | None) -> Runs:
+    """Return what the user's line of this frame runs, which has called the other one."""
+    if below is None:
+        return "c" if lines.is_in_call(frame) else "python"
+    return "torch" if below.f_code.co_filename.startswith((mainthread.TORCH, folders.PACKAGE)) else "python"
 
 
 def _of_ddp(frame: FrameType, innermost: FrameType | None) -> int:

@@ -35,6 +35,8 @@ from .tensors import Look, is_any_tensor, look
 MAX_NODES = 50_000
 MAX_CHARS = 80  # of a text; a longer text has its length and checksum, too
 MAX_BITS = 256
+MAX_CELLS = 2_000_000  # of a frame of pandas
+MAX_TEXT_CELLS = 100_000
 MAX_CONSTANTS = 1000  # of a function's code
 
 _qualname_of = type.__dict__["__qualname__"].__get__
@@ -207,7 +209,7 @@ def text_of(value: Any) -> str | None:
     if is_one_of(value, _SETS) and len(value) <= MAX_CONSTANTS:
         texts = [text_of(item) for item in value]
         return _set_text(value, [text for text in texts if text is not None])
-    return _of_numpy(value)
+    return _of_numpy(value) or _of_pandas(value)
 
 
 def _set_text(value: Any, texts: list[str]) -> str | None:
@@ -325,6 +327,27 @@ _BY_BASE: tuple[tuple[type, Any], ...] = (
     (ModuleType, _of_module),
     (re.Pattern, _of_pattern),
 )
+
+
+def _of_pandas(value: Any) -> str | None:
+    """Return the shape, the types and a checksum of the values of a frame, a series or an index of pandas."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return None
+    kinds = (pandas.DataFrame, pandas.Series, pandas.Index, pandas.RangeIndex)
+    if type(value) not in kinds or value.size > MAX_CELLS:
+        return None
+    frame = value.to_frame() if type(value) is not pandas.DataFrame else value
+    columns = [f"{name!r}: {dtype}" for name, dtype in zip(frame.columns, frame.dtypes, strict=True)]
+    texts = [frame.iloc[:, index] for index, dtype in enumerate(frame.dtypes) if str(dtype) in ("object", "str")]
+    # Texts take long, and to hash other objects would run their code.
+    if sum(map(len, texts)) > MAX_TEXT_CELLS or not all(
+        type(one) in (str, float, int, bool, type(None)) for text in texts for one in text
+    ):
+        return None
+    hashed = pandas.util.hash_pandas_object(frame, index=True).to_numpy().tobytes()
+    rows = f"{len(frame)} rows, checksum {zlib.crc32(hashed):08x}"
+    return shortened(f"{type(value).__name__}: {rows}, {', '.join(columns)}")
 
 
 def _of_numpy(value: Any) -> str | None:

@@ -53,6 +53,11 @@ def spends(frame: FrameType) -> tuple[FrameType, int]:
     return frame, line_of(frame)
 
 
+def is_in_call(frame: FrameType) -> bool:
+    """Whether a frame is in a call, and not in an instruction of its own."""
+    return _name_at(frame).startswith(("CALL", "PRECALL", "FOR_ITER", "SEND"))
+
+
 def _name_at(frame: FrameType) -> str:
     """Return the name of the instruction at which a frame is; a generator's that has not begun has none."""
     code = frame.f_code.co_code

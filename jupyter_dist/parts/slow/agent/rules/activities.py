@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
 from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
-from .causes import Cause, at_place, percent
+from .causes import Cause, at_place, name_ranks, percent
+from .stragglers import find_straggler
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import pace
 
 LEAST_INPUT = 0.3
 LEAST_SAVING = 0.12
 LEAST_PRINTING = 0.15
 LEAST_COMPILING = 0.15
+LEAST_OBJECTS = 0.15
 LEAST_UNUSED = 0.1
 LEAST_BLOCKED = 0.3
 NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
@@ -28,7 +33,7 @@ LEAST_OF_ALL = 0.6  # of the ranks must be found doing it
 
 def find_input(seen: Observed) -> Cause | None:
     """Return the cause if ranks wait for data."""
-    share = _share_of_all(seen, "input", "workers")
+    share = max(_share_of_all(seen, "input", "workers"), seen.path.share("input", "workers"))
     if share < LEAST_INPUT:
         return None
     starting = seen.median(lambda rank: rank.share("workers"))
@@ -52,7 +57,7 @@ _MAY_END = frozenset({"input", "workers", "print"})  # which must be found in th
 
 
 class _Habit(NamedTuple):
-    kind: str
+    kind: pace.SlowKind
     activity: str
     least: float
     what: str
@@ -80,14 +85,33 @@ def find_printing(seen: Observed) -> Cause | None:
 
 
 def _habit(seen: Observed, habit: _Habit) -> Cause | None:
-    share = _share_of_all(seen, habit.activity)
-    if share < habit.least:
+    share, of_path = _share_of_all(seen, habit.activity), seen.path.share(habit.activity)
+    if max(share, of_path) < habit.least:
         return None
-    place = _one(seen, habit.activity).main_place(habit.activity)
-    message = f"The ranks {habit.what} {percent(share)} of the time{at_place(place)}."
+    place, ranks, who = _one(seen, habit.activity).main_place(habit.activity), RankSet(seen.ranks), "The ranks"
     evidence = [f"They are found there in {percent(share)} of the samples of their stacks."]
-    kind = "saving" if habit.kind == "saving" else "printing"
-    return Cause(kind, RankSet(seen.ranks), share, message, evidence, habit.advice, place)  # type: ignore[arg-type]
+    if share < habit.least:  # some ranks, for which the others wait
+        share, place = of_path, seen.path.main_place(habit.activity)
+        ranks = RankSet(rank for rank, sampled in seen.path.samples if sampled.activity == habit.activity)
+        who = f"{name_ranks(ranks)}, for which the others wait,"
+        evidence = [f"The rank that the others wait for next is found there in {percent(share)} of the samples."]
+        if len(ranks) < len(seen.ranks) and find_straggler(seen) is not None:
+            return None
+    verb = habit.what + "s" * (who != "The ranks" and len(ranks) == 1)
+    message = f"{who} {verb} {percent(share)} of the time{at_place(place)}."
+    return Cause(habit.kind, ranks, share, message, evidence, habit.advice, place)
+
+
+def find_objects(seen: Observed) -> Cause | None:
+    """Return the cause if ranks make messages of objects, and objects of messages, for a large part of the time."""
+    share = max(_share_of_all(seen, "objects"), seen.path.share("objects"))
+    if share < LEAST_OBJECTS:
+        return None
+    place = _one(seen, "objects").main_place("objects")
+    message = f"Objects are pickled and unpickled for other ranks {percent(share)} of the time{at_place(place)}."
+    evidence = [f"The ranks are found in torch's functions for it in {percent(share)} of the samples of their stacks."]
+    advice = "Send tensors instead of objects (all_gather), fewer objects, or send them seldom."
+    return Cause("objects", RankSet(seen.ranks), share, message, evidence, advice, place)
 
 
 def find_compiling(seen: Observed) -> Cause | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 
-from jupyter_dist.parts.slow.agent.observed import Observed
+from jupyter_dist.parts.slow.agent.observed import RUN, Observed
+from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .accumulation import LEAST_CHANGES, find_accumulation, num_begun
@@ -32,7 +34,7 @@ def find_communication(seen: Observed) -> Cause | None:
         return None
     mine = [meeting for meeting in seen.meetings if min(seen.ranks) in meeting.began]
     num_bytes = seen.period * statistics.fmean(meeting.num_bytes for meeting in mine)
-    place = max(seen.ranks.values(), key=lambda rank: rank.share("wait")).main_place("wait")
+    place = _main_place(seen)
     evidence = [
         f"The ranks are in collectives {percent(in_collectives)} of the time, {percent(waiting)} for the last rank.",
         f"A step of {seconds_in_words(step)} has {seen.period} collectives of {bytes_in_words(num_bytes)} together.",
@@ -54,6 +56,14 @@ def find_communication(seen: Observed) -> Cause | None:
     message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(speed)} a second{at_place(place)}."
     advice = "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
     return Cause("communication", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+def _main_place(seen: Observed) -> CodePlace | None:
+    """Return the line at which all ranks together are in collectives most often: a root leaves its calls early."""
+    met: Counter[CodePlace] = Counter()
+    for rank in seen.ranks.values():
+        met.update({place: num for (kind, place), num in rank.samples.items() if kind == "wait" and place is not None})
+    return met.most_common(1)[0][0] if met else None
 
 
 def _has_few_a_step(seen: Observed) -> bool:
@@ -78,10 +88,12 @@ def find_uneven(seen: Observed) -> Cause | None:
     most = max(map(last.count, set(last)), default=0) / max(1, len(last))
     if min(shares) < LEAST_UNEVEN or waiting < share / 2 or most > 2 / len(shares):
         return None
-    message = f"The ranks wait {percent(share)} of the time for each other: another one is last each time."
+    place = seen.path.main_place(RUN, "input", "workers", "save", "print")
+    where = f". It is most often{at_place(place).removeprefix(',')}" if place is not None else ""
+    message = f"The ranks wait {percent(share)} of the time for each other: another one is last each time{where}."
     evidence = [f"No rank is last to more than {percent(most)} of the {len(last)} collectives."]
     advice = "Give the ranks batches that take as long: sort by length, pack sequences, or bucket them."
-    return Cause("uneven", RankSet(seen.waits.stays), share, message, evidence, advice)
+    return Cause("uneven", RankSet(seen.waits.stays), share, message, evidence, advice, place)
 
 
 def _waits_for_cores(seen: Observed) -> bool:

@@ -10,6 +10,7 @@ from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.parts.slow.agent.reports import Grown
 from jupyter_dist.protocol.ranks import RankSet
 
+from .activities import find_objects
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
 from .stragglers import SMALL
 
@@ -26,7 +27,7 @@ def find_collecting(seen: Observed) -> Cause | None:
     """Return the cause if Python's garbage collector pauses the ranks."""
     shares = {rank: seen_of.part(lambda report: report.collecting_seconds) for rank, seen_of in seen.ranks.items()}
     pausing = RankSet(rank for rank, share in shares.items() if share >= LEAST_COLLECTING)
-    if not pausing or not seen.has_steps:
+    if not pausing or not seen.has_steps or find_objects(seen) is not None:  # objects that are made make it run
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
@@ -17,6 +19,10 @@ from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, name_ranks, percent, seconds_in_words
 
+MAX_PARTS = 16  # process groups that are judged alone
+LEAST_IN_MESSAGES = 0.45  # more than the busy rank
+MOST_IN_MESSAGES = 0.96
+FEW_SAMPLES = 2
 LEAST_SHARE = 0.1  # of the time of the others
 LEAST_MEETINGS = 6
 LEAST_SECONDS = 1.0  # that collectives must cover
@@ -48,7 +54,37 @@ class Lateness(NamedTuple):
 
 
 def find_straggler(seen: Observed) -> Cause | None:
-    """Return the ranks that the others wait for, if there are such ranks."""
+    """Return the ranks that the others wait for, in all process groups together or in one."""
+    if (cause := _straggler(seen)) is not None:
+        return cause
+    members = {frozenset(meeting.began) for meeting in seen.meetings}
+    parts = sorted((some for some in members if len(some) < len(seen.ranks)), key=lambda some: (-len(some), min(some)))
+    return next((cause for some in parts[:MAX_PARTS] if (cause := _straggler(seen.among(some))) is not None), None)
+
+
+def find_in_messages(seen: Observed) -> Cause | None:
+    """Return the rank that is busy while all others wait for messages: of send and recv no arrivals are known."""
+    if seen.period is not None or not seen.is_sampled or len(seen.ranks) < 2:
+        return None
+    shares = {rank: its.share("wait") for rank, its in seen.ranks.items()}
+    late = min(shares, key=shares.__getitem__)
+    others = [rank for rank in shares if rank != late]
+    least, most = min(shares[rank] for rank in others), max(shares[rank] for rank in others)
+    # A rank that waits all the time waits for something that comes once, and not in each step.
+    if least - shares[late] < LEAST_IN_MESSAGES or most > MOST_IN_MESSAGES:
+        return None
+    lateness = Lateness(RankSet([late]), others, least, 0, 0, 0)
+    place, activity = _excess(seen, lateness)
+    kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), [late])
+    if place is None or (kept > least / 2 and seen.lack_cores([late], others)):
+        return None
+    busy, waits = percent(1 - shares[late]), percent(least)
+    message = f"Rank {late} is busy {busy} of the time, and the others wait {waits} for messages{at_place(place)}."
+    evidence = [f"The others are found in send, recv and other calls of torch.distributed in {waits} of the samples."]
+    return Cause("straggler", lateness.late, least, message, evidence, _advice(activity, is_seldom=False), place)
+
+
+def _straggler(seen: Observed) -> Cause | None:
     lateness = _lateness(seen) or _long_lateness(seen)
     if lateness is None:
         return None
@@ -202,7 +238,24 @@ def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
         by_chance = math.sqrt(late * (1 - late) / max(1, num_late) + other * (1 - other) / max(1, num_other))
         if late - other >= max(most, SURE * by_chance):
             best, most = (place, activity), late - other
-    return best
+    return (_call_of_late(seen, lateness, *best), best[1]) if best[0] is not None else best
+
+
+def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace | None, activity: str) -> CodePlace | None:
+    """Return the line, or the one that has called its function, if all ranks run the line and late ranks that call."""
+
+    def callers(ranks: Iterable[int]) -> Counter[CodePlace | None]:
+        found: Counter[CodePlace | None] = Counter()
+        for one in (one for rank in ranks for report in seen.ranks[rank].reports for one in report.samples):
+            if (one.place, one.activity) == (place, activity):
+                found[one.outer] += one.number
+        return found
+
+    others = callers(rank for rank in lateness.others if rank in seen.ranks)
+    caller, number = callers(lateness.late).most_common(1)[0]
+    if caller is None or others.total() < FEW_SAMPLES or number < others[caller]:
+        return place
+    return caller if others[caller] < others.total() / 2 else place
 
 
 def _waits_in_words(seen: Observed, lateness: Lateness) -> str:
