@@ -147,7 +147,7 @@ def test_what_cannot_be_compared_is_an_error_with_a_sentence(group):
 
 # Every shape in which a model or its state comes, alike on both ranks but for what `rank` says.
 SHAPES = """
-import collections, dataclasses, functools, threading, types
+import collections, dataclasses, functools, pandas, threading, types
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
@@ -184,6 +184,7 @@ def shapes(x):
         "text": "a" * 100 + str(x), "mode": torch.nn.Dropout(0.5).train(not x), "frozen": frozen, "dropout": torch.nn.Dropout(0.5 + x / 4),
         "quantized": torch.quantize_per_tensor(ones(), 0.5, 0, torch.quint8), "replicated": dtensor(line, [Replicate()], ones()),
         "replica": dtensor(halves, [Replicate(), Shard(0)], ones()),
+        "frame": pandas.DataFrame({"number": [1.0, x], "text": ["a", str(x)]}), "series": pandas.Series([1.0, x]),
     }
 """
 

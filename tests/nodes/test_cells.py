@@ -154,9 +154,16 @@ def test_questions_of_a_rank_that_cannot_be_answered_are_refused_and_cost_its_no
 
 def test_an_interrupt_ends_python_and_a_hung_collective_on_both_nodes(shared_nodes):
     client = shared_nodes.client
-    for code, ranks in (("import time; time.sleep(1000)", ALL), ("dist.all_reduce(torch.ones(1))", (0, 2, 3))):
+    holds_the_interpreter = "import ctypes; print('in', flush=True); ctypes.PyDLL(None).sleep(1000)"
+    for code, ranks in (
+        ("import time; time.sleep(1000)", ALL),
+        ("dist.all_reduce(torch.ones(1))", (0, 2, 3)),
+        (holds_the_interpreter, (3,)),
+    ):
         execution = client.submit(code, ranks)
         client.wait(lambda id_=execution: client.executions[id_]["state"] == "running")
+        if code == holds_the_interpreter:
+            client.wait(lambda id_=execution: client.text(3, id_) == "in\n")
         client.request("interrupt", ranks=None)
         assert client.ended(execution)["state"] == "interrupted"
     again = client.run("variable = 1\n" + SUM, ALL)  # the process group was re-created

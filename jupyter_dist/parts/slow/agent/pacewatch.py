@@ -176,7 +176,10 @@ class PaceWatch(AgentPart):
         cell.take(time.monotonic(), found, self._clocks, hosts)
         if cell.causes != before and not execution.is_final:
             execution.add("slowness", cell.causes)
-            self.core.proving.slowness_shown(execution, cell.causes, cell.num_looks, witnesses_of(cell.model()))
+            causes = [
+                cause for cause in cell.causes if cause["kind"] != "line"
+            ]  # a fact is not refuted by the next one
+            self.core.proving.slowness_shown(execution, causes, cell.num_looks, witnesses_of(cell.model()))
             self.core.execution_changed(execution)
 
     async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:
