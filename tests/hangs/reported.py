@@ -6,7 +6,7 @@ from .kinds import ONES, Hang, Innocent
 
 SHARDED = (
     "from torch.distributed.fsdp import fully_shard\nsharded = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))\n"
-    "fully_shard(sharded)\nsharded(torch.ones(1, 4))"
+    "for part in [*sharded, sharded]: fully_shard(part)\nsharded(torch.ones(1, 4))"
 )
 TRAINED = "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))"
 
@@ -58,7 +58,7 @@ HANGS = [
         "missing",
         "1",
         "0,2-3",
-        "DistributedDataParallel",
+        "backward",
         first=TRAINED,
     ),
     Hang(
