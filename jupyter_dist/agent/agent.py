@@ -432,4 +432,5 @@ class Agent:
     def _write_group_json(self) -> None:
         self._stored = None if self.group is None else self.group.spec
         spec = self.group.spec if self.group is not None else None
-        write_group_json(self._directory, spec, self._environment, self._created_at)
+        most_ranks = self.group.most_ranks if self.group is not None else 0
+        write_group_json(self._directory, spec, self._environment, self._created_at, most_ranks)

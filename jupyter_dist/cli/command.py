@@ -152,6 +152,11 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", help="interpreter of the ranks (default: this one)")
     parser.add_argument("--environment", help="name of the environment of the ranks, instead of --python")
     parser.add_argument("--cwd", help="working directory of the ranks (default: this one)")
+    add_env_argument(parser)
+
+
+def add_env_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for environment variables."""
     parser.add_argument("--env", action="append", type=variable, default=[], metavar="NAME=VALUE")
 
 

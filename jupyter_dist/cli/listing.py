@@ -60,6 +60,7 @@ COMMANDS = {
     "launchers": Listed(
         "machine.launchers.LaunchersCommand", "List what can start the nodes of a group, with what is free."
     ),
+    "start-again": Listed("groups.StartAgainCommand", "Start a group that has ended, with the options of its start."),
     "replace": Listed("groups.ReplaceCommand", "Start new processes for a group's dead ranks."),
     "resize": Listed("groups.ResizeCommand", "Change the number of a group's ranks."),
     "stop": Listed("groups.StopCommand", "End a group."),

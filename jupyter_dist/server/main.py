@@ -36,7 +36,7 @@ def _begun(wanted: Mapping[str, Any]) -> Spawner:
     spawner = LocalSpawner(groups_directory(wanted["runtime_dir"]), [])
     spawner.share_imports(FORKSERVER_SECONDS, keep=False)
     if (told := wanted.get("prepare")) is not None:
-        spawner.begin(told["python"], client_environment(told["environ"]))
+        spawner.begin(told["python"], client_environment(told["environ"]).for_exec())
     return spawner
 
 

@@ -31,6 +31,8 @@ class ServerOperations:
         """Return all environments, probed."""
         environments = await self._manager.environments.all()
         shown = [environment.to_dict() for environment in environments]
+        if (problem := self._manager.refusal) is not None:
+            shown = [{**environment, "problem": problem} for environment in shown]
         return {"environments": shown, "default": default_environment(environments).name}
 
     async def warm(self, name: str) -> models.Nothing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from jupyter_dist.server.launchers.common.presets import Presets
 from jupyter_dist.server.operations import ServerOperations
 from jupyter_dist.server.part import ServerParts
 from jupyter_dist.server.spawner.directories import groups_directory
-from jupyter_dist.server.spawner.spawner import Spawner
+from jupyter_dist.server.spawner.spawner import NoSpawner, Spawner
 from jupyter_dist.server.spawner.spawner import find as find_spawner
 from jupyter_dist.system.memory import keep_present_objects
 from jupyter_dist.transport.tasks import start_task
@@ -31,6 +32,8 @@ from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
     from jupyter_dist.server.launchers.registry import Launchers
+
+log = logging.getLogger(__name__)
 
 # Groups of a server that was killed are looked for at most this often.
 ADOPT_SECONDS = 1.0
@@ -116,11 +119,15 @@ class Settings:
 def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:
     """Return the spawner of a server.
 
-    Raises:
-        JupyterDistError: there is no folder for groups, or no such spawner.
+    Where there is none (no folder for groups, no file locks, no spawner of that name), pages and clients find the
+    server all the same, and a start shows the reason.
     """
-    spawner = find_spawner(settings.spawner)(groups_directory(runtime_dir), list(settings.preload_modules))
-    spawner.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
+    try:
+        spawner = find_spawner(settings.spawner)(groups_directory(runtime_dir), list(settings.preload_modules))
+        spawner.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
+    except JupyterDistError as err:
+        log.error("jupyter_dist: no group can be started. %s", err)
+        return NoSpawner(err)
     return spawner
 
 

@@ -31,6 +31,7 @@ from jupyter_dist.system.processes import command_line, processes
 PROGRAM = Path(__file__).with_name("nodeprogram.py")
 LIMIT_SECONDS = 90.0  # for each wait: only a fault takes this long
 LOOK_SECONDS = 0.1
+CANARY = "the secret of the group"
 
 E = TypeVar("E")
 
@@ -74,7 +75,7 @@ class Place:
             num_nodes=num_nodes,
             ranks_per_node=ranks_per_node,
             command=(sys.executable, str(PROGRAM), str(join), *actions),
-            env={**os.environ, "FROM_THE_GROUP": "yes", "OF_GROUP": group_id},
+            env={**os.environ, "FROM_THE_GROUP": "yes", "OF_GROUP": group_id, "OWN": CANARY},
             cwd=str(self.folder),
             options=options,
             files=(join,),
@@ -114,6 +115,12 @@ class Followed:
     def of(self, kind: type[E]) -> list[E]:
         """Return the events of this kind so far."""
         return [event for event in self.seen if isinstance(event, kind)]
+
+
+def files_with_secret(place: Place) -> list[Path]:
+    """Return the files with the secret of the join file or of the environment, which only its user may read."""
+    files = (path for path in place.folder.rglob("*") if path.is_file())
+    return [path for path in files if b"the secret" in path.read_bytes() and not path.name.endswith(".log")]
 
 
 def running(group_id: str) -> list[int]:
@@ -174,6 +181,7 @@ class LauncherContract:
         state = wanted.directory / "launcher.json"
         assert state.stat().st_mode & 0o777 == 0o600
         assert "the secret" not in state.read_text()
+        assert {path.stat().st_mode & 0o777 for path in files_with_secret(place)} <= {0o600}
         assert all(b"the secret" not in b" ".join(command_line(pid)) for pid in running(wanted.group_id))
         assert len(running(wanted.group_id)) >= 2  # no server: they keep running
         async with place.server() as launchers:
@@ -191,6 +199,7 @@ class LauncherContract:
             assert running(wanted.group_id) == []
             again.forget()
             assert list(place.shared.iterdir()) == []
+            assert [path for path in files_with_secret(place) if path.name != "join.json"] == []
 
     @_coroutine
     async def test_the_end_of_one_node_is_reported_and_leaves_the_others(self, place: Place) -> None:

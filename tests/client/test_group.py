@@ -270,6 +270,9 @@ def test_a_group_changes_its_size(group):
     assert group.drift().offered == []  # what ran before is not missed by the new rank
     group.run("print('of three')", "2")
     group.resize(2, others="keep")
+    script = group.script().script  # the cells have the ranks that they had
+    assert "\nmine = rank\n" in script
+    assert "if rank in (2,):\n    print('of three')" in script
     assert "of three" in "".join(record.text for record in group.logs(2) if record.kind == "stream")
     with pytest.raises(JupyterDistError, match="has 2 ranks already"):
         group.resize(2)

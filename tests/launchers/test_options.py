@@ -235,7 +235,7 @@ def test_a_preset_has_the_options_that_a_start_leaves_out(tmp_path):
         WantedGroup(preset="a100-short", num_nodes=1, env={"B": "3"}, launcher_options={"partition": "long"})
     )
     assert (found.launcher, found.num_nodes, found.ranks_per_node, found.accelerator) == ("slurm", 1, 4, "cuda")
-    assert found.env == {"A": "1", "B": "3"}
+    assert found.env.for_exec() == {"A": "1", "B": "3"}
     assert found.launcher_options == {"partition": "long", "time_limit": "2:00:00"}
     assert found.preset is None  # a start with the same options does not depend on the file
     other = presets.applied(WantedGroup(preset="a100-short", num_ranks=6))

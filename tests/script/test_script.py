@@ -117,6 +117,22 @@ def test_without_ids_the_file_says_which_version_is_the_last():
     assert "x = 1" in written(*cells, sources=[{"id": "z", "source": "another = 'file'"}])["script"]
 
 
+def test_cells_from_before_a_resize_have_the_ranks_that_they_had():
+    """Those of all ranks stay cells of all, whatever the size is now; the journal of earlier versions has no size."""
+    kept = {"state": "ok", "count": 1, "notebook": "n.ipynb", "cell_id": "a"}
+    runs = [
+        RecordedRun("e-1", "0-2", **kept, num_ranks=3),
+        RecordedRun("e-2", "2", **{**kept, "count": 2, "cell_id": "b"}, num_ranks=3),
+        RecordedRun("e-3", "0-1", **{**kept, "count": 3, "cell_id": "c"}),
+    ]
+    codes = {"e-1": "x = 1", "e-2": "y = 2", "e-3": "z = 3"}
+    found = write_script({**GROUP, "world_size": 2}, runs, codes, None, None)
+    assert "\nx = 1\n" in found["script"]
+    assert "if rank in (2,):\n    y = 2" in found["script"]
+    assert "\nz = 3\n" in found["script"]
+    assert found["notes"] == ["The group was resized: cells that ran on ranks which it no longer has are [2]."]
+
+
 def test_the_notebook_is_found_by_its_path_or_the_end_of_it():
     cells = (("a", "x = 1", None, None, None, "deep/a.ipynb"), ("a", "y = 1", None, None, None, "b.ipynb"))
     tried = ("c", "tried = 1", None, None, None, "console:1234/console of train")

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
 
 def write_group_json(
-    directory: Path, spec: GroupSpec | None, environment: models.GroupEnvironment, created_at: float
+    directory: Path,
+    spec: GroupSpec | None,
+    environment: models.GroupEnvironment,
+    created_at: float,
+    most_ranks: int = 0,
 ) -> None:
-    """Write group.json for the agent of this process; `spec` is None while it waits for a group. Raises OSError."""
-    shown = spec.to_dict() if spec is not None else None
-    if shown is not None:
-        shown["env"] = sorted(shown["env"])  # names only: values may be secrets
+    """Write group.json for the agent of this process; `spec` is None while it waits for a group.
+
+    `most_ranks` is the highest number of ranks that the group has had: the journal has their records. Raises OSError.
+    """
+    shown = spec.to_store() if spec is not None else None
     content = {
         "protocol": PROTOCOL_VERSION,
         "version": __version__,
@@ -32,6 +37,7 @@ def write_group_json(
         "created_at": created_at,
         "environment": environment,
         "spec": shown,
+        "most_ranks": most_ranks,
     }
     temporary = directory / "group.json.new"
     temporary.write_text(json.dumps(content, indent=1))

@@ -147,7 +147,7 @@ class Nodes:
         """Have the nodes try to connect to each other; return sentences about failed connections, or an empty text."""
         joined = [node for node in self._nodes if node.state == "joined"]
         broken: list[paths.BrokenPath] = []
-        for interface in paths.interfaces_for(self._spec.backend, self._spec.env):
+        for interface in paths.interfaces_for(self._spec.backend, self._spec.env.for_exec()):
             try:
                 broken += await paths.find_broken_paths(joined, interface) if len(joined) > 1 else []
             except JupyterDistError as err:

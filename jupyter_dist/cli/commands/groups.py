@@ -1,4 +1,4 @@
-"""`start`, `list`, `status`, `samples`, `replace`, `resize`, `stop`."""
+"""`start`, `start-again`, `list`, `status`, `samples`, `replace`, `resize`, `stop`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
+from jupyter_dist.cli.command import Command, add_env_argument, add_group_argument, add_start_arguments, shown
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.blocking.report import ending_text, replaced_text, resized_text, sample_if_any, status_text
 
@@ -69,6 +69,23 @@ class StartCommand(Command):
         if self.client.is_private:
             text += f" {ending_text(group.model, is_private=True)}"
         self.tell(group.model, text)
+        return 0
+
+
+class StartAgainCommand(Command):
+    """Start a group that has ended, with the options of its start."""
+
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the group, and variables whose values are not known any more."""
+        add_group_argument(parser)
+        add_env_argument(parser)
+
+    def act(self) -> int:
+        """Start the group, and print it while its ranks start."""
+        group = self.client.attach(self.options.group).start_again(env=dict(self.options.env), wait=False)
+        self.tell(group.model, status_text(group.model, None, ""))
         return 0
 
 

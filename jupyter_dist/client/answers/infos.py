@@ -377,6 +377,7 @@ class ExecutionInfo(ApiObject):
     Attributes:
         rank_seconds: By rank, for ranks that have ended.
         rank_memory: By rank; none of little change.
+        num_ranks: How many ranks the group had when it began.
         code: Not in lists.
         line: In lists, instead of the code: the first line.
         code_checksum: CRC-32 of its code in UTF-8, in hexadecimal.
@@ -406,6 +407,7 @@ class ExecutionInfo(ApiObject):
     statuses: list[RanksStatusInfo]
     rank_seconds: dict[int, float]
     rank_memory: dict[int, CellMemoryInfo] | None
+    num_ranks: int | None
     silent: bool
     error: ErrorBodyInfo | None
     code: str | None

@@ -25,7 +25,7 @@ from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
 from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import SampleSeries, joined
 from jupyter_dist.client.results.saves import Restored
-from jupyter_dist.client.servers import own_process
+from jupyter_dist.client.servers import own_environ, own_process
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.operations import BY_NAME
@@ -449,13 +449,25 @@ class AsyncGroup(PlainAsyncGroup):
         self.model = await self._once("restart")
         return await self._left("restarting") if wait else self
 
-    async def start_again(self, *, wait: bool = True) -> AsyncGroup:
+    async def start_again(self, *, env: Mapping[str, str] | None = None, wait: bool = True) -> AsyncGroup:
         """Start a group that has ended, with the options of its start; returns when it is ready, or at once.
 
+        Args:
+            env: variables of the start. Their values are stored nowhere: give them if the group's agent and its server
+                have ended since.
+            wait: whether to wait until the group is ready.
+
         Raises:
-            JupyterDistError: `group_not_ready`, if it has not ended; or the start failed.
+            JupyterDistError: `group_not_ready`, if it has not ended, or variables are missing; or the start failed.
         """
-        self.model = await self.client.api.ask_once("groups", self.name, "start_again")
+        path, body = ("groups", self.name, "start_again"), {"env": dict(env)} if env else {}
+        try:
+            self.model = await self.client.api.ask_once(*path, body=body)
+        except JupyterDistError as err:
+            if err.code != "group_not_ready" or not self.client.is_private:
+                raise
+            # It began with the environment of a program, which nothing has kept: this program gives its own.
+            self.model = await self.client.api.ask_once(*path, body={**body, "environ": own_environ()})
         return await self.ready() if wait else self
 
     async def replace(

@@ -317,13 +317,18 @@ class BlockingGroup:
         self._loop.run(self._group.restart(wait=wait))
         return self
 
-    def start_again(self, *, wait: bool = True) -> Self:
+    def start_again(self, *, env: Mapping[str, str] | None = None, wait: bool = True) -> Self:
         """Start a group that has ended, with the options of its start; returns when it is ready, or at once.
 
+        Args:
+            env: variables of the start. Their values are stored nowhere: give them if the group's agent and its server
+                have ended since.
+            wait: whether to wait until the group is ready.
+
         Raises:
-            JupyterDistError: `group_not_ready`, if it has not ended; or the start failed.
+            JupyterDistError: `group_not_ready`, if it has not ended, or variables are missing; or the start failed.
         """
-        self._loop.run(self._group.start_again(wait=wait))
+        self._loop.run(self._group.start_again(env=env, wait=wait))
         return self
 
     def replace(

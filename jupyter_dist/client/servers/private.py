@@ -22,6 +22,7 @@ from typing import IO
 from jupyter_core.paths import jupyter_runtime_dir
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.inherited import without_credentials
 
 from .attendance import lock_path, open_lock
 from .running import PRIVATE, Server, running_servers
@@ -156,6 +157,6 @@ def _spawn(errors: IO[bytes], lock: int) -> subprocess.Popen[bytes]:
         stderr=errors,
         pass_fds=[lock],  # the server holds the lock until it ends
         cwd="/",
-        env={name: value for name, value in os.environ.items() if KEPT.fullmatch(name)},
+        env={name: value for name, value in without_credentials(os.environ).items() if KEPT.fullmatch(name)},
         start_new_session=True,  # Ctrl-C must only reach us; the API interrupts the ranks
     )

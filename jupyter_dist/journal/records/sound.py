@@ -114,6 +114,7 @@ _CHECKS: dict[str, Callable[[Any, int], bool]] = {
     "name": lambda value, _: value in STREAMS,
     "execution_id": lambda value, _: _is_text(value),
     "execution_count": lambda value, _: _is_count(value),
+    "num_ranks": lambda value, _: _is_count(value, 1),
     "cell_id": lambda value, _: _is_text(value),
     "notebook": lambda value, _: _is_text(value),
     "owner": lambda value, _: _is_text(value),

@@ -446,6 +446,7 @@ class ExecutionModel(TypedDict):
     statuses: list[RanksStatus]
     rank_seconds: Annotated[dict[str, float], Field("By rank, for ranks that have ended.")]
     rank_memory: NotRequired[Annotated[dict[str, CellMemory], Field("By rank; none of little change.")]]
+    num_ranks: NotRequired[Annotated[int, Field("How many ranks the group had when it began.")]]
     silent: bool
     error: ErrorBody | None
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]

@@ -95,15 +95,15 @@ GROUP_OPERATIONS = (
         path="groups/{group}/start_again",
         right="execute",
         sentence="Start a group that has ended, with the options of its start.",
-        details="The new group takes the name of the earlier group. Its launcher submits another job.",
-        body=requests.EmptyRequest,
+        details="The new group takes the name of the earlier group. Its launcher submits another job. Values of `env` "
+        "are kept in memory alone: they are to be given again when the agent and the server have ended since.",
+        body=requests.StartAgainRequest,
         is_keyed=True,
         answer=Answer("The new group; its ranks are starting", models.GroupModel, 201, headers=("Location",)),
         errors=(
             *("unknown_group", "group_not_ready", "bad_request", "bad_devices", "bad_environment", "bad_directory"),
             *("name_taken", "launcher_failed", "start_failed", "agent_unreachable", "timed_out"),
         ),
-        command="start-again",
     ),
     Operation(
         name="replace",

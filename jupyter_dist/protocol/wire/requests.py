@@ -270,6 +270,21 @@ class StartRequest(StartOptions, total=False):
     ]
 
 
+class StartAgainRequest(TypedDict, total=False):
+    """The body of POST .../start_again: variables of which no process knows the values any more."""
+
+    env: Annotated[
+        dict[str, str], Field("Variables of the start, in place of known and unknown ones.", schema=_VARIABLES)
+    ]
+    environ: Annotated[
+        str,
+        Field(
+            "As `environ` of a start; used if the start had one whose values are not known.",
+            maxLength=MAX_ENVIRON_CHARS,
+        ),
+    ]
+
+
 class ResizeRequest(TypedDict):
     """The body of POST .../resize."""
 

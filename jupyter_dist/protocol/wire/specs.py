@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.noderanks import node_ranges
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.secrets import Secrets
 
 # The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.
 PROTOCOL_VERSION = 2
@@ -19,6 +20,7 @@ HEAD_VARIABLE = "JUPYTER_DIST_HEAD"  # "1": the ranks of this agent will be on n
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
 CALLBACK_ID = "callback"  # of the code of a widget, which runs while no cell does: what an interrupt names
 INTERRUPT_SIGNAL = signal.SIGRTMAX - 1  # to a rank: interrupt the cell; SIGINT may have a handler of the cell's
+SECRET_FIELDS = ("env", "environ")
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
 
 S = TypeVar("S", bound="Spec")
@@ -63,7 +65,7 @@ class GroupSpec(Spec):
     cwd: str
     devices: list[int] = field(default_factory=list)  # indices of the accelerator; a node uses the first, one per rank
     device_names: list[str] = field(default_factory=list)  # their names in the driver, if the server has asked it
-    env: dict[str, str] = field(default_factory=dict)
+    env: Secrets = field(default_factory=Secrets)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
@@ -84,7 +86,7 @@ class GroupSpec(Spec):
     saves_bytes: int = 0  # how large that folder may become; 0: no limit
     save_seconds: float = 3600.0  # the limit of one save
     note: str | None = None  # the first note to users
-    request: dict[str, Any] | None = None  # the fields of its start, with which it can be started again
+    request: dict[str, Any] | None = None  # the fields of its start, with which it can be started again: see `closed`
     head_ports: list[int] = field(default_factory=list)  # the first and the last on which nodes connect; empty: any
     head_addresses: list[list[Any]] = field(default_factory=list)  # [host, port or None] as nodes reach it; empty: all
     ip_version: str = ""  # 4 or 6: only such addresses
@@ -92,6 +94,19 @@ class GroupSpec(Spec):
     tunnel: list[str] = field(default_factory=list)  # what starts a program on {host}; empty: nodes reach the head
     cpu_binding: str = "none"  # which CPUs of its node a rank may use: all, a share, or a NUMA node's
     node_lease_seconds: float = 60.0  # a node without a message from the head for this long ends its ranks
+
+    def __post_init__(self) -> None:
+        """Close the fields of a message."""
+        for name, value in closed({"env": self.env, "request": self.request}).items():
+            object.__setattr__(self, name, value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields with the values of secrets, for a socket; `from_dict` reads them."""
+        return _opened(super().to_dict())
+
+    def to_store(self) -> dict[str, Any]:
+        """Return the fields for a file: of secrets, the names."""
+        return _opened(super().to_dict(), are_values_kept=False)
 
     @property
     def is_on_nodes(self) -> bool:
@@ -119,6 +134,26 @@ class GroupSpec(Spec):
         return node_ranges(self.node_counts)
 
 
+def closed(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the dict of a GroupSpec with Secrets in it, as soon as it has been read: `env`, and two of `request`."""
+    request = spec.get("request")
+    if isinstance(request, dict):
+        secrets = {name: Secrets.parsed(request[name]) for name in SECRET_FIELDS if request.get(name) is not None}
+        request = {**request, **secrets}
+    return {**spec, "env": Secrets.parsed(spec.get("env")), "request": request}
+
+
+def _opened(spec: dict[str, Any], *, are_values_kept: bool = True) -> dict[str, Any]:
+    def opened(fields: dict[str, Any]) -> dict[str, Any]:
+        secrets = {name: fields[name] for name in SECRET_FIELDS if isinstance(fields.get(name), Secrets)}
+        return {
+            **fields,
+            **{name: one.for_socket() if are_values_kept else one.names for name, one in secrets.items()},
+        }
+
+    return {**opened(spec), "request": spec["request"] and opened(spec["request"])}
+
+
 @dataclass(frozen=True)
 class RankSpec(Spec):
     """One rank process."""
@@ -135,7 +170,7 @@ class RankSpec(Spec):
     cwd: str
     store_path: str  # a store that no process group has used: the path of a FileStore, or `link:NAME`
     generation: int
-    env: dict[str, str] = field(default_factory=dict)  # the rank's extra environment, including torchrun's
+    env: dict[str, str] = field(default_factory=dict, repr=False)  # the rank's own, including torchrun's
     join_timeout_seconds: float = 60.0
     node: int | None = None  # which of the group's machines; None: it has only one
     device_index: int | None = None  # of the machine, if the variable of visible devices has names

@@ -42,7 +42,7 @@ class Environment:
     display_name: str
     python: str
     source: str  # "server", "kernelspec" or "path"
-    env: dict[str, str] = field(default_factory=dict)  # environment variables of the kernelspec
+    env: dict[str, str] = field(default_factory=dict, repr=False)  # variables of the kernelspec, or of a client
     python_version: str | None = None
     torch_version: str | None = None
     ipython_version: str | None = None

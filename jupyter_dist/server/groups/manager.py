@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import LOCAL
 from jupyter_dist.server.analysis.lastsaves import LastSaves
 from jupyter_dist.server.analysis.saves import Saves
@@ -34,6 +35,7 @@ from jupyter_dist.transport.tasks import start_task
 from .group import ManagedGroup
 from .resolve import (
     EXTERNAL,
+    Again,
     GroupDefaults,
     WantedGroup,
     build_spec,
@@ -143,6 +145,11 @@ class GroupManager:
         made = None if self._made_launchers else await asyncio.to_thread(self._make_launchers)
         self._made_launchers = self._made_launchers or made
 
+    @property
+    def refusal(self) -> str | None:
+        """Return why no group can be started on this server, in a sentence with the remedy; None if some can."""
+        return str(self._spawner.refusal) if self._spawner.refusal is not None else None
+
     # -- finding --------------------------------------------------------------------------------------
 
     def all(self) -> list[ManagedGroup]:
@@ -208,11 +215,11 @@ class GroupManager:
             raise JupyterDistError("unknown_group", message, "Choose a new key to start another group.")
         return group
 
-    async def start_again(self, group: ManagedGroup, key: str | None = None) -> ManagedGroup:
+    async def start_again(self, group: ManagedGroup, again: Again, key: str | None = None) -> ManagedGroup:
         """Start a group that has ended with the options of its start; the new group takes its name.
 
         Raises:
-            JupyterDistError: `group_not_ready`, if it has not ended, or its options are not known; else as `start`.
+            JupyterDistError: `group_not_ready`, if it has not ended, or not all its options are known; else as `start`.
         """
         if key is not None and key in self._keyed:
             return await self.start(self._keyed[key][0], key)
@@ -224,7 +231,7 @@ class GroupManager:
             message = f"The options of group '{group.name}' are not known: an earlier version has started it."
             raise JupyterDistError("group_not_ready", message, "Start a new group.")
         # Groups that were parked for the first start may be gone.
-        return await self.start(WantedGroup(**{**options, "name": group.name, "park": []}), key)
+        return await self.start(again.completed({**options, "name": group.name, "park": []}), key)
 
     async def _start_keyed(self, request: WantedGroup, key: str) -> str:
         try:
@@ -259,7 +266,7 @@ class GroupManager:
         try:
             own = _of_client(environment, request.environ)
 
-            fields.update(key=key, request=dataclasses.asdict(request))
+            fields.update(key=key, request=request.fields())
 
             async def begin(group: ManagedGroup) -> None:
                 await group.start(build_spec(group.id, fields), _environment_shown(environment))
@@ -270,7 +277,7 @@ class GroupManager:
                 group = await self._warm.begin(own, begin)
             try:
                 if is_on_nodes:
-                    variables = {**own.env, **fields["env"]}
+                    variables = {**own.env, **fields["env"].for_exec()}
                     env = agent_environment(self._defaults.preload, variables)
                     await group.launch_nodes(launcher, options, env, self._spawner.archive)
             except BaseException:
@@ -319,7 +326,7 @@ class GroupManager:
         """Start the agent that a client's first start will claim, and read the devices, before it asks for them."""
         try:
             environment, _ = await asyncio.gather(self.environments.get(None, python), self.devices.usable("auto"))
-            await self._warm.warm(_of_client(environment, environ), PREPARED_SECONDS)
+            await self._warm.warm(_of_client(environment, client_environment(environ)), PREPARED_SECONDS)
         except JupyterDistError as err:  # the client gets this error when it starts a group
             log.warning("jupyter_dist: nothing is prepared: %s", err)
 
@@ -476,16 +483,16 @@ def _checked(allowed: LauncherOptions, given: Mapping[str, Any], fields: dict[st
     """
     options = allowed.check(given, len(fields["ranks_per_node"]))
     allowed.check_limits(options, fields["ranks_per_node"])
-    fields.update(group_fields(options), tunnel=tunnel_words(options), env={**variables(options), **fields["env"]})
+    env = Secrets(variables(options)).under(fields["env"])
+    fields.update(group_fields(options), tunnel=tunnel_words(options), env=env)
     return options
 
 
-def _of_client(environment: Environment, environ: str | None) -> Environment:
+def _of_client(environment: Environment, environ: Secrets | str | None) -> Environment:
     """Return the environment with the variables that the client sent instead of the server's."""
-    if environ is None:
+    if not isinstance(environ, Secrets):
         return environment
-    variables = {**client_environment(environ), **environment.env}
-    return dataclasses.replace(environment, env=variables)
+    return dataclasses.replace(environment, env={**environ.for_exec(), **environment.env})
 
 
 def _environment_shown(environment: Environment) -> models.GroupEnvironment:

@@ -14,6 +14,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import curves, differences, machine, models
 from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.earlier import FIRST_PROTOCOL
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
@@ -27,9 +28,10 @@ from jupyter_dist.server.analysis.traces import clock_shifts, find_trace, trace_
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.script.writer import write_script
+from jupyter_dist.server.spawner.local import client_environment
 from jupyter_dist.transport.frames import Header
 
-from .resolve import checked_owner
+from .resolve import Again, checked_owner
 
 if TYPE_CHECKING:
     from .group import ManagedGroup
@@ -107,13 +109,16 @@ class GroupOperations:
         self._manager.check_name(self._group)
         return await self._changed_by("restart", key=key)
 
-    async def start_again(self, key: str | None = None) -> models.GroupModel:
+    async def start_again(
+        self, env: dict[str, str] | None = None, environ: str | None = None, key: str | None = None
+    ) -> models.GroupModel:
         """Start a group that has ended with the options of its start.
 
         Raises:
-            JupyterDistError: `group_not_ready`, if it has not ended; else as a start.
+            JupyterDistError: `group_not_ready`, if it has not ended, or variables are to be given; else as a start.
         """
-        return (await self._manager.start_again(self._group, key)).model()
+        again = Again(Secrets.parsed(env), None if environ is None else client_environment(environ))
+        return (await self._manager.start_again(self._group, again, key)).model()
 
     async def replace(
         self, state: str = "empty", others: str = "leave", key: str | None = None, **saved: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,9 +13,11 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.noderanks import divided, in_words
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
+from jupyter_dist.server.spawner.local import client_environment
 from jupyter_dist.system.processes import read_process
 
 Devices = Mapping[str, Mapping[int, str]]  # by accelerator, the names of devices by their index
@@ -84,14 +86,44 @@ class WantedGroup:
     backend: str = "auto"
     cwd: str | None = None
     notebook: str | None = None
-    env: dict[str, str] = field(default_factory=dict)
-    environ: str | None = None
+    env: Secrets = field(default_factory=Secrets)
+    environ: Secrets | str | None = None  # as a text in a body
     owner: dict[str, Any] | None = None
     park: list[str] = field(default_factory=list)
     park_after_seconds: float | None = None
     save_every_seconds: float | None = None
     save_before_end_seconds: float | None = None
     saves_kept: int | None = None
+
+    def __post_init__(self) -> None:
+        """Close the variables of a body, as soon as it is parsed."""
+        object.__setattr__(self, "env", Secrets.parsed(self.env))
+        if isinstance(self.environ, str):
+            object.__setattr__(self, "environ", client_environment(self.environ))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields by name, to be given again."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+@dataclass(frozen=True)
+class Again:
+    """The variables that a request to start a group again gives, for values that nothing has kept."""
+
+    env: Secrets = field(default_factory=Secrets)
+    environ: Secrets | None = None
+
+    def completed(self, options: Mapping[str, Any]) -> WantedGroup:
+        """Return the group of an earlier start. Raises JupyterDistError `group_not_ready` if variables are missing."""
+        env, environ = Secrets.parsed(options.get("env")).under(self.env), options.get("environ")
+        if isinstance(environ, Secrets) and environ.unknown:
+            environ = self.environ
+        if env.unknown or (options.get("environ") is not None and environ is None):
+            what = f"the values of {', '.join(env.unknown)}" if env.unknown else "the environment of its program"
+            message = f"Group '{options['name']}' cannot be started again without {what}: they are not stored on disk."
+            hint = "Start a new group with them, or give them: group.start_again(env={...}) in a Python program."
+            raise JupyterDistError("group_not_ready", message, hint)
+        return WantedGroup(**{**options, "env": env, "environ": environ})
 
 
 def resolve_spec(
@@ -510,8 +542,8 @@ def _cwd(request: WantedGroup, root_dir: str) -> str:
     return str(resolved)
 
 
-def _env(env: dict[str, str], *, on_nodes: bool) -> dict[str, str]:
-    for name, value in env.items():
+def _env(env: Secrets, *, on_nodes: bool) -> Secrets:
+    for name, value in env.for_exec().items():
         if not _ENV_NAME.match(name) or "\0" in value:
             raise bad_request(f"'env' has an invalid name: '{name[:60]}'.", "Use only letters, digits and '_'.")
         if name in RESERVED_ENV or (name.startswith(RESERVED_PREFIX) and name not in FREE_OF_PREFIX):
@@ -519,4 +551,4 @@ def _env(env: dict[str, str], *, on_nodes: bool) -> dict[str, str]:
         if name in NETWORK_ENV and not on_nodes:
             hint = "A group runs on one machine and uses loopback; other interfaces would be open to anyone."
             raise bad_request(f"'env' cannot set {name}.", hint)
-    return dict(env)
+    return env

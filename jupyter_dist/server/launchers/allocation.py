@@ -80,7 +80,7 @@ class Wanted:
     directory: Path  # the group's, on the server's machine: the state is saved there
     num_nodes: int
     command: tuple[str, ...]
-    env: Mapping[str, str]  # the whole environment of the command; without credentials of the server
+    env: Mapping[str, str] = field(repr=False)  # the whole one of the command; without credentials of the server
     cwd: str
     options: Mapping[str, Any] = field(default_factory=dict)
     ranks_per_node: tuple[int, ...] = ()  # of each node; empty: one

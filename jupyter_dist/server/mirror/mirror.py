@@ -16,7 +16,7 @@ from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.wire.changes import StatusReceiver
-from jupyter_dist.protocol.wire.specs import LOCAL, PROTOCOL_VERSION, is_compatible
+from jupyter_dist.protocol.wire.specs import LOCAL, PROTOCOL_VERSION, closed, is_compatible
 from jupyter_dist.server.devices.samples import MemorySamples
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.folding.viewstore import ViewStore
@@ -388,6 +388,8 @@ class GroupMirror:
     def on_group(self, header: Header, payload: bytes) -> None:
         """Handle the group's state, which the agent sends by itself and as an answer."""
         before, self.status.fields = self.status.fields.get("disk"), header["group"]
+        if "spec" in header["group"]:  # a waiting agent has none
+            self.status.update(spec=closed(header["group"]["spec"]))
         self.directory.keep()
         disk = self.status.fields.get("disk")
         if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its numbers change all the time

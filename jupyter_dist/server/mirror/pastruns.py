@@ -45,8 +45,8 @@ class Codes:
 def run_of(model: models.ExecutionModel) -> RecordedRun:
     """Return the run of an execution that began."""
     count, notebook, cell_id = model["execution_count"], model["notebook"], model["cell_id"]
-    is_undone, started_at = "undone_at" in model, model["started_at"]
-    return RecordedRun(model["id"], model["ranks"], model["state"], count, notebook, cell_id, is_undone, started_at)
+    of_cell = (model["state"], count, notebook, cell_id, "undone_at" in model)
+    return RecordedRun(model["id"], model["ranks"], *of_cell, model["started_at"], model.get("num_ranks"))
 
 
 def needed_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
@@ -85,7 +85,8 @@ class _RunReader:
         if header["kind"] == "begin" and not self._is_silent(header):
             count = self._last_count = header["execution_count"]
             cell = (header.get("notebook"), header.get("cell_id"))
-            run = RecordedRun(header["execution_id"], header["ranks"], "lost", count, *cell, started_at=header["at"])
+            of_cell = ("lost", count, *cell, False, header["at"], header.get("num_ranks"))
+            run = RecordedRun(header["execution_id"], header["ranks"], *of_cell)
             self.runs[run.execution_id] = run
             code = record.payload.decode("utf-8", "replace")
             self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))

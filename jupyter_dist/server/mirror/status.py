@@ -11,7 +11,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, HOW_TO_BE_READY
-from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, closed
 from jupyter_dist.system.limits import within
 
 if TYPE_CHECKING:
@@ -182,13 +182,14 @@ class GroupStatus:
         """Fill the status in from group.json, the only source for a group whose agent cannot be reached."""
         self.protocol = int(group_json.get("protocol") or 0)
         self.fields = {
-            "spec": group_json["spec"],
+            "spec": closed(group_json["spec"]),
             "environment": group_json.get("environment"),
             "state": "lost",
             "started_at": group_json.get("created_at"),
             "generation": 0,
             "seq": 0,
             "ranks": [],
+            "most_ranks": group_json.get("most_ranks"),
         }
 
     def check_reachable(self) -> None:

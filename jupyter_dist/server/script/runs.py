@@ -43,6 +43,7 @@ class RecordedRun:
     cell_id: str | None
     is_undone: bool = False
     started_at: float | None = None
+    num_ranks: int | None = None  # of the group when it began; an earlier version has not recorded it
 
     @property
     def is_ok(self) -> bool:

@@ -74,7 +74,8 @@ def write_script(
     if not any(cell.run.is_ok for cell in ordered):
         raise JupyterDistError("not_found", "No cell has succeeded on the ranks of this group.", "Run cells first.")
     blocks = [_CellBlock(cell, group["world_size"]) for cell in ordered]
-    notes = list(_notes(len(recent) < len(runs), missing, ordered, outdated))
+    left = [block.run for block in blocks if block.has_left and block.run.is_ok]
+    notes = list(_notes(len(recent) < len(runs), missing, ordered, outdated, left))
     name = next((run.notebook for run in runs if run.notebook), None)
     parts = [_head(group, name, notes, blocks), *_with_comments(blocks, sources, runs, codes)]
     script = "\n\n".join([*parts, "\n".join(_end(group))]) + "\n"
@@ -99,8 +100,9 @@ class _CellBlock:
     def __init__(self, cell: ScriptCell, world_size: int) -> None:
         self.run = cell.run
         self.plain = cell.plain
-        self._ranks = RankSet.from_text(cell.run.ranks, world_size)
-        self._is_for_all = len(self._ranks) == world_size
+        self._ranks = RankSet.from_text(cell.run.ranks)  # some may have left the group in a resize since
+        self._is_for_all = len(self._ranks) == (cell.run.num_ranks or world_size)
+        self.has_left = not self._is_for_all and bool(self._ranks) and self._ranks[-1] >= world_size
 
     def __str__(self) -> str:
         title = f"# %% [{self.run.count}]"
@@ -113,7 +115,11 @@ class _CellBlock:
 
 
 def _notes(
-    is_restarted: bool, missing: Sequence[str], cells: Sequence[ScriptCell], outdated: set[RecordedRun]
+    is_restarted: bool,
+    missing: Sequence[str],
+    cells: Sequence[ScriptCell],
+    outdated: set[RecordedRun],
+    left: Sequence[RecordedRun],
 ) -> Iterator[str]:
     if is_restarted:
         yield "Cells that ran before the ranks were restarted are left out."
@@ -122,6 +128,9 @@ def _notes(
         yield f"No cell defines these names before they are used: {names}. The kernel may have sent them."
     if old := [f"[{count}]" for count in sorted(run.count or 0 for run in outdated)]:
         yield f"Left out, because the notebook's file no longer has their code: {', '.join(old[:20])}."
+    if left:
+        counts = ", ".join(f"[{run.count}]" for run in left[:20])
+        yield f"The group was resized: cells that ran on ranks which it no longer has are {counts}."
     if failed := [f"[{cell.run.count}]" for cell in cells if not cell.run.is_ok]:
         yield f"Cells that did not succeed are comments: {', '.join(failed[:20])}."
 

@@ -296,6 +296,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "created_at": _is_time,
     "environment": lambda value: value is None or _is_environment(value),
     "protocol": lambda value: _is_count(value, 0, 1 << 31),
+    "most_ranks": lambda value: _is_count(value, 0, MAX_RANKS),
     "version": _is_text,
     "spec": lambda value: value is None,  # else see above
 }

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE
 from jupyter_dist.system.code.copies import CodeCopy, machine_places
 from jupyter_dist.system.code.sources import own_sources
@@ -41,10 +42,9 @@ LEAST_FILES = 8
 REAP_SECONDS = 0.5
 
 
-def client_environment(text: str) -> dict[str, str]:
-    """Return the variables that a client sent for a group, as in /proc/PID/environ, without malformed ones."""
-    pairs = (entry.partition("=") for entry in text.split("\0"))
-    return without_credentials({name: value for name, equals, value in pairs if name and equals})
+def client_environment(text: str) -> Secrets:
+    """Return the variables that a client sent for a group, as in /proc/PID/environ, without credentials."""
+    return Secrets(without_credentials(Secrets.of_environ(text).for_exec()))
 
 
 def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:

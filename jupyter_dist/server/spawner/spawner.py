@@ -21,6 +21,8 @@ class Spawner(ABC):
     A group has one directory on this machine with its agent's socket and journal, however its process is started.
     """
 
+    refusal: JupyterDistError | None = None  # why it can start no group
+
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
         """Set up the spawner.
 
@@ -92,6 +94,29 @@ class Spawner(ABC):
     @abstractmethod
     def detach(self) -> None:
         """Leave running agents to the next server, when this one ends."""
+
+
+class NoSpawner(Spawner):
+    """In place of a spawner where there can be no groups: each start is refused with the reason."""
+
+    def __init__(self, why: JupyterDistError) -> None:
+        super().__init__(Path(), [])
+        self.refusal = why
+
+    def directories(self) -> list[GroupDirectory]:
+        """Return none."""
+        return []
+
+    async def launch(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """Raise the reason."""
+        assert self.refusal is not None
+        raise self.refusal
+
+    def reap_soon(self) -> None:
+        """Do nothing: there are no processes."""
+
+    def detach(self) -> None:
+        """Do nothing: there are no groups."""
 
 
 def find(name: str) -> type[Spawner]:

@@ -34,7 +34,7 @@ class Others(NamedTuple):
 
 
 def open_folder(path: Path) -> int:
-    """Return a descriptor of a folder that no other user can replace, to go on with: `os.open(name, dir_fd=...)`.
+    """Return a descriptor of a folder that no other user can replace, for `os.open(name, dir_fd=...)`.
 
     Links are followed. Each folder and link on the way, and the folder itself, must belong to root or this user, and
     no other user may write there, by its mode or its access list; in a folder with the sticky bit, users can rename

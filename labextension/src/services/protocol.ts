@@ -465,6 +465,8 @@ export interface IExecution {
   rank_seconds: Record<string, number>;
   /** By rank; none of little change. */
   rank_memory?: Record<string, ICellMemory>;
+  /** How many ranks the group had when it began. */
+  num_ranks?: number;
   silent: boolean;
   error: IErrorBody | null;
   /** Not in lists. */
@@ -1505,6 +1507,14 @@ export interface IStartRequest {
   environ?: string;
   /** The process that the group ends with; default: it outlives all. */
   owner?: Record<string, number | number>;
+}
+
+/** The body of POST .../start_again: variables of which no process knows the values any more. */
+export interface IStartAgainRequest {
+  /** Variables of the start, in place of known and unknown ones. */
+  env?: Record<string, string>;
+  /** As `environ` of a start; used if the start had one whose values are not known. */
+  environ?: string;
 }
 
 /** The body of POST .../resize. */

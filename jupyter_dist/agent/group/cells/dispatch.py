@@ -309,6 +309,7 @@ class Dispatcher:
             execution_id=execution.id,
             ranks=str(ranks),
             execution_count=execution.execution_count,
+            num_ranks=execution.num_ranks,
             cell_id=spec.cell_id,
             notebook=spec.notebook,
             owner=spec.owner,
@@ -330,6 +331,7 @@ class Dispatcher:
             # The number of its client, such as the prompt of a kernel, is the number that its user sees.
             self._execution_count = execution.execution_count or self._execution_count + 1
         execution.start(self._execution_count)
+        execution.num_ranks = len(self._ranks)
         code = execution.code or b""
         kept_seq = self._record_begin(execution, spec.ranks, code)
         # The record of a full disk is not kept: the last one is a lower bound then.

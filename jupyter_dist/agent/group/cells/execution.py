@@ -53,6 +53,7 @@ class AgentExecution:
         "execution_count",
         "fingerprint",
         "line",
+        "num_ranks",
         "queued_at",
         "spec",
         "started_at",
@@ -83,6 +84,7 @@ class AgentExecution:
         self.undo_cost: models.UndoCost | None = None  # if its ranks kept the state before it
         self.undone_at: float | None = None
         self.execution_count: int | None = None
+        self.num_ranks: int | None = None  # of the group, when it began
         self.queued_at = time.time()
         self.started_at: float | None = None
         self.began = 0.0  # monotonic
@@ -239,6 +241,7 @@ class AgentExecution:
             "silent": self.spec.silent,
             "error": self.error.to_dict() if self.error else None,
             "waits_for": self.waits_for,
+            **({"num_ranks": self.num_ranks} if self.num_ranks is not None else {}),
             **({"warning": self.warning} if self.warning else {}),
             **({"verdict": self.verdict} if self.verdict else {}),
             **({"transfer": self.transfer} if self.transfer else {}),

@@ -51,7 +51,7 @@ def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None,
     if master is not None:  # one machine: no backend listens beyond it
         own = {"MASTER_ADDR": master[0], "MASTER_PORT": str(master[1]), **accelerators.on_interface("lo")}
         environment.update(own)
-    return {**environment, **spec.env}
+    return {**environment, **spec.env.for_exec()}
 
 
 def _device_environment(spec: GroupSpec, num_ranks: int) -> dict[str, str]:

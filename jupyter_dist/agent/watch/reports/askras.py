@@ -30,7 +30,7 @@ async def ask(group: AgentGroup) -> tuple[list[Communicator], dict[int, int]]:
     """
     port = BACKENDS[group.spec.backend].ras
     ranks = {rank.local_pid: rank.rank for rank in group.living() if rank.local_pid is not None}
-    address = None if port is None or not ranks else address_of(port, {**os.environ, **group.spec.env})
+    address = None if port is None or not ranks else address_of(port, {**os.environ, **group.spec.env.for_exec()})
     if address is None:
         return [], ranks
     return await asyncio.to_thread(_ask, address, ranks), ranks

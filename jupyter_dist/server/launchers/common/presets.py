@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.schemas import object_schema
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import StartOptions
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ def _changes(wanted: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     has_shape = not all(map(is_left, _SHAPE))
     for name, value in options.items():
-        if isinstance(value, dict):
+        if name == "env":
+            found[name] = Secrets.parsed(value).under(wanted.env)
+        elif isinstance(value, dict):
             found[name] = {**value, **getattr(wanted, name)}
         elif is_left(name) and not (has_shape and name in _SHAPE):
             found[name] = value

@@ -55,6 +55,7 @@ import type {
   IScriptRequest,
   IShutdown,
   IStacks,
+  IStartAgainRequest,
   IStartRequest,
   IStatusQuery,
   IUndoRequest,
@@ -177,9 +178,9 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'restart'], body: {}, isKeyed: true }, retries);
   }
 
-  /** Start a group that has ended, with the options of its start. The new group takes the name of the earlier group. Its launcher submits another job. */
-  startAgain(group: string, retries?: IRetries): Promise<IGroup> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'start_again'], body: {}, isKeyed: true }, retries);
+  /** Start a group that has ended, with the options of its start. The new group takes the name of the earlier group. Its launcher submits another job. Values of `env` are kept in memory alone: they are to be given again when the agent and the server have ended since. */
+  startAgain(group: string, body: IStartAgainRequest = {}, retries?: IRetries): Promise<IGroup> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'start_again'], body, isKeyed: true }, retries);
   }
 
   /** Start new processes for dead ranks; the others keep their variables. `replaced` of the group has the outcome, once its state is no longer `restarting`. */
