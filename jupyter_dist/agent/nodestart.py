@@ -21,6 +21,7 @@ from typing import NoReturn
 from jupyter_dist.system.code import running
 from jupyter_dist.system.code.copies import CodeCopy, machine_places
 from jupyter_dist.system.code.sources import ARCHIVE, own_archive, own_sources
+from jupyter_dist.system.files.jsonfile import read_json
 from jupyter_dist.system.files.places import temporary_folders
 from jupyter_dist.version import __version__
 
@@ -70,7 +71,7 @@ def run_code_beside(file: str, node_rank: int | None) -> None:
     """Have this process run the code that lies beside the join file, if that is of another version. Raises OSError."""
     archive = Path(file).with_name(ARCHIVE)
     try:
-        theirs = str(json.loads(Path(file).read_text())["version"])
+        theirs = str(read_json(Path(file))["version"])
         found = archive.stat()
     except (OSError, ValueError, LookupError, TypeError):
         return

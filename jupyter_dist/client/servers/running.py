@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
+
+from jupyter_dist.system.files.jsonfile import read_json
 
 from .ownership import is_our_port, is_ours
 
@@ -84,7 +85,7 @@ def _parents() -> set[int]:
 def _server_files() -> Iterator[tuple[float, dict[str, Any]]]:
     for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
         try:
-            info = json.loads(path.read_text())
+            info = read_json(path)
             modified = path.stat().st_mtime
         except (OSError, ValueError):  # the file is being written, or its server has just ended
             continue

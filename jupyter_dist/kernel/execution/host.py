@@ -17,6 +17,7 @@ from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
 from jupyter_dist.client.displays.changing import Changing
 from jupyter_dist.magics.session import Session, Show, named, show_in_ipython
+from jupyter_dist.system.files.jsonfile import read_json
 from jupyter_dist.system.files.private import make_folder
 
 from .outputs import PlainOutputs
@@ -195,7 +196,7 @@ class RestartFile:
 
     def _read(self) -> tuple[str, str]:
         try:
-            found = json.loads(self._path.read_text())
+            found = read_json(self._path)
             return str(found["group"]), str(found["message"])
         except (OSError, ValueError, KeyError, TypeError):
             return "", ""
@@ -225,6 +226,6 @@ def _started(group: Group) -> str:
 def _prune(folder: Path) -> None:
     """Remove the files of kernels that were killed and not started again: their connection files are gone."""
     for path in folder.glob("*.json"):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            if not Path(json.loads(path.read_text())["connection_file"]).exists():
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            if not Path(read_json(path)["connection_file"]).exists():
                 path.unlink()

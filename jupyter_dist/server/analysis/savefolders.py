@@ -10,6 +10,7 @@ from pathlib import Path
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.saves.layout import SavesFolder
 from jupyter_dist.saves.ownership import check_folder, check_own
+from jupyter_dist.system.files.jsonfile import read_json
 from jupyter_dist.system.files.private import make_folder
 
 PLACES = "places.json"  # in the server's own folder
@@ -19,12 +20,11 @@ MAX_PLACES = 20
 def other_folders(own: SavesFolder) -> list[SavesFolder]:
     """Return the other folders, the newest last; none if that cannot be read."""
     path = own.path / PLACES
-    with contextlib.suppress(OSError, ValueError, JupyterDistError):
+    with contextlib.suppress(OSError, ValueError, TypeError, JupyterDistError):
         check_folder(own.path)
         check_own(path)
-        with path.open("rb") as file:
-            found = json.loads(file.read(1 << 20))
-        return [SavesFolder(Path(place)) for place in found if isinstance(place, str)][-MAX_PLACES:]
+        places = [Path(place) for place in read_json(path) if isinstance(place, str)]
+        return [SavesFolder(place) for place in places if place.is_absolute()][-MAX_PLACES:]
     return []
 
 

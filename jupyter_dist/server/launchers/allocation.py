@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.noderanks import in_proportion
+from jupyter_dist.system.files.jsonfile import read_json
 
 from .nodefiles import AgentExited, AgentStarted, NodeFiles
 
@@ -222,12 +223,20 @@ class Allocation(ABC):
 def saved(directory: Path) -> dict[str, Any] | None:
     """Return the state that an allocation of that group saved; None if there is none, or it is damaged."""
     try:
-        content = json.loads((directory / STATE_FILE).read_text())
-        is_whole = isinstance(content["state"], dict) and isinstance(content["folder"], str)
-        is_whole = is_whole and isinstance(content["launcher"], str) and isinstance(content["num_nodes"], int)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        content = read_json(directory / STATE_FILE)
+        is_whole = isinstance(content["state"], dict) and _is_folder_of(directory.name, content["folder"])
+        is_whole = is_whole and isinstance(content["launcher"], str) and type(content["num_nodes"]) is int
+        is_whole = is_whole and isinstance(content.get("output_folder"), str | None)
+        is_whole = is_whole and isinstance(content.get("max_wait_seconds"), int | float | None)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return cast("dict[str, Any]", content) if is_whole else None
+
+
+def _is_folder_of(group_id: str, folder: Any) -> bool:
+    """Whether a path is the folder of a job of this group, or is in the group's: it is removed with its content."""
+    path = Path(folder)
+    return path.is_absolute() and ".." not in path.parts and group_id in path.parts[-2:]
 
 
 def write_private(path: Path, text: str) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
+import re
 import shlex
 import socket
 import struct
 import sys
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -65,7 +68,7 @@ class JoinFile(Spec):
         """
         try:
             content = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict) or "server_key" not in content:
             hint = "The head writes it as join.json into the folder of its group; 'jupyter dist status' shows its path."
@@ -76,7 +79,36 @@ class JoinFile(Spec):
             message = f"The group runs jupyter_dist {theirs}, this machine has {ours}."
             hint = "Install the same version on every machine; after an upgrade, start the group again."
             raise JupyterDistError("incompatible", message, hint)
-        return cls.from_dict(content)
+        found = cls.from_dict(content)
+        wrong = next((name for name, check in _CHECKS.items() if not check(getattr(found, name))), None)
+        if wrong is not None:
+            message = f"The field '{wrong}' of the join file is {getattr(found, wrong)!r:.40}."
+            raise JupyterDistError("bad_request", message, "Take the file that the head of the group has written.")
+        return found
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_time(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]  # a number
+
+
+# Written by the head, and brought here by people: `group_id` becomes a part of a path.
+_CHECKS: dict[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("name", "server_key", "client_secret", "interface"), _is_text),
+    **dict.fromkeys(("endpoints", "preload"), _is_texts),
+    **dict.fromkeys(("lease_seconds", "end_grace_seconds"), _is_time),
+    "group_id": lambda value: isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,100}", value) is not None,
+    "num_nodes": lambda value: type(value) is int and value > 0,
+    "ip_version": lambda value: value in ("", "4", "6"),
+    "is_tunnelled": lambda value: isinstance(value, bool),
+}
 
 
 def join_command(path: Path) -> str:

@@ -58,6 +58,6 @@ def code_cells(path: Path) -> list[dict[str, Any]]:
         cells = json.loads(path.read_text())["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]
         return [{"id": cell.get("id", ""), "source": "".join(cell["source"])} for cell in code]
-    except (ValueError, KeyError, TypeError, OSError) as err:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as err:
         message = f"'{path}' is not a notebook that can be read: {err}."
         raise JupyterDistError("bad_request", message, "Notebooks have format 4: save it once in JupyterLab.") from err

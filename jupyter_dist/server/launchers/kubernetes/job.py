@@ -21,6 +21,7 @@ from jupyter_dist.server.launchers.allocation import (
 )
 from jupyter_dist.server.launchers.nodefiles import LOST, NodeFiles
 from jupyter_dist.server.launchers.tools import ToolError
+from jupyter_dist.system.files.jsonfile import read_json
 
 from .cluster import JOB_LABEL, Cluster
 
@@ -155,10 +156,15 @@ class KubernetesJob(Allocation):
 
     def _read_pods(self) -> dict[str, list[Any]]:
         try:
-            found = json.loads((self.files.folder / PODS).read_text())
+            found = read_json(self.files.folder / PODS)
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return {uid: pod for uid, pod in found.items() if _is_pod(pod)} if isinstance(found, dict) else {}
+
+
+def _is_pod(known: Any) -> bool:
+    """Whether a value of the file of pods is the name of one, its node and run, and whether it has ended."""
+    return isinstance(known, list) and [type(part) for part in known] == [str, int, int, bool]
 
 
 def _created(pod: Any) -> tuple[str, str]:

@@ -35,6 +35,7 @@ from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, ToolError, run, start_detached
 from jupyter_dist.server.traits import Seconds
+from jupyter_dist.system.files.jsonfile import read_json
 from jupyter_dist.system.inherited import without_credentials
 
 from .options import AUTO, OPTIONS, bundles
@@ -174,7 +175,7 @@ class RayJob(Allocation):
     def said(self) -> dict[str, Any]:
         """Return the last status that the driver has written; empty if there is none yet."""
         try:
-            found = json.loads((self.files.folder / STATUS).read_text())
+            found = read_json(self.files.folder / STATUS)
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
