@@ -38,6 +38,7 @@ LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples,
 LEAST_SEEN = 0.6  # of it, if a line stands out at which late ranks alone are found
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
+LEAST_EXCESS_OF_ALIKE = 0.7  # of a line at which the others are often, too, as in a backward pass
 SURE = 2.0  # standard deviations: few samples differ by chance
 
 
@@ -236,7 +237,9 @@ def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
         late = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.late)  # type: ignore[misc]
         other = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.others)  # type: ignore[misc]
         by_chance = math.sqrt(late * (1 - late) / max(1, num_late) + other * (1 - other) / max(1, num_other))
-        if late - other >= max(most, SURE * by_chance):
+        is_alike = activity != RUN and other > late / 2
+        alike = LEAST_EXCESS_OF_ALIKE * lateness.share if is_alike else 0.0
+        if late - other >= max(most, alike, SURE * by_chance):
             best, most = (place, activity), late - other
     return (_call_of_late(seen, lateness, *best), best[1]) if best[0] is not None else best
 
