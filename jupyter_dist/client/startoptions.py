@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from jupyter_dist.protocol.noderanks import ranks_per_node
+from jupyter_dist.protocol.ranks import ranks_per_node
 from jupyter_dist.protocol.schemas import Schema, body_schema
 from jupyter_dist.protocol.wire.requests import StartOptions
 

@@ -15,8 +15,7 @@ from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import in_notebook
 from jupyter_dist.client.displays.changing import Changing
 from jupyter_dist.client.displays.live import show_live
-from jupyter_dist.protocol.noderanks import in_words
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, in_words
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_GRACE_SECONDS
 

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.noderanks import divided
+from jupyter_dist.protocol.ranks import divided
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.groups.resolve import (
     GroupDefaults,

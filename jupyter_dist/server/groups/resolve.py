@@ -12,7 +12,7 @@ from typing import Any
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.noderanks import divided, in_words
+from jupyter_dist.protocol.ranks import divided, in_words
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
