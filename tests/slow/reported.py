@@ -82,8 +82,8 @@ SLOW = [
     ),
     Slow(
         "allenai/OLMo#279: a metric gathers objects of all ranks in each step",
-        "while True:\n    train(batch)\n    found = [None] * dist.get_world_size()\n"
-        "    dist.all_gather_object(found, {'loss': [float(number) for number in range(500_000)]})\n    sum(map(len, found))",
+        "values = {'loss': [float(number) for number in range(500_000)]}\nwhile True:\n    train(batch)\n"
+        "    found = [None] * dist.get_world_size()\n    dist.all_gather_object(found, values)\n    sum(map(len, found))",
         ("objects",),
         line=("all_gather_object",),
         computes=True,
