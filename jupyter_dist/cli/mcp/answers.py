@@ -87,7 +87,8 @@ def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
             why = f" Cannot end: {verdict['message']}" if verdict and verdict["kind"] == "cannot_end" else ""
             causes = [cause["message"] for cause in execution.get("slowness") or ()]
             slow = f" Slow: {' '.join(causes)}" if causes else ""
-            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}{slow}"
+            wrong = "".join(f" Wrong: {check['message']}" for check in execution.get("checks") or ())
+            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}{slow}{wrong}"
         elif execution["state"] == "queued":
             yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()
 
@@ -107,6 +108,8 @@ def result_text(result: Result) -> str:
         head += " It keeps running: get_result waits for it, verdict says what its ranks wait for, interrupt stops it."
     if error := result.execution["error"]:
         head += f" {error['message']} {error['hint']}".rstrip()
+    for check in result.execution.get("checks") or ():
+        head += f"\nWrong: {check['message']} {check['advice']}"
     return f"{head}\n{without_ansi(result.text)}" if result.folded else f"{head}\nNo output."
 
 

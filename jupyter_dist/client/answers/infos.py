@@ -50,6 +50,18 @@ class AllocationInfo(ApiObject):
     warning: str | None
 
 
+class CellChecksInfo(ApiObject):
+    """What is wrong with the training in a cell.
+
+    Attributes:
+        checks: The worst first, at most 4; while the cell runs, those that hold now.
+        on: False: the cells of the group are not checked.
+    """
+
+    checks: list[CheckInfo]
+    on: bool
+
+
 class CellMemoryInfo(ApiObject):
     """What a cell did to the memory of a rank; only of a megabyte and more.
 
@@ -75,6 +87,59 @@ class CellRunInfo(ApiObject):
     version: int
     execution_id: str
     execution_count: int | None
+
+
+class CheckInfo(ApiObject):
+    """An error of training that its ranks have proved. Every number is in `evidence`.
+
+    Attributes:
+        message: What was seen, on which ranks and where, and what follows from it.
+        ranks: The ranks that show it.
+        line: Null: no line of the user's code is known.
+        step: Since which step of the cell, from 1 on; null: it is not about steps.
+        evidence: Values to compare, with their ranks and steps.
+        advice: What to do.
+        since: When it was found, in seconds since the epoch.
+    """
+
+    kind: Literal[
+        "changed_after_wrap",
+        "epoch_not_set",
+        "evaluation_in_training_mode",
+        "fewer_steps",
+        "inner_module",
+        "layer_not_averaged",
+        "no_sync",
+        "not_averaged",
+        "not_finite",
+        "not_zeroed",
+        "other_optimizer",
+        "parameters_not_held",
+        "replicas_differ",
+        "same_batch",
+        "samplers_differ",
+        "settings_differ",
+        "subsets_differ",
+        "training_in_eval_mode",
+        "zero_learning_rate",
+    ]
+    message: str
+    ranks: str
+    line: CodeLineInfo | None
+    step: int | None
+    evidence: list[str]
+    advice: str
+    since: float
+
+
+class ChecksSwitchInfo(ApiObject):
+    """Whether cells of a group are checked.
+
+    Attributes:
+        on: False: ranks observe nothing, from the next step on.
+    """
+
+    on: bool
 
 
 class CodeLineInfo(ApiObject):
@@ -387,6 +452,7 @@ class ExecutionInfo(ApiObject):
         transfer: How far it is, if it saves or restores the ranks.
         verdict: Why it does not end, while ranks wait for each other.
         slowness: Why it is slow, while it runs; the costliest first, at most 3.
+        checks: What is wrong with the training in it, while it holds; the worst first.
         pace: Where its time went, of an ended cell that was watched. Not in lists.
         undo: If it was run with `keep_undo`.
         undone_at: When it was undone: it does not count any more.
@@ -419,6 +485,7 @@ class ExecutionInfo(ApiObject):
     transfer: TransferInfo | None
     verdict: VerdictInfo | None
     slowness: list[SlowCauseInfo] | None
+    checks: list[CheckInfo] | None
     pace: PaceInfo | None
     undo: UndoCostInfo | None
     undone_at: float | None

@@ -48,8 +48,6 @@ class PlainAsyncClient(Caller):
     async def all_saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
         """Return the saves in a folder, newest first.
 
-        Another folder than the server's takes the right to execute.
-
         Args:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
@@ -172,12 +170,28 @@ class PlainAsyncGroup(GroupCaller):
     async def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
         """Return the saves in a folder, newest first, and why this group cannot restore some of them.
 
-        Another folder than the server's takes the right to execute.
-
         Args:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
         return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])
+
+    async def checks(self, execution_id: str | None = None) -> infos.CellChecksInfo:
+        """Return what is wrong with the training in a cell, as its ranks have proved.
+
+        Ranks are compared in the first steps of each optimizer, and then in ever fewer.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+        """
+        return infos.CellChecksInfo(await self._call("checks", execution_id or await self._last_begun()))
+
+    async def set_checks(self, on: bool) -> infos.ChecksSwitchInfo:
+        """Switch the checks of a group's training on or off.
+
+        Args:
+            on: False: ranks observe nothing, from the next step on.
+        """
+        return infos.ChecksSwitchInfo(await self._call("set_checks", body={"on": on}))
 
     async def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.

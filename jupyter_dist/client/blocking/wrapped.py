@@ -76,8 +76,6 @@ class BlockingClient:
     def all_saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
         """Return the saves in a folder, newest first.
 
-        Another folder than the server's takes the right to execute.
-
         Args:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
@@ -532,12 +530,28 @@ class BlockingGroup:
     def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
         """Return the saves in a folder, newest first, and why this group cannot restore some of them.
 
-        Another folder than the server's takes the right to execute.
-
         Args:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
         return self._loop.run(self._group.saves(folder))
+
+    def checks(self, execution_id: str | None = None) -> infos.CellChecksInfo:
+        """Return what is wrong with the training in a cell, as its ranks have proved.
+
+        Ranks are compared in the first steps of each optimizer, and then in ever fewer.
+
+        Args:
+            execution_id: An execution; by default the last cell that began.
+        """
+        return self._loop.run(self._group.checks(execution_id))
+
+    def set_checks(self, on: bool) -> infos.ChecksSwitchInfo:
+        """Switch the checks of a group's training on or off.
+
+        Args:
+            on: False: ranks observe nothing, from the next step on.
+        """
+        return self._loop.run(self._group.set_checks(on))
 
     def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.

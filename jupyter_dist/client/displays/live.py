@@ -51,13 +51,14 @@ class NotebookDisplay:
 
 
 class VerdictLine:
-    """Prints once that a running cell may not end or is slow, and why; and the news of the group's nodes."""
+    """Prints once that a running cell may not end, is slow or trains wrongly, and why; and the news of the nodes."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._told = ""
         self._noticed: set[str] = set()
         self._slow: set[tuple[str, str]] = set()
+        self._wrong: set[str] = set()
         self._has_warned = False
 
     def update(self, result: Result) -> None:
@@ -73,6 +74,11 @@ class VerdictLine:
             if (cause["kind"], cause["ranks"]) not in self._slow:
                 self._slow.add((cause["kind"], cause["ranks"]))
                 self._file.write(f"[slow] {cause['message']} {cause['advice']}\n")
+                self._file.flush()
+        for check in result.execution.get("checks") or ():
+            if check["kind"] not in self._wrong:
+                self._wrong.add(check["kind"])
+                self._file.write(f"[wrong] {check['message']} {check['advice']}\n")
                 self._file.flush()
         verdict = result.execution.get("verdict")
         if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:

@@ -13,7 +13,7 @@ from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
-from .pace import Pace, SlowCause
+from .pace import Check, Pace, SlowCause
 from .saves import LastSave, Transfer
 
 if TYPE_CHECKING:
@@ -463,6 +463,9 @@ class ExecutionModel(TypedDict):
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
     slowness: NotRequired[
         Annotated[list[SlowCause], Field("Why it is slow, while it runs; the costliest first, at most 3.")]
+    ]
+    checks: NotRequired[
+        Annotated[list[Check], Field("What is wrong with the training in it, while it holds; the worst first.")]
     ]
     pace: NotRequired[Annotated[Pace, Field("Where its time went, of an ended cell that was watched. Not in lists.")]]
     undo: NotRequired[Annotated[UndoCost, Field("If it was run with `keep_undo`.")]]

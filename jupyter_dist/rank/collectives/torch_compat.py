@@ -542,6 +542,16 @@ def is_sharded(kind: type) -> bool:
     return any(sharded is not None and issubclass(kind, sharded) for sharded in known)
 
 
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether a module was compiled in place, by its method `compile`."""
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+def has_comm_hook(model: Any) -> bool:
+    """Whether a DDP model averages its gradients by a hook of the user."""
+    return bool(getattr(model, "_comm_hooks", ()))
+
+
 def without_functions() -> AbstractContextManager[Any]:
     """Return a context in which no `__torch_function__` of users runs: of a class, or a mode that is on."""
     disable = getattr(torch._C, "DisableTorchFunction", None)

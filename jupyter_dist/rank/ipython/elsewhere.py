@@ -15,6 +15,7 @@ _SAMES = {
     "%dist_resize": "In Python, group.resize().",
     "%dist_undo": "In Python, group.undo().",
     "%dist_keep_undo": "In Python, group.keep_undo.",
+    "%dist_checks": "In Python, group.checks() and group.set_checks().",
     "%sync": "On ranks, run dist.barrier().",
     "%%rank": _CELLS,
     "%%distributed": _CELLS,

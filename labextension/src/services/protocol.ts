@@ -487,6 +487,8 @@ export interface IExecution {
   verdict?: IVerdict | null;
   /** Why it is slow, while it runs; the costliest first, at most 3. */
   slowness?: ISlowCause[];
+  /** What is wrong with the training in it, while it holds; the worst first. */
+  checks?: ICheck[];
   /** Where its time went, of an ended cell that was watched. Not in lists. */
   pace?: IPace;
   /** If it was run with `keep_undo`. */
@@ -1401,6 +1403,33 @@ export interface IPace {
   unknown: string[];
 }
 
+/** An error of training that its ranks have proved. Every number is in `evidence`. */
+export interface ICheck {
+  kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'layer_not_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'other_optimizer' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'samplers_differ' | 'settings_differ' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
+  /** What was seen, on which ranks and where, and what follows from it. */
+  message: string;
+  /** The ranks that show it. */
+  ranks: string;
+  /** Null: no line of the user's code is known. */
+  line: ICodeLine | null;
+  /** Since which step of the cell, from 1 on; null: it is not about steps. */
+  step: number | null;
+  /** Values to compare, with their ranks and steps. */
+  evidence: string[];
+  /** What to do. */
+  advice: string;
+  /** When it was found, in seconds since the epoch. */
+  since: number;
+}
+
+/** What is wrong with the training in a cell. */
+export interface ICellChecks {
+  /** The worst first, at most 4; while the cell runs, those that hold now. */
+  checks: ICheck[];
+  /** False: the cells of the group are not checked. */
+  on: boolean;
+}
+
 /** The body of POST .../park. */
 export interface IParkRequest {
   /** Where tensors go: `host`, the memory of the machine, or `file`, files in `folder`, which also frees the memory of a group on CPU. */
@@ -1772,6 +1801,12 @@ export interface ILogQuery {
   tail_bytes?: number;
   /** Only records before this one. */
   before?: number;
+}
+
+/** Whether cells of a group are checked. */
+export interface IChecksSwitch {
+  /** False: ranks observe nothing, from the next step on. */
+  on: boolean;
 }
 
 /** The first message. */

@@ -2,6 +2,8 @@
  * A method for each operation of the API. Made by `make generate` from jupyter_dist/protocol/operations: edit that.
  */
 import type {
+  ICellChecks,
+  IChecksSwitch,
   ICommRequest,
   ICommTaken,
   ICompareRequest,
@@ -358,12 +360,12 @@ export abstract class Api {
     return this.ask({ verb: 'GET', path: ['groups', group, 'saves', 'preview'] });
   }
 
-  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. Another folder than the server's takes the right to execute. */
+  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. */
   saves(group: string, query: ISavesQuery = {}): Promise<ISaves> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'saves'], query });
   }
 
-  /** Return the saves in a folder, newest first. Another folder than the server's takes the right to execute. */
+  /** Return the saves in a folder, newest first. */
   allSaves(query: ISavesQuery = {}): Promise<ISaves> {
     return this.ask({ verb: 'GET', path: ['saves'], query });
   }
@@ -376,6 +378,16 @@ export abstract class Api {
   /** Delete a save, and the data that no other save of its folder has. */
   deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
     return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
+  }
+
+  /** Return what is wrong with the training in a cell, as its ranks have proved. Ranks are compared in the first steps of each optimizer, and then in ever fewer. */
+  checks(group: string, executionId: string): Promise<ICellChecks> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'checks'] });
+  }
+
+  /** Switch the checks of a group's training on or off. */
+  setChecks(group: string, body: IChecksSwitch): Promise<IChecksSwitch> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'checks'], body });
   }
 
   /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */

@@ -1,0 +1,140 @@
+"""Checks of a group: what the ranks of a cell have seen, put side by side and judged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.agent.contact.server_link import Answer, RequestHandler, answer
+from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.agent.part import AgentCore, AgentPart
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.tasks import start_task
+
+from .judging.judge import ShownChecks, judge
+from .judging.reports import read_end, read_look
+from .judging.seen import Seen
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import pace
+
+ANSWER_SECONDS = 5.0
+JUDGE_SECONDS = 0.1  # after a report, so that the reports of all ranks are judged together
+MAX_CELLS = 4  # that are judged at a time
+
+
+class CheckedCell:
+    """The reports of a running cell, and its checks."""
+
+    def __init__(self, execution: AgentExecution) -> None:
+        self.execution = execution
+        self.seen = Seen()
+        self.shown = ShownChecks()
+        self.checks: list[pace.Check] = []
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class ChecksOfGroup(AgentPart):
+    """Judges the cells of a group as their ranks report steps."""
+
+    def __init__(self, core: AgentCore) -> None:
+        super().__init__(core)
+        self._cells: dict[str, CheckedCell] = {}
+        self._is_on = True
+        self._told: dict[RankProcess, object] = {}  # which process of each rank knows that checks are off
+        self._task: asyncio.Task[None] | None = None
+
+    def status(self) -> dict[str, Any]:
+        """Return whether cells are checked."""
+        return {"on": self._is_on}
+
+    def requests(self) -> Mapping[str, RequestHandler]:
+        """Return the handler of `set_checks`."""
+        return {"set_checks": self._set}
+
+    async def _set(self, header: Header, _: bytes) -> Answer:
+        self._is_on = header["on"] is True
+        self._told.clear()
+        await self._tell()
+        self.core.status_changed()
+        return answer(on=self._is_on)
+
+    def ranks_changed(self) -> None:
+        """Switch checks off on new ranks."""
+        if not self._is_on and self._task is None and any(map(self._is_new, self.core.group.ranks)):
+            self._task = start_task(self._tell_new(), "switch of checks")
+
+    def _is_new(self, rank: RankProcess) -> bool:
+        return rank.state in ("idle", "busy") and self._told.get(rank) != rank.pid
+
+    async def _tell_new(self) -> None:
+        try:
+            await self._tell()
+        finally:
+            self._task = None
+
+    async def _tell(self) -> None:
+        await asyncio.gather(*(self._tell_one(rank) for rank in self.core.group.ranks if self._is_new(rank)))
+
+    async def _tell_one(self, rank: RankProcess) -> None:
+        with contextlib.suppress(JupyterDistError):
+            await rank.request("set_checks", ANSWER_SECONDS, on=self._is_on)
+            self._told[rank] = rank.pid
+
+    def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
+        """Handle a report: a step, or the end of a cell on a rank."""
+        execution = self.core.group.dispatcher.queue.find(str(content.get("execution_id")))
+        if execution is None or rank.rank not in execution.spec.ranks:
+            return
+        cell = self._cells.get(execution.id)
+        if cell is None:
+            if len(self._cells) >= MAX_CELLS:
+                return
+            cell = self._cells[execution.id] = CheckedCell(execution)
+        cell.seen.ranks = tuple(sorted(execution.spec.ranks))
+        if isinstance(content.get("look"), dict):
+            look = read_look(content["look"])
+            if look is not None:
+                cell.seen.add(rank.rank, look)
+        else:
+            ended, passes, evaluations = read_end(content)
+            cell.seen.ended[rank.rank] = ended
+            cell.seen.add_passes(rank.rank, passes)
+            if evaluations:
+                cell.seen.evaluations[rank.rank] = evaluations[-1]
+        if cell.timer is None:
+            cell.timer = asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge, cell)
+
+    def changed(self, execution: AgentExecution) -> None:
+        """Judge a cell that has ended for the last time."""
+        if execution.is_final and (cell := self._cells.pop(execution.id, None)) is not None:
+            if cell.timer is not None:
+                cell.timer.cancel()
+            cell.seen.has_ended = execution.state == "ok"
+            self._take(cell)
+
+    def stop(self) -> None:
+        """Stop the timers."""
+        if self._task is not None:
+            self._task.cancel()
+        for cell in self._cells.values():
+            if cell.timer is not None:
+                cell.timer.cancel()
+
+    def _judge(self, cell: CheckedCell) -> None:
+        cell.timer = None
+        if self._take(cell) and not cell.execution.is_final:
+            self.core.execution_changed(cell.execution)
+
+    def _take(self, cell: CheckedCell) -> bool:
+        """Judge the reports; return whether something else is shown now."""
+        checks = cell.shown.after(judge(cell.seen))
+        if checks == cell.checks:
+            return False
+        cell.checks = checks
+        cell.execution.add("checks", checks)
+        return True

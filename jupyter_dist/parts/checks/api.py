@@ -1,0 +1,49 @@
+"""What clients may ask: what is wrong with the training in a cell, and whether cells are checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.models import pace
+from jupyter_dist.protocol.operations.declaration import Answer, Operation
+from jupyter_dist.protocol.operations.of_execution import READING
+
+from .text import checks_text, switch_text
+
+
+class ChecksSwitch(TypedDict):
+    """Whether cells of a group are checked."""
+
+    on: Annotated[bool, Field("False: ranks observe nothing, from the next step on.")]
+
+
+OPERATIONS = (
+    Operation(
+        name="checks",
+        verb="get",
+        path="groups/{group}/executions/{execution_id}/checks",
+        right="read",
+        sentence="Return what is wrong with the training in a cell, as its ranks have proved.",
+        details="Ranks are compared in the first steps of each optimizer, and then in ever fewer.",
+        answer=Answer("What is wrong", pace.CellChecks),
+        errors=READING,
+        is_of_last=True,
+        command="checks",
+        text=checks_text,
+        tool="Say what is wrong with the training in a cell, though it raises no error: ranks with the same batches, "
+        "gradients that are not averaged, replicas that differ, the optimizer of an earlier model, NaN; with the line, "
+        "two values as evidence, and what to do. By default of the last cell.",
+    ),
+    Operation(
+        name="set_checks",
+        verb="post",
+        path="groups/{group}/checks",
+        right="execute",
+        sentence="Switch the checks of a group's training on or off.",
+        body=ChecksSwitch,
+        answer=Answer("Whether they are on", ChecksSwitch),
+        errors=("unknown_group", "agent_unreachable"),
+        text=switch_text,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Judges the reports of ranks. Pure."""

@@ -1,0 +1,109 @@
+"""What the ranks of a cell have reported of their steps, side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .reports import About, EndedSteps, Evaluation, Model, ModelCalls, Pass, StepLook
+
+MAX_LOOKS = 32  # of an optimizer on a rank
+MAX_PASSES = 200
+NUM_NEWEST = 2  # common steps that must show an error
+
+Ranks = tuple[int, ...]
+
+
+class CommonStep(NamedTuple):
+    """The looks of some ranks at the same step of the same optimizer."""
+
+    step: int
+    looks: dict[int, StepLook]
+
+    @property
+    def first(self) -> StepLook:
+        """The look of the lowest rank."""
+        return self.looks[min(self.looks)]
+
+
+@dataclass
+class Seen:
+    """The reports of one cell."""
+
+    ranks: Ranks = ()
+    has_ended: bool = False
+    looks: dict[int, dict[int, deque[StepLook]]] = field(default_factory=dict)  # by optimizer and rank
+    about: dict[tuple[int, int], About] = field(default_factory=dict)  # by optimizer and rank
+    passes: dict[int, list[Pass]] = field(default_factory=lambda: defaultdict(list))  # by rank
+    evaluations: dict[int, Evaluation] = field(default_factory=dict)  # by rank, the last one
+    ended: dict[int, list[EndedSteps]] = field(default_factory=dict)  # by rank
+    missed: dict[int, str] = field(default_factory=dict)  # what a rank has not run, in words
+
+    def add(self, rank: int, look: StepLook) -> None:
+        """Add a look of a rank."""
+        if look.about is not None:
+            self.about[look.optimizer, rank] = look.about
+        of_optimizer = self.looks.setdefault(look.optimizer, {})
+        of_optimizer.setdefault(rank, deque(maxlen=MAX_LOOKS)).append(look)
+        self.add_passes(rank, look.passes)
+        for calls in look.calls:
+            if calls.evaluation is not None:
+                self.evaluations[rank] = calls.evaluation
+
+    def add_passes(self, rank: int, passes: Iterable[Pass]) -> None:
+        """Add the passes over loaders that have begun on a rank."""
+        kept = self.passes[rank]
+        kept += passes
+        del kept[:-MAX_PASSES]
+
+    def rows(self, optimizer: int, ranks: Sequence[int]) -> list[CommonStep]:
+        """Return the steps at which all of these ranks were looked at, with parameters alike in name and shape."""
+        by_rank = self.looks.get(optimizer, {})
+        if not ranks or any(rank not in by_rank for rank in ranks):
+            return []
+        by_step = {rank: {look.step: look for look in by_rank[rank]} for rank in ranks}
+        common = set.intersection(*(set(steps) for steps in by_step.values()))
+        rows = [CommonStep(step, {rank: by_step[rank][step] for rank in ranks}) for step in sorted(common)]
+        return [row for row in rows if len({look.signature for look in row.looks.values()}) == 1]
+
+    def trained(self) -> Iterator[Trained]:
+        """Yield each model that the optimizers of several ranks train together, as far as they have reported."""
+        for optimizer, by_rank in self.looks.items():
+            done: set[tuple[int, Ranks]] = set()
+            for rank in by_rank:
+                about = self.about.get((optimizer, rank))
+                for number, model in enumerate(about.models if about is not None else ()):
+                    if len(model.averaging) > 1 and (number, model.averaging) not in done:
+                        done.add((number, model.averaging))
+                        yield Trained(self, optimizer, number, model, about)
+
+    def alone(self) -> Iterator[tuple[int, int, list[StepLook]]]:
+        """Yield the optimizer, the rank and the looks of each optimizer of each rank."""
+        for optimizer, by_rank in self.looks.items():
+            for rank, looks in sorted(by_rank.items()):
+                yield optimizer, rank, list(looks)
+
+
+class Trained(NamedTuple):
+    """A model, and the ranks that average its gradients."""
+
+    seen: Seen
+    optimizer: int
+    number: int  # of the model in the list of the optimizer
+    model: Model
+    about: About | None
+
+    def rows(self, ranks: Ranks | None = None) -> list[CommonStep]:
+        """Return the steps at which all of them were looked at."""
+        return self.seen.rows(self.optimizer, self.model.averaging if ranks is None else ranks)
+
+    def calls(self, look: StepLook) -> ModelCalls | None:
+        """Return the calls of this model in a look."""
+        return look.calls[self.number] if self.number < len(look.calls) else None
+
+    def name_of(self, index: int) -> str:
+        """Return the name of a parameter."""
+        names = self.about.names if self.about is not None else ()
+        return names[index] if index < len(names) else f"parameter {index}"

@@ -1,0 +1,169 @@
+"""What models are called with: hooks of the module that cells call, during a cell. About 5 us per call."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.nn import Module
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.guard.own import time
+
+from . import sampling
+from .models import TrainedModel
+from .places import Place, place_of
+
+MAX_EVALUATED = 3  # batches of an evaluation that are compared
+
+
+class _Hook:
+    """A hook that a saved or copied model has without this package: as a function that returns its arguments."""
+
+    def __init__(self, call: Callable[..., None]) -> None:
+        self.call = call
+
+    def __call__(self, *args: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self.call(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, ({}, "get")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return {}.get
+
+
+class Forwards:
+    """The calls of one model since the last step."""
+
+    def __init__(self, model: TrainedModel, namespace: dict[str, Any]) -> None:
+        self.model = model
+        self._namespace = namespace
+        self._handles: list[Any] = []
+        self.wants_batch = True
+        self.evaluation: dict[str, Any] | None = None  # the last one, once enough batches of it were seen
+        self.num_ever = self.num_synced_ever = 0  # calls for training in this cell
+        self.evaluated: list[str] = []  # digests of batches since the last step of any optimizer
+        self._spent = 0.0
+        self.begin_step()
+
+    def take_cost(self) -> float:
+        """Return the seconds that digests of batches took since the last call."""
+        spent, self._spent = self._spent, 0.0
+        return spent
+
+    def begin_step(self) -> None:
+        """Forget the calls before."""
+        self.num_outer = self.num_synced = 0
+        self.is_synced = True
+        self.is_watched = bool(self._handles)  # since the step before
+        self.is_training: bool | None = None
+        self.batch: dict[str, Any] | None = None
+        self._inputs: list[weakref.ref[torch.Tensor]] = []
+        self._outputs: list[weakref.ref[torch.Tensor]] = []
+        self.evaluated.clear()
+
+    def install(self) -> None:
+        """Begin to note calls."""
+        if self._handles or (outer := self.model.outer()) is None:
+            return
+        if not torch_compat.is_compiled(outer):
+            self._handles += [
+                outer.register_forward_pre_hook(_Hook(self._outer_called), with_kwargs=True),
+                outer.register_forward_hook(_Hook(self._outer_returned)),
+            ]
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            with contextlib.suppress(KeyError):
+                handle.remove()
+        self._handles.clear()
+
+    def _outer_called(self, module: Module, args: Any, kwargs: Any) -> None:
+        if not torch.is_grad_enabled():
+            self._evaluates(module, args, kwargs)
+            return
+        self.num_outer += 1
+        self.num_ever += 1
+        self.is_training = module.training
+        self.is_synced = bool(getattr(module, "require_backward_grad_sync", True))
+        self.num_synced += self.is_synced
+        self.num_synced_ever += self.is_synced
+        self._inputs = _references((*args, *kwargs.values()))
+        if self.num_outer == 1 and self.wants_batch:
+            self.batch = self._batch(sampling.tensors_in((args, kwargs)))
+
+    def _outer_returned(self, module: Module, args: Any, output: Any) -> None:
+        self._outputs = _references(output if type(output) in (tuple, list) else (output,))
+
+    def _batch(self, tensors: list[torch.Tensor]) -> dict[str, Any] | None:
+        began = time.perf_counter()
+        with torch.no_grad():
+            found = sampling.sample([sampling.local(tensor) for tensor in tensors], sampling.MAX_BATCH)
+        self._spent += time.perf_counter() - began
+        samples = [one for one in found if one is not None]
+        if not samples:
+            return None
+        largest = max(tensors, key=lambda tensor: tensor.numel())
+        return {
+            "digest": sampling.digest_of(one.digest for one in samples),
+            "first": samples[0].first,
+            "varies": any(one.varies for one in samples),
+            "shape": list(largest.shape)[:8],
+            "line": self._line(),
+        }
+
+    def _line(self) -> Place | None:
+        return place_of(sys._getframe(1), self._namespace)
+
+    def _evaluates(self, module: Module, args: Any, kwargs: Any) -> None:
+        """Note a batch of an evaluation: a few in a row, without a step between."""
+        if len(self.evaluated) >= MAX_EVALUATED:
+            return
+        batch = self._batch(sampling.tensors_in((args, kwargs)))
+        self.evaluated.append("" if batch is None else batch["digest"])
+        if len(self.evaluated) == MAX_EVALUATED and batch is not None:
+            self.evaluation = {
+                "training": module.training,
+                "different": len(set(self.evaluated)) == MAX_EVALUATED,
+                "line": batch["line"],
+                **active_norms(module),
+            }
+
+    def not_finite(self) -> str | None:
+        """Return `input` or `output`, where the last call had numbers that are not finite; None if it had none."""
+        for name, references in (("input", self._inputs), ("output", self._outputs)):
+            alive = [tensor for one in references if (tensor := one()) is not None]
+            if any(not value < float("inf") for value in sampling.largest(_floats(alive))):
+                return name
+        return None
+
+
+def _references(values: Iterable[Any]) -> list[weakref.ref[torch.Tensor]]:
+    return [weakref.ref(value) for value in values if type(value) is torch.Tensor]
+
+
+def _floats(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    found = [sampling.local(tensor) for tensor in tensors]
+    return [tensor for tensor in found if tensor is not None and tensor.is_floating_point()]
+
+
+def active_layers(module: Module) -> dict[str, int]:
+    """Return how many layers of a model act differently in training and in evaluation, and how many of them train."""
+    layers = [one for one in Module.modules(module) if isinstance(one, (_BatchNorm, _DropoutNd))]
+    layers = [one for one in layers if not isinstance(one, _DropoutNd) or one.p > 0]
+    return {"layers": len(layers), "active": sum(one.training for one in layers)}
+
+
+def active_norms(module: Module) -> dict[str, int]:
+    """Return how many layers keep statistics of batches, and how many of them change those now."""
+    norms = [one for one in Module.modules(module) if isinstance(one, _BatchNorm) and one.track_running_stats]
+    return {"norms": len(norms), "active_norms": sum(one.training for one in norms)}

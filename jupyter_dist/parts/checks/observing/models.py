@@ -1,0 +1,162 @@
+"""The models of a rank, as optimizers hold their parameters: which ranks average gradients, and which are replicas."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch.nn import Module
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.parallel import DistributedDataParallel
+
+from jupyter_dist.rank.collectives import torch_compat
+
+MAX_ROOTS = 2000
+Kind = Literal["ddp", "fsdp", "tensor", "plain"]
+Ranks = tuple[int, ...]
+
+
+class Roots:
+    """The modules that were made on this rank and are in no other one, as far as torch's registration hooks show."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, weakref.ref[Module]] = {}
+
+    def install(self) -> None:
+        """Begin to note modules."""
+        register_module_module_registration_hook(self._module_added)
+        register_module_parameter_registration_hook(self._parameter_added)
+
+    def _module_added(self, parent: Module, name: str, child: Module | None) -> None:
+        if torch.compiler.is_compiling():
+            return
+        self._note(parent)
+        self._known.pop(id(child), None)
+
+    def _parameter_added(self, parent: Module, name: str, parameter: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self._note(parent)
+
+    def _note(self, module: Module) -> None:
+        key = id(module)
+        if key not in self._known and len(self._known) < MAX_ROOTS:
+            known = self._known
+            self._known[key] = weakref.ref(module, lambda _: known.pop(key, None))
+
+    def alive(self) -> list[Module]:
+        """Return the modules that are in no other one."""
+        found = [module for one in list(self._known.values()) if (module := one()) is not None]
+        inner = {id(one) for module in found for one in Module.modules(module) if one is not module}
+        for key in inner:
+            self._known.pop(key, None)
+        return [module for module in found if id(module) not in inner]
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model whose parameters an optimizer holds. It keeps nothing alive."""
+
+    kind: Kind
+    outer: weakref.ref[Module]  # what cells call
+    averaging: Ranks  # whose gradients are averaged, so that their data should differ
+    replicas: Ranks  # whose parameters are alike, bit by bit
+    has_comm_hook: bool = False  # gradients may be averaged by another rule
+    parameters: list[tuple[str, weakref.ref[torch.Tensor]]] = field(default_factory=list)
+    is_compiled: bool = False
+
+    def named(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield the parameters that are alive."""
+        for name, one in self.parameters:
+            if (parameter := one()) is not None:
+                yield name, parameter
+
+
+def models_of(held: set[int], roots: Sequence[Module]) -> list[TrainedModel]:
+    """Return the models among these modules that have parameters with one of these ids."""
+    found = []
+    for root in roots:
+        if any(id(parameter) in held for parameter in Module.parameters(root)):
+            with contextlib.suppress(RuntimeError, AttributeError, ValueError, TypeError):
+                found.append(describe(root))
+    return found
+
+
+def strangers(held: frozenset[int], roots: Sequence[Module]) -> dict[str, Any] | None:
+    """Return the first module with gradients that no optimizer holds; None if there is none."""
+    for root in roots:
+        names = [
+            name
+            for name, parameter in Module.named_parameters(root)
+            if parameter.grad is not None and id(parameter) not in held
+        ]
+        if names:
+            wrapped = root.module if isinstance(root, DistributedDataParallel) else root
+            return {"module": type(wrapped).__name__[:80], "number": len(names), "names": names[:4]}
+    return None
+
+
+def describe(root: Module) -> TrainedModel:
+    """Return the model that a module is, or wraps."""
+    is_compiled = isinstance(root, _optimized_module()) or torch_compat.is_compiled(root)
+    wrapped = [module for module in Module.modules(root) if isinstance(module, DistributedDataParallel)]
+    if len(wrapped) == 1:
+        return _of_ddp(root if is_compiled else wrapped[0], wrapped[0], is_compiled)
+    names = _names(root)
+    if wrapped:  # several: each has its own gradients
+        return TrainedModel("plain", weakref.ref(root), (), (), False, names, is_compiled)
+    if any(torch_compat.is_sharded(type(module)) for module in Module.modules(root)):
+        averaging, replicas = _ranks_of_mesh(next(Module.parameters(root)))
+        return TrainedModel("fsdp", weakref.ref(root), averaging, replicas, False, names, is_compiled)
+    is_split = any(torch_compat.local_tensor(parameter) is not None for parameter in Module.parameters(root))
+    kind: Kind = "tensor" if is_split else "plain"
+    return TrainedModel(kind, weakref.ref(root), (), (), False, names, is_compiled)
+
+
+def _of_ddp(outer: Module, wrapper: DistributedDataParallel, is_compiled: bool) -> TrainedModel:
+    ranks = tuple(dist.get_process_group_ranks(wrapper.process_group))
+    hooks = torch_compat.has_comm_hook(wrapper)
+    ignored: set[str] = set(getattr(wrapper, "parameters_to_ignore", ()))
+    names = [(name, one) for name, one in _names(wrapper.module) if name not in ignored]
+    return TrainedModel("ddp", weakref.ref(outer), ranks, ranks, hooks, names, is_compiled)
+
+
+def _names(module: Module) -> list[tuple[str, weakref.ref[torch.Tensor]]]:
+    return [(name, weakref.ref(parameter)) for name, parameter in Module.named_parameters(module)]
+
+
+def _optimized_module() -> Any:
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    return getattr(dynamo, "OptimizedModule", ())
+
+
+def _ranks_of_mesh(parameter: Any) -> tuple[Ranks, Ranks]:
+    """Return the ranks of FSDP2 that average gradients, and the replicas among them, for this rank.
+
+    FSDP2 takes the first dimensions of a mesh: of replicas, if there is one, and of shards. The others are for tensor
+    parallelism.
+    """
+    mesh, placements = parameter.device_mesh, list(parameter.placements)
+    dims: list[int] = []
+    if placements[0].is_replicate():
+        dims.append(0)
+    if len(dims) < len(placements) and not placements[len(dims)].is_replicate():
+        dims.append(len(dims))
+    if not dims:
+        return (), ()
+    replicas = _along(mesh, [0]) if placements[0].is_replicate() else ()
+    return _along(mesh, dims), replicas
+
+
+def _along(mesh: Any, dims: Sequence[int]) -> Ranks:
+    place = mesh.get_coordinate()
+    index = tuple(slice(None) if dim in dims else place[dim] for dim in range(mesh.ndim))
+    return tuple(sorted(mesh.mesh[index].flatten().tolist()))

@@ -1,0 +1,200 @@
+"""Observes the steps of all optimizers of a rank: torch calls the hooks in the thread that steps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from jupyter_dist.rank.collectives import captures
+from jupyter_dist.rank.guard.own import os, threading, time
+
+from .forwards import Forwards
+from .loaders import Loaders
+from .models import Roots, TrainedModel, models_of, strangers
+from .steps import SteppingOptimizer, held_by
+
+MAX_OPTIMIZERS = 8
+MAX_FAILURES = 3
+LEFT = -1  # no optimizer's id
+
+
+class Observer:
+    """The hooks of this rank. It keeps no model, optimizer or tensor alive."""
+
+    def __init__(self, namespace: dict[str, Any], send: Callable[[Mapping[str, Any]], None]) -> None:
+        self._namespace = namespace
+        self._send = send
+        self._roots = Roots()
+        self._loaders = Loaders(namespace, self._num_steps)
+        self._optimizers: dict[int, SteppingOptimizer] = {}  # of this cell, by id
+        self._forwards: dict[int, Forwards] = {}  # by id of what cells call
+        self._within: int | None = None  # the optimizer that steps: it may call another one
+        self._num_failures = 0
+        self._trained: dict[int, Forwards] = {}  # of earlier cells
+        self._thread = threading.get_ident()
+        self.is_on = False
+        self.execution_id = ""
+
+    def install(self) -> None:
+        """Add the hooks, which do nothing until a cell begins."""
+        self._roots.install()
+        self._loaders.install()
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+        os.register_at_fork(after_in_child=self.leave)
+
+    def leave(self) -> None:
+        """Observe nothing more in this cell: this is a child process, which may train another model."""
+        self.is_on = self._loaders.is_on = False
+        self._within = LEFT
+        for forwards in self._forwards.values():
+            forwards.remove()
+
+    def begin_cell(self, is_on: bool) -> None:
+        """Begin to count steps."""
+        self.is_on = self._loaders.is_on = is_on and self._num_failures < MAX_FAILURES
+        self._optimizers.clear()
+        self._within = None
+        self._loaders.begin_cell()
+        if self.is_on and not _compiles():
+            for forwards in self._trained.values():
+                forwards.begin_step()
+                forwards.num_ever = forwards.num_synced_ever = 0
+                forwards.install()
+
+    def end_cell(self) -> dict[str, Any] | None:
+        """Take the hooks of models away; return what was not sent yet."""
+        self.is_on = self._loaders.is_on = False
+        for one in self._optimizers.values():
+            one.end_probe()
+        self._trained.update(self._forwards)
+        self._forwards.clear()
+        ended = [self._ended(one) for one in self._optimizers.values()]
+        for key, forwards in list(self._trained.items()):
+            forwards.remove()
+            if forwards.model.outer() is None:
+                del self._trained[key]
+        passes, evaluations = self._loaders.take(), self._evaluations()
+        self._optimizers.clear()
+        if not ended and not evaluations and not passes:
+            return None
+        return {"ended": ended, "passes": passes, "evaluations": evaluations}
+
+    def _evaluations(self) -> list[dict[str, Any]]:
+        found = []
+        for forwards in self._trained.values():
+            if forwards.evaluation is not None:
+                found.append(forwards.evaluation)
+                forwards.evaluation = None
+        return found[:MAX_OPTIMIZERS]
+
+    def _num_steps(self) -> int:
+        return max((one.schedule.num_steps for one in self._optimizers.values()), default=0)
+
+    @staticmethod
+    def _ended(one: SteppingOptimizer) -> dict[str, Any]:
+        return {
+            "optimizer": one.number,
+            "steps": one.schedule.num_steps,
+            "synced": sum(forwards.num_synced_ever for forwards in one.forwards),
+            "written": one.is_written,
+            "calls": max((forwards.num_ever for forwards in one.forwards), default=0),
+            "spent": round(one.schedule.spent, 6),
+            "seconds": round(one.schedule.seconds, 6),
+        }
+
+    def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if self._within is None and self.is_on and threading.get_ident() == self._thread:
+            self._within = id(optimizer)
+            one = self._optimizers.get(id(optimizer))
+            if one is not None and one.may_be_local:
+                one.compare_weight()
+
+    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling() or self._within != id(optimizer) or threading.get_ident() != self._thread:
+            return
+        self._within = None
+        one = self._optimizers.get(id(optimizer))
+        if one is not None and one.is_quiet() and one.optimizer() is optimizer:
+            self._forget_evaluations()
+            return
+        try:
+            self._stepped(optimizer)
+        except Exception:  # whatever a model is: it is trained on, and observed no more in this cell
+            self._num_failures += 1
+            self.is_on = self._loaders.is_on = False
+
+    def _forget_evaluations(self) -> None:
+        for forwards in self._forwards.values():
+            if forwards.evaluated:
+                forwards.evaluated.clear()
+
+    def _stepped(self, optimizer: Optimizer) -> None:
+        began = time.perf_counter()
+        one = self._optimizers.get(id(optimizer))
+        if one is None or one.optimizer() is not optimizer:
+            if len(self._optimizers) >= MAX_OPTIMIZERS:
+                return
+            one = self._optimizers[id(optimizer)] = self._begin(optimizer, len(self._optimizers))
+            one.schedule.num_steps = 1
+        one.end_probe()
+        if one.is_due() and not _is_captured():
+            held = frozenset[int]().union(*(other.ids for other in self._optimizers.values()))
+            row = one.look(self._namespace, held, 4)
+            if row["left"]["idle"] == row["left"]["held"]:
+                row["strangers"] = strangers(held, self._roots.alive())
+            row["passes"] = self._loaders.take()
+            self._send({"execution_id": self.execution_id, "look": row})
+            seconds = sum(forwards.take_cost() for forwards in one.forwards)
+            one.schedule.looked(time.perf_counter() - began + seconds)
+        comes_next = one.schedule.comes_next
+        one.begin_next(may_probe=comes_next and not _compiles())
+        one.schedule.plan()
+        self._forget_evaluations()
+        may_hook = comes_next or not one.schedule.is_fast
+        for forwards in one.forwards:
+            self._hook(forwards, may_hook)
+            forwards.begin_step()
+            forwards.wants_batch = comes_next
+
+    def _begin(self, optimizer: Optimizer, number: int) -> SteppingOptimizer:
+        models = models_of({id(tensor) for tensor in held_by(optimizer)}, self._roots.alive())
+        forwards = [self._forwards_of(model) for model in models]
+        return SteppingOptimizer(optimizer, number, models, forwards)
+
+    def _forwards_of(self, model: TrainedModel) -> Forwards:
+        key = id(model.outer())
+        known = self._forwards.get(key) or self._trained.get(key)
+        if known is None or known.model.outer() is not model.outer():
+            known = Forwards(model, self._namespace)
+        self._forwards[key] = known
+        self._hook(known, may_hook=True)
+        return known
+
+    @staticmethod
+    def _hook(forwards: Forwards, may_hook: bool) -> None:
+        model = forwards.model
+        if not may_hook:
+            forwards.remove()
+        elif model.is_compiled or model.kind == "ddp" or not _compiles():
+            forwards.install()
+
+
+def _compiles() -> bool:
+    """Whether torch has compiled anything: its traces must not depend on our hooks."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return bool(dynamo is not None and dynamo.counters.get("frames"))
+
+
+def _is_captured() -> bool:
+    """Whether a graph of a device is being captured, during which nothing can be read."""
+    with captures.none_meanwhile(captures.has_captured()) as is_free:
+        return not is_free

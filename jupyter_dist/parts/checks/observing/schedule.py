@@ -1,0 +1,71 @@
+"""Which steps are looked at: the first ones, then ever fewer, at numbers that all ranks choose alike."""
+
+from __future__ import annotations
+
+from jupyter_dist.rank.guard.own import time
+
+NUM_FIRST = 4
+BUDGET = 0.005  # of the time of the loop
+LEAST_SECONDS = 0.3  # between looks after the first ones
+# At these steps what is rare is asked: whether the learning rate is still zero, whether no pass has averaged anything.
+IDLE_STEP, UNSYNCED_STEP = 9, 64
+HOOK_SECONDS = 3e-5  # of a step that is not looked at
+FAST_SECONDS = 0.005  # steps that take less have no hooks between looks
+
+
+class Schedule:
+    """Chooses steps by what looks have cost until now.
+
+    Intervals are powers of two: ranks that choose different ones still look at common steps.
+    """
+
+    def __init__(self) -> None:
+        self.num_steps = 0  # counted by the caller
+        self.spent = 0.0  # seconds, of all looks
+        self.next_event = 1  # the step at which something is to be done: not before
+        self._began = time.perf_counter()
+        self._num_looks = 0
+        self._interval = 1
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to look at the step that has ended."""
+        step = self.num_steps
+        if step <= NUM_FIRST:
+            return True
+        spent = self.spent + (0.0 if self.is_fast else HOOK_SECONDS * step)
+        return step % self._interval == 0 and spent <= BUDGET * self.seconds
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether steps are so short that hooks of a model would be felt."""
+        return self.num_steps > NUM_FIRST and self.seconds / self.num_steps < FAST_SECONDS
+
+    @property
+    def comes_next(self) -> bool:
+        """Whether the next step may be looked at."""
+        return self.num_steps < NUM_FIRST or (self.num_steps + 1) % self._interval == 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the first step."""
+        return time.perf_counter() - self._began
+
+    def looked(self, cost: float) -> None:
+        """Choose the interval after a look that has cost so many seconds."""
+        self._num_looks += 1
+        self.spent += cost
+        if self.num_steps < NUM_FIRST:
+            return
+        usual = self.seconds / self.num_steps
+        wanted = max(LEAST_SECONDS, self.spent / self._num_looks / BUDGET) / max(usual, 1e-6)
+        self._interval = 1
+        while self._interval < wanted and self._interval < 1 << 20:
+            self._interval *= 2
+
+    def plan(self) -> None:
+        """Find the next event: a look, the step before it, in which its batch is read, or a question."""
+        step = self.num_steps
+        look = step + 1 if step < NUM_FIRST else (step // self._interval + 1) * self._interval
+        before = look - 1 if look - 1 > step else look
+        self.next_event = min(before, *(one for one in (IDLE_STEP, UNSYNCED_STEP) if one > step), look)

@@ -1,0 +1,301 @@
+"""Looks at a step of an optimizer when it has ended: its gradients are still there, its parameters are new."""
+
+from __future__ import annotations
+
+import math
+import sys
+import weakref
+from typing import Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+
+from jupyter_dist.rank.collectives import torch_compat
+
+from . import sampling
+from .forwards import Forwards, active_layers
+from .models import TrainedModel
+from .places import place_of
+from .schedule import IDLE_STEP, UNSYNCED_STEP, Schedule
+
+MAX_CHOSEN = 48  # parameters of which digests are sent
+MAX_NAMES = 4
+MAX_GROUPS = 8
+PROBE_ELEMENTS = 4096
+SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
+
+
+class SteppingOptimizer:
+    """An optimizer that steps in this cell, with the models of its parameters."""
+
+    def __init__(self, optimizer: Optimizer, number: int, models: list[TrainedModel], forwards: list[Forwards]) -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.number = number
+        self.models = models
+        self.forwards = forwards
+        self.schedule = Schedule()
+        self.has_closure = False
+        held = held_by(optimizer)
+        self.ids = frozenset(map(id, held))
+        self._named = _name(held, models)
+        self._chosen = self._named[:: max(1, math.ceil(len(self._named) / MAX_CHOSEN))]
+        self.signature = sampling.digest_of(f"{name} {list(one.shape)}" for name, one in _alive(self._named))
+        self._probe = next((one for _, one in reversed(self._named) if _can_probe(one())), None)
+        self._zeroing: _Zeroing | None = None
+        self._is_first = True
+        self._was_finite = True
+        self.may_be_local = False  # no pass has averaged gradients yet
+        self.is_written = False  # by something else than the optimizer
+        self._weight: float | None = None  # of the probe, after the last step
+
+    def look(self, namespace: dict[str, Any], others: frozenset[int], frame_depth: int) -> dict[str, Any]:
+        """Return the report of the step. `others` are the ids of the parameters that any optimizer holds."""
+        with torch.no_grad():
+            named = _alive(self._chosen)
+            gradients = [sampling.local(tensor.grad) for _, tensor in named]
+            weights = [sampling.local(tensor) for _, tensor in named]
+            found = sampling.sample([*gradients, *weights])
+        row: dict[str, Any] = {
+            "optimizer": self.number,
+            "step": self.schedule.num_steps,
+            "signature": self.signature,
+            "line": place_of(sys._getframe(frame_depth), namespace),
+            "gradients": [None if one is None else [one.digest, one.first, one.varies] for one in found[: len(named)]],
+            "weights": [None if one is None else [one.digest, one.first] for one in found[len(named) :]],
+            "settings": self._settings(),
+            "written": self.is_written,
+            "calls": [self._calls(forward) for forward in self.forwards],
+            "stale": None if self._zeroing is None else self._zeroing.result(),
+            "left": self._left_out(others),
+            "finite": self._not_finite(),
+        }
+        if self._is_first:
+            self._is_first = False
+            row["about"] = self._about([name for name, _ in named])
+        return row
+
+    def begin_next(self, may_probe: bool) -> None:
+        """Prepare for the next step; if it may be looked at, watch whether its gradients begin at zero."""
+        self._zeroing = _Zeroing(self._named) if may_probe else None
+        self.may_be_local = any(one.num_ever and not one.num_synced_ever for one in self.forwards)
+        self._weight = self._probed_weight() if self.may_be_local else None
+
+    def compare_weight(self) -> None:
+        """Note whether anything but the optimizer has changed the parameters: local SGD averages them now and then."""
+        self.is_written = self.is_written or self._weight not in (None, self._probed_weight())
+        self._weight = None
+
+    def _probed_weight(self) -> float | None:
+        tensor = None if self._probe is None else self._probe()
+        return None if tensor is None else tensor.detach().sum().item()
+
+    def end_probe(self) -> None:
+        """Take the hook of the last step away."""
+        if self._zeroing is not None:
+            self._zeroing.end()
+
+    def is_quiet(self) -> bool:
+        """Count a step; whether nothing is to be done about it. Called at each step: it takes some microseconds."""
+        schedule = self.schedule
+        schedule.num_steps += 1
+        if schedule.num_steps >= schedule.next_event or not self._is_probe_finite():
+            return False
+        for one in self.forwards:
+            one.num_outer = one.num_synced = 0
+        if self.may_be_local:
+            self._weight = self._probed_weight()
+        return True
+
+    def is_due(self) -> bool:
+        """Whether to look at the step that was counted: by the schedule, or for what is rare and alike on all ranks."""
+        if self.schedule.is_due or not self._was_finite:
+            return True
+        if self.schedule.num_steps == IDLE_STEP:
+            optimizer = self.optimizer()
+            return optimizer is not None and all(_is_zero(group.get("lr")) for group in optimizer.param_groups)
+        return self.schedule.num_steps == UNSYNCED_STEP and self.may_be_local
+
+    def _is_probe_finite(self) -> bool:
+        """Whether a small gradient on the CPU is finite; True again after the first time that it is not."""
+        tensor = None if self._probe is None else self._probe()
+        gradient = None if tensor is None else tensor.grad
+        if gradient is None:
+            return True
+        is_finite = math.isfinite(gradient.sum().item())
+        was, self._was_finite = self._was_finite, is_finite
+        return is_finite or not was
+
+    def _about(self, names: list[str]) -> dict[str, Any]:
+        optimizer = self.optimizer()
+        return {
+            "name": type(optimizer).__name__[:80],
+            "names": [name[:120] for name in names],
+            "num_held": len(self._named),
+            "models": [
+                {
+                    "kind": model.kind,
+                    "averaging": list(model.averaging),
+                    "replicas": list(model.replicas),
+                    "has_comm_hook": model.has_comm_hook,
+                    "is_compiled": model.is_compiled,
+                }
+                for model in self.models
+            ],
+        }
+
+    def _settings(self) -> list[dict[str, Any]]:
+        optimizer = self.optimizer()
+        groups = [] if optimizer is None else optimizer.param_groups[:MAX_GROUPS]
+        return [{name: _number(group[name]) for name in SETTINGS if name in group} for group in groups]
+
+    def _calls(self, forward: Forwards) -> dict[str, Any]:
+        module = forward.model.outer()
+        batch, forward.batch = forward.batch, None
+        evaluation, forward.evaluation = forward.evaluation, None
+        return {
+            "watched": forward.is_watched,
+            "outer": forward.num_outer,
+            "synced": forward.num_synced,
+            "is_synced": forward.is_synced,
+            "training": forward.is_training,
+            "batch": batch,
+            "evaluation": evaluation,
+            **(active_layers(module) if module is not None and forward.is_training is False else {}),
+        }
+
+    def _left_out(self, others: frozenset[int]) -> dict[str, Any]:
+        """Count the parameters without a gradient, and name parameters with one that no optimizer holds."""
+        alive = _alive(self._named)
+        idle = [name for name, tensor in alive if tensor.grad is None and tensor.requires_grad]
+        inside = {id(tensor) for model in self.models for _, tensor in model.named()}
+        return {
+            "held": len(alive),
+            "idle": len(idle),
+            "idle_names": idle[:MAX_NAMES],
+            "idle_share": _share(alive),
+            "gone": len([name for name, tensor in alive if id(tensor) not in inside and tensor.grad is None]),
+            "unheld": [
+                name
+                for model in self.models
+                for name, tensor in model.named()
+                if tensor.grad is not None and id(tensor) not in others
+            ][:MAX_NAMES],
+        }
+
+    def _not_finite(self) -> dict[str, Any] | None:
+        """Return the gradients and parameters that are not finite; None if all are."""
+        with torch.no_grad():
+            found: dict[str, Any] = {}
+            for kind in ("gradient", "weight"):
+                names, tensors = [], []
+                for name, tensor in _alive(self._named):
+                    part = sampling.local(tensor.grad if kind == "gradient" else tensor)
+                    if part is not None and part.is_floating_point():
+                        names.append(name)
+                        tensors.append(part)
+                wrong = [
+                    (name, value)
+                    for name, value in zip(names, sampling.largest(tensors), strict=True)
+                    if not math.isfinite(value)
+                ]
+                if wrong:
+                    found[kind] = {
+                        "names": [name for name, _ in wrong[:MAX_NAMES]],
+                        "number": len(wrong),
+                        "of": len(names),
+                        "value": str(wrong[0][1]),
+                    }
+            if not found:
+                return None
+            seen = [one for forward in self.forwards if (one := forward.not_finite()) is not None]
+            return {**found, "call": seen[0] if seen else None}
+
+
+class _Zeroing:
+    """Whether a backward pass finds the gradient that the last step has used.
+
+    A gradient that was set to None, or to zero, is another tensor, or has another version.
+    """
+
+    def __init__(self, named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
+        self._handle: Any = None
+        self.num_passes = self.num_stale = self.num_fresh = 0
+        self.name, self.value = "", 0.0
+        for name, tensor in _alive(named):
+            gradient = tensor.grad
+            if gradient is not None and tensor.requires_grad and tensor.is_leaf and type(gradient) is torch.Tensor:
+                self.name = name
+                self._tensor, self._gradient = weakref.ref(tensor), weakref.ref(gradient)
+                self._version = torch_compat.version_of(gradient) or 0
+                self._handle = tensor.register_hook(self._begins)
+                return
+
+    def _begins(self, _: torch.Tensor) -> None:
+        tensor = self._tensor()
+        gradient: Any = None if tensor is None else tensor.grad
+        self.num_passes += 1
+        is_old = gradient is not None and gradient is self._gradient()
+        if not is_old or torch_compat.version_of(gradient) != self._version:
+            self.num_fresh += 1
+            return
+        self.num_stale += 1
+        self._version += 1  # the pass adds to it
+        if self.num_passes == 1:
+            self.value = float(gradient.detach().abs().max())
+
+    def end(self) -> None:
+        """Take the hook away."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def result(self) -> dict[str, Any] | None:
+        """Return the counts of the passes; None if there were none."""
+        if not self.num_passes:
+            return None
+        counts = {"passes": self.num_passes, "stale": self.num_stale, "fresh": self.num_fresh}
+        return {**counts, "name": self.name, "value": self.value}
+
+
+def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
+    """Return the parameters of an optimizer."""
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
+
+
+def _name(held: list[torch.Tensor], models: list[TrainedModel]) -> list[tuple[str, weakref.ref[torch.Tensor]]]:
+    """Return the parameters of an optimizer with their names in the models; others are called by their number."""
+    names: dict[int, str] = {}
+    for number, model in enumerate(models):
+        for name, tensor in model.named():
+            names.setdefault(id(tensor), f"{number}.{name}" if len(models) > 1 else name)
+    return [(names.get(id(one), f"parameter {place} of it"), weakref.ref(one)) for place, one in enumerate(held)]
+
+
+def _is_zero(rate: Any) -> bool:
+    return type(rate) in (int, float) and rate == 0
+
+
+def _can_probe(tensor: torch.Tensor | None) -> bool:
+    if tensor is None or tensor.device.type != "cpu" or tensor.numel() > PROBE_ELEMENTS or not tensor.requires_grad:
+        return False
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype in (torch.float32, torch.float64)
+
+
+def _alive(named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> list[tuple[str, torch.Tensor]]:
+    return [(name, tensor) for name, one in named if (tensor := one()) is not None]
+
+
+def _share(alive: list[tuple[str, torch.Tensor]]) -> float:
+    """Return which part of the elements got no gradient, although they could."""
+    total = sum(tensor.numel() for _, tensor in alive)
+    idle = sum(tensor.numel() for _, tensor in alive if tensor.grad is None and tensor.requires_grad)
+    return float(idle / max(1, total))
+
+
+def _number(value: Any) -> Any:
+    """Return a setting as JSON has it; a tensor on a device is not read, for that would wait."""
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.device.type == "cpu" and value.numel() == 1 else None
+    if isinstance(value, (tuple, list)):
+        return [_number(one) for one in value[:4]]
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None

@@ -1,0 +1,45 @@
+"""Checks on a rank: observes the steps of cells, and sends reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_dist.rank.cells.interrupt import CurrentExecution
+from jupyter_dist.rank.guard.own import os
+from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
+from jupyter_dist.transport.frames import Header
+
+from .observing.observer import Observer
+
+VARIABLE = "JUPYTER_DIST_CHECKS"  # "0": off from the begin
+
+
+class ChecksOnRank(RankPart):
+    """Observes the steps of the cells of this rank."""
+
+    def __init__(self, core: RankCore) -> None:
+        super().__init__(core)
+        self._is_on = os.environ.get(VARIABLE) != "0"
+        self._observer = Observer(core.namespace, core.send)
+        self._observer.install()
+
+    def before(self, execution: CurrentExecution, code: str | None) -> None:
+        """Begin to count steps."""
+        self._observer.execution_id = execution.execution_id
+        self._observer.begin_cell(self._is_on and not execution.silent)
+
+    def after(self) -> Mapping[str, Any] | None:
+        """Return the rest of the reports."""
+        ended = self._observer.end_cell()
+        return None if ended is None else {"execution_id": self._observer.execution_id, **ended}
+
+    def requests(self) -> Mapping[str, RankRequest]:
+        """Return the requests that a rank answers at once."""
+        return {"set_checks": self._set}
+
+    def _set(self, header: Header, _: bytes) -> Mapping[str, Any]:
+        self._is_on = bool(header["on"])
+        if not self._is_on:
+            self._observer.is_on = False
+        return {}

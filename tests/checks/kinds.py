@@ -1,0 +1,479 @@
+"""The bench of checks: loops with a planted error that nothing else shows, and innocent ones that look like it.
+
+On two ranks, unless it has another number. Each takes a second or two: a few dozen steps with a pause in each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+EVERYONE = "0-1"
+
+# Runs before each kind, on all ranks.
+FIRST = """import copy, gc, math, os, random, tempfile, time
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler, Subset, TensorDataset, random_split
+nn, optim = torch.nn, torch.optim
+torch.set_num_threads(1)
+torch.manual_seed(0)
+mine = torch.Generator().manual_seed(100 + rank)
+X = torch.randn(256, 4, generator=torch.Generator().manual_seed(1))
+Y = (X.sum(1, keepdim=True) > 0).float()
+data = TensorDataset(X, Y)
+def net(*between):
+    return nn.Sequential(nn.Linear(4, 8), *between, nn.ReLU(), nn.Linear(8, 1))
+def batch(number=8):
+    return torch.randn(number, 4, generator=mine)
+def loss_of(out, y=1.0):
+    return (out - y).square().mean()
+def pause():
+    time.sleep(0.02)
+model = DDP(net())
+opt = optim.SGD(model.parameters(), lr=0.01)
+gc.collect()
+"""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A loop with an error: of which kind, through which ranks, and where."""
+
+    name: str
+    code: str
+    kinds: tuple[str, ...]
+    ranks: str = EVERYONE
+    line: tuple[str, ...] = ()  # any of these parts of a line must be in the line that is named
+    before: tuple[tuple[str, str], ...] = ()  # cells before it: their ranks and their code
+    num_ranks: int = 2
+
+
+@dataclass(frozen=True)
+class Right:
+    """A loop as its author wants it, of which nothing may be named."""
+
+    name: str
+    code: str
+    before: tuple[tuple[str, str], ...] = field(default=())
+    num_ranks: int = 2
+
+
+LOOP = "for i in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()"
+STEP = ("opt.step()",)
+
+WRONG = [
+    # -- data
+    Wrong(
+        "a loader without a sampler",
+        "for x, y in DataLoader(data, 8):\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("loss_of(model(x), y)",),
+    ),
+    Wrong(
+        "a shuffled loader with the seed of all ranks",
+        "torch.manual_seed(0)\nfor x, y in DataLoader(data, 8, shuffle=True):\n    out = model(x)\n    opt.zero_grad()\n"
+        "    loss_of(out, y).backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("out = model(x)",),
+    ),
+    Wrong(
+        "random batches from one seed",
+        "torch.manual_seed(0)\nfor i in range(40):\n    x = torch.randn(8, 4)\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+    ),
+    Wrong(
+        "a sampler with rank 0 on all ranks",
+        "loader = DataLoader(data, 8, sampler=DistributedSampler(data, 2, 0))\nfor x, y in loader:\n    opt.zero_grad()\n"
+        "    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("same_batch", "samplers_differ"),
+    ),
+    Wrong(
+        "two of three ranks with one part",
+        "loader = DataLoader(data, 8, sampler=DistributedSampler(data, 3, max(rank - 1, 0)))\nfor x, y in loader:\n    opt.zero_grad()\n"
+        "    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("same_batch", "samplers_differ"),
+        num_ranks=3,
+    ),
+    Wrong(
+        "samplers with a seed by rank",
+        "loader = DataLoader(data, 8, sampler=DistributedSampler(data, seed=rank))\nfor x, y in loader:\n    opt.zero_grad()\n"
+        "    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("samplers_differ",),
+        line=("for x, y in loader",),
+    ),
+    Wrong(
+        "a sampler for more replicas than there are",
+        "loader = DataLoader(data, 4, sampler=DistributedSampler(data, 4, rank))\nfor x, y in loader:\n    opt.zero_grad()\n"
+        "    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("samplers_differ",),
+    ),
+    Wrong(
+        "an epoch that is set on rank 0 alone",
+        "sampler = DistributedSampler(data)\nloader = DataLoader(data, 16, sampler=sampler)\nfor epoch in range(4):\n"
+        "    if rank == 0:\n        sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n"
+        "        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("samplers_differ", "epoch_not_set"),
+    ),
+    Wrong(
+        "set_epoch is forgotten",
+        "loader = DataLoader(data, 16, sampler=DistributedSampler(data))\nfor epoch in range(4):\n    for x, y in loader:\n"
+        "        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("epoch_not_set",),
+        line=("for x, y in loader",),
+    ),
+    Wrong(
+        "random_split with a seed by rank",
+        "train, rest = random_split(data, [200, 56], generator=torch.Generator().manual_seed(rank))\n"
+        "loader = DataLoader(train, 8, sampler=DistributedSampler(train))\nfor epoch in range(2):\n"
+        "    loader.sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n"
+        "        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("subsets_differ",),
+    ),
+    # -- model
+    Wrong(
+        "the module inside of DDP",
+        LOOP.replace("model(batch())", "model.module(batch())"),
+        ("inner_module",),
+        line=STEP,
+    ),
+    Wrong(
+        "a method of the module inside of DDP",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(4, 1)\n"
+        "    def forward(self, x):\n        return self.body(x)\n    def loss(self, x):\n        return loss_of(self.body(x))\n"
+        "model = DDP(Net())\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    model.module.loss(batch()).backward()\n    opt.step()\n    pause()",
+        ("inner_module",),
+        line=STEP,
+    ),
+    Wrong(
+        "the model before it was wrapped",
+        "plain = net()\nmodel = DDP(plain)\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        + LOOP.replace("model(", "plain("),
+        ("inner_module",),
+        line=STEP,
+    ),
+    Wrong(
+        "the optimizer of an earlier model",
+        LOOP,
+        ("other_optimizer",),
+        line=STEP,
+        before=(("all", "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01)"), ("all", "model = DDP(net())")),
+    ),
+    Wrong(
+        "a head that came after the optimizer",
+        "plain = net()\nopt = optim.Adam(plain.parameters(), lr=0.01)\nplain[2] = nn.Linear(8, 1)\nmodel = DDP(plain)\n"
+        + LOOP,
+        ("parameters_not_held",),
+        line=STEP,
+    ),
+    Wrong(
+        "a layer that was unfrozen after the wrap",
+        "plain = net()\nplain[0].requires_grad_(False)\nmodel = DDP(plain)\nplain[0].requires_grad_(True)\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+        ("changed_after_wrap",),
+        line=STEP,
+    ),
+    Wrong(
+        "a layer that was added after the wrap",
+        "model = DDP(net())\nmodel.module[2] = nn.Sequential(model.module[2], nn.Linear(1, 1))\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        + LOOP,
+        ("changed_after_wrap",),
+        line=STEP,
+    ),
+    Wrong(
+        "a checkpoint on rank 0 alone",
+        LOOP,
+        ("replicas_differ",),
+        line=STEP,
+        before=(("0", "model.module.load_state_dict({k: v + 1 for k, v in model.module.state_dict().items()})"),),
+    ),
+    Wrong(
+        "one of three ranks has other parameters",
+        LOOP,
+        ("replicas_differ",),
+        "0-2",
+        STEP,
+        before=(("2", "nn.init.zeros_(model.module[0].weight); None"),),
+        num_ranks=3,
+    ),
+    Wrong(
+        "noise on the parameters of each rank",
+        LOOP.replace(
+            "    pause()",
+            "    with torch.no_grad():\n        for p in model.parameters():\n"
+            "            p.add_(0.01 * torch.randn(p.shape, generator=mine))\n    pause()",
+        ),
+        ("replicas_differ",),
+    ),
+    # -- steps
+    Wrong(
+        "no_sync for the last pass of an accumulation",
+        "import contextlib\nfor i in range(40):\n    opt.zero_grad()\n    for k in range(2):\n"
+        "        with model.no_sync() if k == 1 else contextlib.nullcontext():\n            loss_of(model(batch())).backward()\n"
+        "    opt.step()\n    pause()",
+        ("no_sync",),
+        line=STEP,
+    ),
+    Wrong(
+        "no_sync around the whole loop",
+        "with model.no_sync():\n    for i in range(40):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n"
+        "        opt.step()\n        pause()",
+        ("no_sync",),
+        line=STEP,
+    ),
+    Wrong(
+        "by hand, without the last layer",
+        "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    loss_of(model(batch())).backward()\n    for p in list(model.parameters())[:-1]:\n        dist.all_reduce(p.grad)\n"
+        "        p.grad /= world_size\n    opt.step()\n    pause()",
+        ("layer_not_averaged",),
+        line=STEP,
+    ),
+    Wrong(
+        "by hand, from other parameters on each rank",
+        "torch.manual_seed(rank)\nmodel = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    loss_of(model(batch())).backward()\n    for p in model.parameters():\n        dist.all_reduce(p.grad)\n"
+        "        p.grad /= world_size\n    opt.step()\n    pause()",
+        ("replicas_differ",),
+        line=STEP,
+    ),
+    Wrong("zero_grad is forgotten", LOOP.replace("    opt.zero_grad()\n", ""), ("not_zeroed",), line=STEP),
+    Wrong(
+        "zero_grad of another optimizer",
+        "other = optim.SGD(net().parameters(), lr=0.01)\n" + LOOP.replace("opt.zero_grad", "other.zero_grad"),
+        ("not_zeroed",),
+        line=STEP,
+    ),
+    Wrong(
+        "a rank that never steps",
+        LOOP.replace("    opt.step()", "    if rank == 0:\n        opt.step()"),
+        ("fewer_steps",),
+        "1",
+    ),
+    Wrong(
+        "a learning rate by rank",
+        "opt = optim.SGD(model.parameters(), lr=0.01 * (1 + rank))\n" + LOOP,
+        ("settings_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "a scheduler on rank 0 alone",
+        "scheduler = optim.lr_scheduler.ExponentialLR(opt, 0.9)\n"
+        + LOOP.replace("    pause()", "    if rank == 0:\n        scheduler.step()\n    pause()"),
+        ("settings_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "a weight decay by rank",
+        "opt = optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1 if rank else 0.01)\n" + LOOP,
+        ("settings_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "a learning rate of zero",
+        "scheduler = optim.lr_scheduler.LambdaLR(opt, lambda step: step // 1000)\n"
+        + LOOP.replace("    pause()", "    scheduler.step()\n    pause()"),
+        ("zero_learning_rate",),
+        line=STEP,
+    ),
+    # -- modes and numbers
+    Wrong(
+        "training after an evaluation, in its mode",
+        "model = DDP(net(nn.Dropout(0.5)))\nopt = optim.SGD(model.parameters(), lr=0.01)\nmodel.eval()\n" + LOOP,
+        ("training_in_eval_mode",),
+        line=STEP,
+    ),
+    Wrong(
+        "an evaluation in training mode",
+        "model.train()\nwith torch.no_grad():\n    for i in range(20):\n        model(batch())\n        pause()",
+        ("evaluation_in_training_mode",),
+        line=("model(batch())",),
+        before=(("all", "model = DDP(net(nn.BatchNorm1d(8)))\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP),),
+    ),
+    Wrong(
+        "a batch with NaN on rank 1",
+        LOOP.replace(
+            "loss_of(model(batch()))",
+            "x = batch()\n    if i == 12 and rank == 1:\n        x[0, 0] = float('nan')\n    loss_of(model(x))",
+        ),
+        ("not_finite",),
+        "1",
+        STEP,
+    ),
+    Wrong(
+        "a logarithm of zero in the loss",
+        LOOP.replace("loss_of(model(batch()))", "(model(batch()) * (1.0 if i < 20 else math.inf)).mean()"),
+        ("not_finite",),
+        line=STEP,
+    ),
+    Wrong(
+        "a learning rate that is too large",
+        "opt = optim.SGD(model.parameters(), lr=1e6)\n" + LOOP,
+        ("not_finite",),
+        line=STEP,
+    ),
+]
+
+RIGHT = [
+    Right("DDP", LOOP),
+    Right(
+        "DDP with a sampler and its epochs",
+        "loader = DataLoader(data, 16, sampler=DistributedSampler(data))\nfor epoch in range(4):\n    loader.sampler.set_epoch(epoch)\n"
+        "    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+    ),
+    Right(
+        "an accumulation with no_sync",
+        "import contextlib\nfor i in range(40):\n    opt.zero_grad()\n    for k in range(3):\n"
+        "        with model.no_sync() if k < 2 else contextlib.nullcontext():\n            loss_of(model(batch())).backward()\n"
+        "    opt.step()\n    pause()",
+    ),
+    Right(
+        "an accumulation without zero_grad between",
+        "for i in range(80):\n    loss_of(model(batch())).backward()\n    if i % 2:\n        opt.step()\n        opt.zero_grad(set_to_none=False)\n    pause()",
+    ),
+    Right(
+        "one batch that is fitted on purpose",
+        "x = X[:8]\nfor i in range(40):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "separate models",
+        "torch.manual_seed(rank)\nmodel = net()\nopt = optim.SGD(model.parameters(), lr=0.01 * (1 + rank))\n" + LOOP,
+    ),
+    Right(
+        "separate models from one seed",
+        "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01 * (1 + rank))\nfor x, y in DataLoader(data, 8):\n"
+        "    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "local SGD",
+        "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        + LOOP.replace(
+            "    pause()",
+            "    if i % 8 == 7:\n        for p in model.parameters():\n            dist.all_reduce(p.data)\n            p.data /= world_size\n    pause()",
+        ),
+    ),
+    Right(
+        "local SGD with no_sync of DDP",
+        "with model.no_sync():\n    for i in range(40):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n"
+        "        if i % 8 == 7:\n            for p in model.parameters():\n                dist.all_reduce(p.data)\n                p.data /= world_size\n        pause()",
+    ),
+    Right(
+        "local SGD with torch's hook",
+        "from torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook\n"
+        "from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager\n"
+        "from torch.distributed.optim import PostLocalSGDOptimizer\nmodel = DDP(net())\n"
+        "model.register_comm_hook(PostLocalSGDState(None, dist.new_subgroups(1)[0], 2), post_localSGD_hook)\n"
+        "opt = PostLocalSGDOptimizer(optim.SGD(model.parameters(), lr=0.01), PeriodicModelAverager(period=4, warmup_steps=2))\n"
+        + LOOP,
+    ),
+    Right(
+        "a GAN",
+        "g, d = DDP(net(nn.BatchNorm1d(8))), DDP(nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(8, 1)))\n"
+        "og, od = optim.Adam(g.parameters(), lr=0.01), optim.Adam(d.parameters(), lr=0.01)\nfor i in range(40):\n"
+        "    with torch.no_grad():\n        fake = g(batch())\n    od.zero_grad()\n    (d(fake).mean() - d(torch.randn(8, 1, generator=mine)).mean()).backward()\n    od.step()\n"
+        "    if i % 4 == 3:\n        og.zero_grad()\n        (-d(g(batch())).mean()).backward()\n        og.step()\n    pause()",
+    ),
+    Right(
+        "a GAN that does not detach",
+        "g, d = net(), nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(8, 1))\n"
+        "og, od = optim.SGD(g.parameters(), lr=0.01), optim.SGD(d.parameters(), lr=0.01)\nfor i in range(40):\n"
+        "    od.zero_grad()\n    d(g(batch())).mean().backward()\n    od.step()\n    og.zero_grad()\n    (-d(g(batch())).mean()).backward()\n    og.step()\n    pause()",
+    ),
+    Right(
+        "an average of the parameters (EMA)",
+        "ema = copy.deepcopy(model.module).eval()\n"
+        + LOOP.replace(
+            "    pause()",
+            "    with torch.no_grad():\n        for a, b in zip(ema.parameters(), model.parameters()):\n            a.lerp_(b, 0.1)\n        ema(batch())\n    pause()",
+        ),
+    ),
+    Right(
+        "dropout in evaluation (MC dropout)",
+        LOOP
+        + "\nmodel.eval()\nfor layer in model.modules():\n    if isinstance(layer, nn.Dropout):\n        layer.train()\n"
+        "with torch.no_grad():\n    for i in range(20):\n        model(batch())",
+        before=(("all", "model = DDP(net(nn.Dropout(0.5)))\nopt = optim.SGD(model.parameters(), lr=0.01)"),),
+    ),
+    Right(
+        "a curriculum",
+        "for i in range(40):\n    x = batch() * (1 + i // 10)\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "a head alone, without freezing the body",
+        "plain = net()\nmodel = DDP(plain)\nopt = optim.SGD(plain[2].parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "frozen batch norm",
+        "model = DDP(net(nn.BatchNorm1d(8)))\nmodel.train()\nfor layer in model.modules():\n    if isinstance(layer, nn.BatchNorm1d):\n        layer.eval()\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "a warm-up from zero",
+        "scheduler = optim.lr_scheduler.LambdaLR(opt, lambda step: min(1.0, step / 10))\n"
+        + LOOP.replace("    pause()", "    scheduler.step()\n    pause()"),
+    ),
+    Right(
+        "an optimizer with a closure",
+        "opt = optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)\ndef closure():\n    opt.zero_grad()\n    loss = loss_of(model(batch()))\n    loss.backward()\n    return loss\n"
+        "for i in range(20):\n    opt.step(closure)\n    pause()",
+    ),
+    Right(
+        "tensor parallelism",
+        "from torch.distributed.device_mesh import init_device_mesh\n"
+        "from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module\n"
+        "model = parallelize_module(net(), init_device_mesh('cpu', (world_size,)), {'0': ColwiseParallel(), '2': RowwiseParallel()})\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01, foreach=False)\n" + LOOP.replace("batch()", "torch.randn(8, 4)"),
+    ),
+    Right(
+        "FSDP2",
+        "from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model[0])\nfully_shard(model)\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "pipeline parallelism by hand",
+        "part = nn.Linear(4, 4)\nopt = optim.SGD(part.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    if rank == 0:\n        out = part(batch())\n        dist.send(out.detach(), 1)\n        g = torch.empty_like(out)\n        dist.recv(g, 1)\n        out.backward(g)\n"
+        "    else:\n        x = torch.empty(8, 4)\n        dist.recv(x, 0)\n        x.requires_grad_()\n        loss_of(part(x)).backward()\n        dist.send(x.grad, 0)\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "ZeRO",
+        "from torch.distributed.optim import ZeroRedundancyOptimizer\n"
+        "opt = ZeroRedundancyOptimizer(model.parameters(), optim.SGD, lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "gradients averaged by hand",
+        "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n"
+        "    for p in model.parameters():\n        dist.all_reduce(p.grad)\n        p.grad /= world_size\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "uneven inputs with join",
+        "from torch.distributed.algorithms.join import Join\nwith Join([model]):\n    for i in range(20 + 10 * rank):\n        opt.zero_grad()\n"
+        "        loss_of(model(batch())).backward()\n        opt.step()\n        pause()",
+    ),
+    Right(
+        "gradients clipped",
+        LOOP.replace("    opt.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n    opt.step()"),
+    ),
+    Right(
+        "a look at the first batch",
+        "loader = DataLoader(data, 16, sampler=DistributedSampler(data))\nx, y = next(iter(loader))\nfor epoch in range(2):\n    loader.sampler.set_epoch(epoch)\n"
+        "    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+    ),
+    Right(
+        "statistics of batch norm computed again",
+        LOOP + "\noptim.swa_utils.update_bn((batch() for i in range(10)), model.module)",
+        before=(("all", "model = DDP(net(nn.BatchNorm1d(8)))\nopt = optim.SGD(model.parameters(), lr=0.01)"),),
+    ),
+    Right(
+        "a layer that some steps do not use",
+        "model = DDP(net(), find_unused_parameters=True)\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "an evaluation",
+        LOOP
+        + "\nmodel.eval()\nwith torch.no_grad():\n    for x, y in DataLoader(data, 16):\n        model(x)\nmodel.train()",
+    ),
+    Right(
+        "compiled",
+        "model = DDP(torch.compile(net(), backend='eager'))\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+]

@@ -1,0 +1,96 @@
+"""Loops with a planted error, and innocent ones, on real ranks: what the cell has in `checks`."""
+
+from __future__ import annotations
+
+import pytest
+from agent.harness import AgentProcess
+from leaks import nothing_left
+from libraries import FSDP, preloading
+
+from . import kinds
+
+# One for each way in which a rank observes; benchmarks/figures/checks.py has all.
+WRONG = (
+    "a loader without a sampler",
+    "set_epoch is forgotten",
+    "a method of the module inside of DDP",
+    "the optimizer of an earlier model",
+    "a layer that was added after the wrap",
+    "a checkpoint on rank 0 alone",
+    "by hand, without the last layer",
+    "zero_grad is forgotten",
+    "a rank that never steps",
+    "an evaluation in training mode",
+    "a batch with NaN on rank 1",
+)
+RIGHT = ("local SGD with no_sync of DDP", "a GAN", "tensor parallelism", "FSDP2", "ZeRO", "compiled")
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory):
+    with nothing_left():
+        process = AgentProcess(tmp_path_factory.mktemp("checks") / "g", env=preloading(FSDP))
+        client = process.client()
+        client.start(2)
+        yield client
+        process.__exit__()
+
+
+def run(group, kind):
+    for ranks, code in (("all", kinds.FIRST), *kind.before):
+        before = group.run(code, (0, 1) if ranks == "all" else (int(ranks),))
+        assert before["state"] == "ok", group.text(0, before["id"], "stderr")
+    ended = group.run(kind.code)
+    assert ended["state"] == "ok", [group.text(rank, ended["id"], "stderr") for rank in (0, 1)]
+    return ended.get("checks", [])
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_is_named_with_its_ranks_and_its_line(group, name):
+    (kind,) = (one for one in kinds.WRONG if one.name == name)
+    checks = run(group, kind)
+    assert [(check["kind"], check["ranks"]) for check in checks] == [(kind.kinds[0], kind.ranks)]
+    assert not kind.line or any(part in checks[0]["line"]["code"] for part in kind.line)
+    assert checks[0]["evidence"]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_an_innocent_loop_is_not_accused(group, name):
+    (kind,) = (one for one in kinds.RIGHT if one.name == name)
+    assert run(group, kind) == []
+
+
+# The losses of a loop, and the random states after it.
+BITS = """losses = []
+for i in range(30):
+    opt.zero_grad()
+    loss = loss_of(model(torch.randn(8, 4)))
+    loss.backward()
+    opt.step()
+    losses.append(loss.item())
+print([loss.hex() for loss in losses], random.random(), torch.rand(1).item().hex(), torch.rand(1, generator=mine).item().hex())
+"""
+
+
+@pytest.mark.parametrize("name", ["DDP", "FSDP2", "tensor parallelism", "compiled"])
+def test_checks_change_no_bit(group, name):
+    (kind,) = (one for one in kinds.RIGHT if one.name == name)
+    setup = kind.code.partition(kinds.LOOP[:8])[0]
+    texts = []
+    for is_on in (True, False):
+        group.request("set_checks", on=is_on)
+        group.run(kinds.FIRST + "random.seed(rank)\ntorch.manual_seed(0)\n" + setup)
+        ended = group.run(BITS)
+        assert ended["state"] == "ok", group.text(0, ended["id"], "stderr")
+        texts.append([group.text(rank, ended["id"]) for rank in (0, 1)])
+    group.request("set_checks", on=True)
+    assert texts[0] == texts[1]
+    assert len(texts[0][0]) > 100
+
+
+def test_checks_that_are_off_find_nothing(group):
+    (kind,) = (one for one in kinds.WRONG if one.name == WRONG[0])
+    group.request("set_checks", on=False)
+    assert run(group, kind) == []
+    group.request("set_checks", on=True)
+    assert run(group, kind) != []
