@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import circles, names, prose, rooms
+from . import circles, names, parts, prose, rooms
 
 CEILINGS = Path(__file__).with_name("ceilings.json")
 
@@ -43,11 +43,19 @@ def figures():
         "missing_files": counted(
             "files that comments in Python name and that do not exist", prose.missing_files_named()
         ),
+        **{f"outside_{name}": outside(name) for name in parts.names()},
     }
 
 
+def outside(name):
+    """Return the figure of a part: the files outside of it that name it."""
+    sentence = f"files that name the part '{name}', which has {parts.lines_of(name)} lines"
+    return counted(sentence, parts.named_outside(name))
+
+
 def ceilings():
-    return json.loads(CEILINGS.read_text())
+    """Return the ceiling of each figure; a new part has the one that all parts are to reach."""
+    return {**{f"outside_{name}": parts.MOST_OUTSIDE for name in parts.names()}, **json.loads(CEILINGS.read_text())}
 
 
 def above(found):

@@ -1,1 +1,3 @@
 """Why a running cell is slow: measured on its ranks, judged in the agent."""
+
+WORDS = ("pace", "slowness", "slow_?cause")  # by which code names it

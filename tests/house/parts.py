@@ -1,0 +1,42 @@
+"""Parts: how many lines each has, and which files outside of it name it."""
+
+import ast
+import re
+from functools import cache
+
+from .sources import EXTENSION, PACKAGE, place, python_files, typescript_files
+
+FOLDERS = (PACKAGE / "parts", EXTENSION / "parts")
+MOST_OUTSIDE = 3  # files that name a new part
+# `make generate` writes them from the rows of all parts.
+GENERATED = {"infos.py", "plain.py", "wrapped.py"}
+
+
+@cache
+def names():
+    return sorted(path.parent.name for path in FOLDERS[0].glob("*/__init__.py"))
+
+
+def words_of(name):
+    """Return the words by which code would name a part: WORDS of its package, else its own name."""
+    for node in ast.parse((FOLDERS[0] / name / "__init__.py").read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "WORDS":
+            return ast.literal_eval(node.value)
+    return (name,)
+
+
+def files_of(name):
+    return [path for path in (*python_files(), *typescript_files()) if any(f / name in path.parents for f in FOLDERS)]
+
+
+def lines_of(name):
+    return sum(path.read_text().count("\n") for path in files_of(name))
+
+
+def named_outside(name):
+    """Return a line for each file outside of a part with a word of it, and how often."""
+    pattern = re.compile(rf"(?i)(?<![a-z])(?:{'|'.join(words_of(name))})(?![a-z])|parts[./]{name}\b")
+    own = set(files_of(name))
+    files = [path for path in (*python_files(), *typescript_files()) if path not in own and path.name not in GENERATED]
+    found = {path: len(pattern.findall(path.read_text())) for path in files}
+    return [f"{place(path)}: {count}" for path, count in found.items() if count]
