@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -154,8 +155,15 @@ async def reads_over_http(url):
             answer = await http.post(url, headers=headers, json={})
             assert answer.status_code == 401
             assert "Send the header" in answer.text
-        stranger = await http.post(url, headers={**allowed, "Host": "evil.example"}, json={})
-        assert stranger.status_code in (403, 421)
+        here = url.removesuffix("/mcp")
+        for name, foreign in itertools.product(
+            ("Host", "Origin"), ("evil.example", f"{here}.evil.example", "null", "")
+        ):
+            value = foreign.removeprefix("http://") if name == "Host" else foreign
+            stranger = await http.post(url, headers={**allowed, name: value}, json={})
+            assert stranger.status_code == 403, (name, value)
+        for origin in (here, here.replace("127.0.0.1", "localhost")):
+            assert (await http.post(url, headers={**allowed, "Origin": origin}, json={})).status_code != 403
         http.headers.update(allowed)
         async with Client(streamable_http_client(url, http_client=http)) as connected:
             agent = Agent(connected)

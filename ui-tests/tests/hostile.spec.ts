@@ -4,6 +4,7 @@ import { execFileSync } from 'child_process';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { command } from './ranks';
 
 test.use({ ownPage: true });
 
@@ -253,6 +254,64 @@ test('no id of a file reaches the server, and Interrupt ends nothing of others',
     expect((await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json()).state).toBe('ready');
     expect(await ran(page)).toEqual([]);
   } finally {
+    await lab.shutdownGroup(request);
+  }
+});
+
+/** What a hostile rank names: its class, its file, its line of code and its error. */
+const NAMES = `import os, time
+def fails(self, protocol): raise ValueError(${JSON.stringify(img('undo reason'))})
+thing = type(${JSON.stringify(img('undo type'))}, (), {"__reduce_ex__": fails})()
+places = (place for place in [1])
+places.__qualname__ = ${JSON.stringify(img('undo generator'))}
+exec(compile(${JSON.stringify(`import time\ndef prepare():\n    time.sleep(0.06 * rank)  # ${img('slow line')}\n`)}, ${JSON.stringify(img('slow file'))}, "exec"))
+prepare.__code__ = prepare.__code__.replace(co_name=${JSON.stringify(img('slow function'))})
+go = torch.ones(1)`;
+
+const markup = (page: Page): Promise<string[]> =>
+  page.locator('img[src="x:"]').evaluateAll(found => found.map(image => image.outerHTML));
+
+test('what ranks, cells and notebooks are called is text in the undo dialog, the slow line and the timeline', async ({
+  page,
+  request
+}) => {
+  const notebook = `${img('notebook')}.ipynb`;
+  const stop = lab.newPath('hostile-stop');
+  const loop = `# ${img('code')}
+while go.item():
+    prepare()
+    dist.all_reduce(torch.ones(1))
+    go.fill_(0 if rank == 0 and os.path.exists(${JSON.stringify(stop)}) else 1)
+    dist.broadcast(go, 0)`;
+  await lab.startGroup(request);
+  try {
+    lab.writeNotebook(notebook, [NAMES, `# ${img('undone code')}\nthing.x = 1; next(places)`, loop], lab.onRanks());
+    await lab.openNotebook(page, notebook);
+    await lab.runCell(page, 0);
+    await expect(lab.cell(page, 0).summary).toContainText('ok');
+    await command(page, 'jupyter-dist:keep-undo');
+    const undone = await lab.runCell(page, 1);
+    await undone.node.getByRole('button', { name: 'Undo\u2026' }).click();
+    const dialog = page.getByRole('dialog').filter({ hasText: 'Undo' });
+    await expect(dialog.getByRole('list', { name: 'Not undone', exact: true })).toContainText('places');
+    await expect(dialog).toContainText(img('undone code'));
+    await page.waitForTimeout(300); // an image would have failed to load by then
+    expect([await ran(page), await markup(page)]).toEqual([[], []]);
+    await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
+    await expect(page.locator('.Toastify__toast').filter({ hasText: 'Undone' })).toBeVisible();
+
+    const { node } = await lab.runCell(page, 2);
+    const slow = node.getByRole('group', { name: 'Why the cell is slow' });
+    await expect(slow).toContainText(img('slow file'));
+    await slow.getByRole('button', { name: 'Details' }).click();
+    await expect(node.getByRole('region', { name: 'Where the time goes' })).toContainText(img('slow file'));
+    await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
+    const timeline = page.getByRole('tabpanel', { name: `Timeline: ${lab.GROUP}` });
+    await expect(timeline).toContainText('onerror');
+    await page.waitForTimeout(300);
+    expect([await ran(page), await markup(page)]).toEqual([[], []]);
+  } finally {
+    fs.writeFileSync(stop, '');
     await lab.shutdownGroup(request);
   }
 });

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hmac
+import re
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ INSTRUCTIONS = (
     "and pace why a cell is slow. "
     "Long answers are cut and say how to get the rest."
 )
+
+_HERE = re.compile(rb"(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}")  # a tunnel may have another port
+_ORIGIN = re.compile(b"https?://" + _HERE.pattern)
+_NO_TOKEN = b"Send the header 'Authorization: Bearer TOKEN' with the token that jupyter dist mcp was started with.\n"
 
 Connect = Callable[[], Awaitable[AsyncClient]]
 
@@ -96,8 +101,11 @@ class Tools:
         )
 
 
-class TokenGate:
-    """An ASGI app that passes requests with the token on to another app."""
+class Gate:
+    """An ASGI app that passes requests on to another app: with the token, and to and from this machine alone.
+
+    The SDK compares the beginning of `Host` and `Origin` only, so that http://127.0.0.1:80.evil.example would pass.
+    """
 
     def __init__(self, app: Any, token: str) -> None:
         self._app = app
@@ -105,14 +113,23 @@ class TokenGate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Called by uvicorn for each connection."""
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and hmac.compare_digest(given, self._expected)):
+        refused = None if scope["type"] == "lifespan" else self._refused(scope["type"], scope["headers"])
+        if refused is None:
             await self._app(scope, receive, send)
             return
+        status, text = refused
         headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        text = b"Send the header 'Authorization: Bearer TOKEN' with the token that jupyter dist mcp was started with.\n"
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": text})
+
+    def _refused(self, kind: str, headers: Sequence[tuple[bytes, bytes]]) -> tuple[int, bytes] | None:
+        given = dict(headers)
+        if kind != "http" or not hmac.compare_digest(given.get(b"authorization", b""), self._expected):
+            return 401, _NO_TOKEN
+        is_here = _HERE.fullmatch(given.get(b"host", b"")) is not None
+        if not is_here or (b"origin" in given and _ORIGIN.fullmatch(given[b"origin"]) is None):
+            return 403, b"The Host, or the Origin, of this request is not this server.\n"
+        return None
 
 
 async def serve_stdio(tools: Tools) -> None:
@@ -132,7 +149,7 @@ async def serve_http(tools: Tools, listening: socket.socket, token: str) -> None
     import uvicorn  # noqa: PLC0415  (comes with the SDK)
 
     app = tools.server().streamable_http_app(streamable_http_path=PATH, host=HOST)
-    config = uvicorn.Config(TokenGate(app, token), log_level="warning", access_log=False, ws="none")
+    config = uvicorn.Config(Gate(app, token), log_level="warning", access_log=False, ws="none")
     try:
         await uvicorn.Server(config).serve(sockets=[listening])
     finally:
