@@ -23,7 +23,7 @@ LEAST_INPUT = 0.3
 LEAST_SAVING = 0.12
 LEAST_PRINTING = 0.15
 LEAST_COMPILING = 0.15
-LEAST_OBJECTS = 0.15
+LEAST_OBJECTS = 0.12
 LEAST_UNUSED = 0.1
 LEAST_BLOCKED = 0.3
 NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
@@ -104,7 +104,7 @@ def _habit(seen: Observed, habit: _Habit) -> Cause | None:
 
 def find_objects(seen: Observed) -> Cause | None:
     """Return the cause if ranks make messages of objects, and objects of messages, for a large part of the time."""
-    share = max(_share_of_all(seen, "objects"), seen.path.share("objects"))
+    share = objects_share(seen)
     if share < LEAST_OBJECTS:
         return None
     place = _one(seen, "objects").main_place("objects")
@@ -112,6 +112,11 @@ def find_objects(seen: Observed) -> Cause | None:
     evidence = [f"The ranks are found in torch's functions for it in {percent(share)} of the samples of their stacks."]
     advice = "Send tensors instead of objects (all_gather), fewer objects, or send them seldom."
     return Cause("objects", RankSet(seen.ranks), share, message, evidence, advice, place)
+
+
+def objects_share(seen: Observed) -> float:
+    """Return which part of the time objects are pickled and unpickled for other ranks."""
+    return max(_share_of_all(seen, "objects"), seen.path.share("objects"))
 
 
 def find_compiling(seen: Observed) -> Cause | None:
