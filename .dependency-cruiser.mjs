@@ -43,7 +43,7 @@ const ORDER = {
     'debugging',
     'sidebar'
   ],
-  'widgets/rankoutput': ['blocks', 'items', 'slowness', 'notes', 'header', 'curves'],
+  'widgets/rankoutput': ['blocks', 'items', 'slowness', 'checks', 'notes', 'header', 'curves'],
   'widgets/rankpicker': ['layout', 'pickermodel.ts', 'targetwords.ts', 'panel'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
   'widgets/timeline': ['lanes'],

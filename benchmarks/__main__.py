@@ -39,6 +39,7 @@ FIGURES = {
     "hangs": "hangs",
     "undo": "undo",
     "slow": "slow",
+    "checks": "checks",
     "watching": "watching",
 }
 

@@ -29,6 +29,7 @@ import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
+import { ChecksNote } from './checks/checksnote';
 import { Slowness } from './slowness/slowness';
 import { VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
@@ -75,6 +76,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._rankButtons = new RankButtons(options.trans);
     this._drift = new DriftNote(options);
     this._slow = new Slowness(options);
+    this._checks = new ChecksNote(options);
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
@@ -313,6 +315,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const execution = followed?.id === bundle!.execution_id ? followed.execution : null;
     const isHung = hasVerdict || (execution?.state === 'running' && this._options.stopOf(execution) !== null);
     this._slow.update({ bundle: bundle!, execution, isTrusted, isStale, isHung, now });
+    this._checks.update(bundle!.group.id, isStale ? null : execution);
   }
 
   private _createHeader(): Widget {
@@ -331,7 +334,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._slow.button
     );
     const { _verdict: verdict, _slow: slow, _notes: notes } = this;
-    header.node.append(row, createHint(this._options.trans), verdict.node, verdict.past, slow.node, notes.node);
+    const hint = createHint(this._options.trans);
+    header.node.append(row, hint, verdict.node, verdict.past, this._checks.node, slow.node, notes.node);
     slow.watch(header.node);
     return header;
   }
@@ -406,6 +410,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
   private _selected: TabId = 'folded';
+  private readonly _checks: ChecksNote;
   private readonly _slow: Slowness;
   private readonly _summary: SummaryLine;
   private _tabs: RankTabBar;

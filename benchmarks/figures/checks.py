@@ -1,0 +1,170 @@
+"""Errors of training: the seconds until a planted one is named in its cell, and whether innocent loops are accused.
+
+The loops are those of the tests (tests/checks/kinds.py and unseen.py), on two or three ranks; each has a few dozen steps
+of 20 ms. What checking costs is measured in pairs: the same loop on four ranks, with checks and without them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from typing import Any
+
+from benchmarks.driver import module_of_tests
+from benchmarks.options import Options
+from benchmarks.ours import FINAL, Client, Json, Server
+from benchmarks.tables import Row, Table
+
+MOST_SECONDS = 3.0
+LEAST_NAMED = 0.9
+MOST_COST = 1.0  # percent
+PAIRS = 9
+# 100 steps a second; the time of 150 of them on rank 0, which waits for the others in each.
+PACED = """model = DDP(net()); opt = optim.SGD(model.parameters(), lr=0.01)
+def loop(number):
+    cpu, wall = time.process_time(), time.perf_counter()
+    for i in range(number):
+        opt.zero_grad()
+        loss_of(model(batch())).backward()
+        opt.step()
+        time.sleep(max(0.0, wall + 0.01 * (i + 1) - time.perf_counter()))
+    return time.process_time() - cpu, time.perf_counter() - wall
+loop(20); None"""
+_numbers = itertools.count()
+
+
+def measure(options: Options) -> list[Table]:
+    """Tables of errors and of innocent loops, seen by the author of the rules and not, and of the cost."""
+    if not options.ours:
+        return []
+    tables = []
+    with Server() as server:
+        for name, which in (("kinds", "the rules were written with"), ("unseen", "no rule was written with")):
+            kinds = module_of_tests(f"checks.{name}")
+            wrong = Table(f"Loops with an error that {which}, until it is named with its ranks and its line", "s", "")
+            right = Table(f"Loops without an error that {which}, until they have ended", "s", "")
+            for kind in kinds.WRONG:
+                wrong.row(kind.name)
+            for kind in kinds.RIGHT:
+                right.row(kind.name)
+            rows = {row.system: row for row in (*wrong.rows, *right.rows)}
+            _run_all(server, kinds.FIRST, [*kinds.WRONG, *kinds.RIGHT], rows)
+            _judge(wrong, right)
+            tables += [table for table in (wrong, right) if table.rows]
+        tables.append(_cost(server, module_of_tests("checks.kinds").FIRST))
+    return tables
+
+
+def _judge(wrong: Table, right: Table) -> None:
+    named = sum(row.note == "" for row in wrong.rows)
+    wrong.aim(f"named in {LEAST_NAMED:.0%} of {len(wrong.rows)}: {named}", named >= LEAST_NAMED * len(wrong.rows))
+    longest = max((row.median for row in wrong.rows if row.values), default=0.0)
+    wrong.aim(f"within {MOST_SECONDS:g} s of the begin of the loop: at most {longest:.1f} s", longest <= MOST_SECONDS)
+    false = sum(bool(row.note) for row in right.rows)
+    right.aim(f"something is named in none of {len(right.rows)}: {false}", not false)
+
+
+def _run_all(server: Server, first: str, kinds: list[Any], rows: dict[str, Row]) -> None:
+    kinds = sorted(kinds, key=lambda kind: kind.num_ranks)
+    for num_ranks, several in itertools.groupby(kinds, key=lambda kind: kind.num_ranks):
+        page = ChecksPage(server, num_ranks)
+        for kind in several:
+            page.run(first)
+            for ranks, code in kind.before:
+                page.run(code, ranks)
+            _watch_one(page, kind, rows[kind.name])
+        page.end()
+
+
+def _watch_one(page: ChecksPage, kind: Any, row: Row) -> None:
+    kinds = getattr(kind, "kinds", ())
+    seconds, state, found = page.watch(kind.code)
+    right = [at for at, check in found if kinds and _is_right(kind, check)]
+    if right:
+        row.values.append(right[0])
+    elif not kinds:
+        row.values.append(seconds)
+    other = [check["message"] for _, check in found if check["kind"] not in kinds]
+    missed = [] if right or not kinds else [f"nothing was named, the cell ended with {state}"]
+    row.note = "; ".join([*other, *missed])
+
+
+def _is_right(kind: Any, check: Json) -> bool:
+    code = (check["line"] or {"code": ""})["code"]
+    is_line = not kind.line or any(part in code for part in kind.line)
+    return check["kind"] in kind.kinds and check["ranks"] == kind.ranks and is_line
+
+
+def _cost(server: Server, first: str) -> Table:
+    """The processor time of a loop of 100 steps a second with checks, less that without them, in pairs."""
+    table = Table("150 steps at 100 a second on 4 ranks: what checks add, in pairs", "% of the loop's time", "")
+    page = ChecksPage(server, 4)
+    page.run(first + PACED)
+    wall = table.row("wall time")
+    processor = table.row("processor time of rank 0, of one core")
+    for _ in range(PAIRS):
+        told = {is_on: page.loop(is_on) for is_on in (True, False)}
+        wall.values.append(100 * (told[True][1] / told[False][1] - 1))
+        processor.values.append(100 * (told[True][0] - told[False][0]) / told[False][1])
+    page.end()
+    added = statistics.median(processor.values)
+    table.aim(f"at most {MOST_COST:g} %: {added:.2f} % of a core, {wall.median:.2f} % of the time", added <= MOST_COST)
+    return table
+
+
+class ChecksPage(Client):
+    """A client that runs cells on a group of its own, and reads what their executions have in `checks`."""
+
+    def __init__(self, server: Server, ranks: int) -> None:
+        super().__init__(server)
+        self.open_channel()
+        self.group: str = self.start_group(ranks, f"bench-{next(_numbers)}")["id"]
+        self.wait_ready(self.group)
+        self.run("import torch._dynamo")  # the first optimizer of a rank imports it, for seconds
+
+    def end(self) -> None:
+        """End the group and the connection."""
+        self.end_group(self.group)
+        self.close()
+
+    def run(self, code: str, ranks: str = "all") -> str:
+        """Run a cell to its end; return its id."""
+        execution = self._submit(code, ranks)
+        while (told := self._get(execution))["state"] not in FINAL:
+            time.sleep(0.05)
+        if told["state"] != "ok":
+            raise RuntimeError(f"{code!r} ended with {told['state']}")
+        return execution
+
+    def watch(self, code: str) -> tuple[float, str, list[tuple[float, Json]]]:
+        """Run a cell; return how long it took, its state and each check, with the seconds until it was there."""
+        execution = self._submit(code, "all")
+        began, found, told = time.perf_counter(), {}, {"state": "queued"}
+        while told["state"] not in FINAL:
+            time.sleep(0.05)
+            told = self._get(execution)
+            for check in told.get("checks") or ():
+                found.setdefault((check["kind"], check["ranks"]), (time.perf_counter() - began, check))
+        seconds = time.perf_counter() - began
+        return seconds, told["state"], sorted(found.values(), key=lambda one: one[0])
+
+    def loop(self, is_on: bool) -> tuple[float, float]:
+        """Return the processor time and the time of the paced loop on rank 0."""
+        self.must("POST", f"/groups/{self.group}/checks", {"on": is_on})
+        execution = self.run("told = loop(150)\nif rank == 0: print(*told)")
+        view = self.must("GET", f"/groups/{self.group}/executions/{execution}/view")
+        texts = [
+            "".join(item["output"]["text"]) for item in view["items"] if item.get("output", {}).get("text") is not None
+        ]
+        cpu, wall = "".join(texts).split()[:2]
+        return float(cpu), float(wall)
+
+    def _submit(self, code: str, ranks: str) -> str:
+        body = {"code": code, "ranks": ranks}
+        found: str = self.must("POST", f"/groups/{self.group}/executions", body)["execution"]["id"]
+        return found
+
+    def _get(self, execution: str) -> Json:
+        found: Json = self.must("GET", f"/groups/{self.group}/executions/{execution}")["execution"]
+        return found

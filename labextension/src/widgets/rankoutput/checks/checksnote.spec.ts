@@ -1,0 +1,59 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { expect, test, vi } from 'vitest';
+import type { ICheck, IExecution } from '../../../services/protocol';
+import { ChecksNote } from './checksnote';
+
+const place = { file: '<ipython-input-7-0>', name: 'cell [7]', line: 12, code: 'opt.step()' };
+const check: ICheck = {
+  kind: 'same_batch',
+  ranks: '0-1',
+  message: 'Ranks 0-1 got the same batch in steps 2-4 (line 12 of cell [7]): each sample counts twice.',
+  evidence: ['step 4, rank 0: digest x1', 'step 4, rank 1: digest x1'],
+  advice: 'Give the DataLoader a sampler.',
+  line: place,
+  step: 2,
+  since: 1
+};
+
+function create() {
+  const openLine = vi.fn();
+  const note = new ChecksNote({ trans: nullTranslator.load('jupyter_dist'), openLine });
+  const execution = (id: string, ...checks: ICheck[]): IExecution =>
+    ({ id, notebook: `${id}.ipynb`, cell_id: 'c', state: 'running', checks }) as unknown as IExecution;
+  return { note, openLine, execution };
+}
+
+test('a check has its sentence, its line and its evidence, and goes when it no longer holds', () => {
+  const { note, openLine, execution } = create();
+  note.update('g', execution('a', check));
+  expect(note.node.querySelector('.jpd-Slow-text')!.textContent).toBe(check.message);
+  note.node.querySelector<HTMLElement>('.jpd-Slow-link')!.click();
+  expect(openLine).toHaveBeenCalledWith('g', 'a', place);
+  expect([...note.node.querySelectorAll('li')].map(({ textContent }) => textContent)).toEqual(check.evidence);
+  note.node.querySelector('details')!.open = true;
+  note.update('g', execution('a', { ...check, message: 'Ranks 0-1 got the same batch in steps 2-8.' }));
+  expect(note.node.querySelector('details')!.open).toBe(true);
+  note.update('g', execution('a'));
+  expect(note.node.querySelector('.jpd-Check')).toBeNull();
+});
+
+test('a check is folded away by a click, and stays so when its cell runs again', () => {
+  const { note, execution } = create();
+  note.update('g', execution('b', check));
+  note.node.querySelector<HTMLElement>('.jpd-Slow-fold')!.click();
+  expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
+  note.update('g', execution('b'));
+  note.update('g', execution('b', check));
+  expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
+});
+
+test('a kind that is not wanted in a notebook is not shown there again', () => {
+  const { note, execution } = create();
+  note.update('g', execution('c', check, { ...check, kind: 'not_zeroed' }));
+  note.node.querySelector<HTMLElement>('.jpd-Check-why button')!.click();
+  expect([...note.node.querySelectorAll<HTMLElement>('details')].map(({ dataset }) => dataset.kind)).toEqual([
+    'not_zeroed'
+  ]);
+  note.update('g', execution('d', check));
+  expect(note.node.querySelectorAll('.jpd-Check')).toHaveLength(1);
+});
