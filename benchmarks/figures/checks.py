@@ -1,7 +1,7 @@
 """Errors of training: the seconds until a planted one is named in its cell, and whether innocent loops are accused.
 
-The loops are those of the tests (tests/checks/kinds.py and unseen.py), on two or three ranks; each has a few dozen steps
-of 20 ms. What checking costs is measured in pairs: the same loop on four ranks, with checks and without them.
+The loops are those of the tests (tests/checks/kinds.py and unseen.py), on two or three ranks, of a few dozen steps
+each. The cost is measured in pairs: the same loop on four ranks, with checks and without them.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ChecksPage(Client):
         """Return the processor time and the time of the paced loop on rank 0."""
         self.must("POST", f"/groups/{self.group}/checks", {"on": is_on})
         execution = self.run("told = loop(150)\nif rank == 0: print(*told)")
-        view = self.must("GET", f"/groups/{self.group}/executions/{execution}/view")
+        view = self.must("GET", f"/groups/{self.group}/executions/{execution}")
         texts = [
             "".join(item["output"]["text"]) for item in view["items"] if item.get("output", {}).get("text") is not None
         ]
