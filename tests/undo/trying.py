@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from typing import Any
 
@@ -53,9 +54,11 @@ def try_all(cases: dict[str, tuple[str, ...]], *, of_list: bool) -> dict[str, li
     """Return the outcomes of all cases, in one namespace."""
     space = Undoable()
     found: dict[str, list[str]] = {}
-    for name, (setup, change, *rest) in cases.items():
-        probe, last = ("hist", rest[0] if rest else "") if of_list else (rest[0], rest[1] if rest[1:] else "")
-        found[name] = outcomes(space, f"hist = [0]\n{setup}" if of_list else setup, change, probe, last)
+    for number, (name, parts) in enumerate(cases.items()):
+        setup, change, *rest = (re.sub(r"\bhist\b", f"hist{number}", part) for part in parts)
+        if of_list:  # another name in each case: a name is kept in later cells once something unexpected changed it
+            setup, rest = f"hist{number} = [0]\n{setup}", [f"hist{number}", *rest]
+        found[name] = outcomes(space, setup, change, rest[0], rest[1] if rest[1:] else "")
     return found
 
 

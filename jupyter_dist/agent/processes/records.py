@@ -301,6 +301,8 @@ def _undo_cost(sent: Any, cost: Any) -> models.UndoCost | None:
         "milliseconds": milliseconds,
         "not_kept": [str(sentence)[:MAX_SENTENCE] for sentence in sentences[:MAX_SENTENCES]],
     }
+    if isinstance(sent.get("changed"), bool):
+        found["changed"] = sent["changed"]
     if sent.get("reason"):
         found["reason"] = str(sent["reason"])[:MAX_SENTENCE]
     return found

@@ -1537,12 +1537,14 @@ class UndoCostInfo(ApiObject):
         milliseconds: How long the slowest rank took for it, before the cell.
         not_kept: What undo leaves as it is, a sentence for each object.
         reason: Why the cell cannot be undone, if its state was not kept.
+        changed: Whether the cell changed something that an undo takes back, besides its own result.
     """
 
     bytes: int
     milliseconds: float
     not_kept: list[str]
     reason: str | None
+    changed: bool | None
 
 
 class UndoableCellInfo(ApiObject):

@@ -409,6 +409,9 @@ class UndoCost(TypedDict):
     milliseconds: Annotated[float, Field("How long the slowest rank took for it, before the cell.")]
     not_kept: Annotated[list[str], Field("What undo leaves as it is, a sentence for each object.")]
     reason: NotRequired[Annotated[str | None, Field("Why the cell cannot be undone, if its state was not kept.")]]
+    changed: NotRequired[
+        Annotated[bool, Field("Whether the cell changed something that an undo takes back, besides its own result.")]
+    ]
 
 
 class UndoableCell(TypedDict):

@@ -9,17 +9,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack, _pop_mode
+
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.guard.own import gc, time
 
+from .allowance import Allowance
+from .fingerprint import Fingerprint, Looker
 from .reach import Bystanders
-from .states.mementos import DictState, Memento, NamesState
+from .states.caches import CacheState
+from .states.foreign import PartsState
+from .states.mementos import DictState, InstanceState, Memento, NamesState
 from .states.memory import MemoryPiece, MemoryState
-from .states.process import ProcessState
+from .states.process import GeneratorState, ProcessState
 from .states.tensors import TensorLayout
-from .walk import Key, ObjectWalk, TooManyObjectsError, know_arrays
+from .walk import MAX_NAMED, Key, ObjectWalk, TooManyObjectsError, is_python, know_arrays
 
 _MIB = 1 << 20
+_MUCH_MEMORY = 256 * _MIB
+_UNSEEN = "what the cell changed without naming it was not looked for: there are too many objects"
 _WITH_HOOKS = ("torch.nn.modules.module", "torch.optim.optimizer")
 
 
@@ -31,6 +39,7 @@ class KeptCell:
     is_silent: bool  # a request between cells: undone together with the cell before it
     mementos: list[tuple[Key, Memento]] = field(default_factory=list)
     not_kept: list[str] = field(default_factory=list)
+    modes: list[Any] = field(default_factory=list)  # modes of torch that were on
     added_bytes: int = 0
     milliseconds: float = 0.0
 
@@ -48,12 +57,18 @@ class UndoKeeper:
         self._reasons: dict[str, str] = {}  # why cells cannot be undone any more, by execution
         self._report: dict[str, Any] | None = None
         self._limits: Mapping[str, int] = {}
+        self._looker = Looker(self._namespace)
+        self._print: Fingerprint | None = None  # of before the cell; None: it is not known
+        self._kept: set[int] = set()  # the ids of what is kept for the cell that runs
+        self._began = 0.0
+        self._allowance = Allowance()
+        self._learned: set[str] = set()  # names whose objects changed in cells that do not name them
 
     # -- before and after a cell ----------------------------------------------------------------------
 
     def begin(self) -> None:
         """Begin with a cell: nothing has been kept for it."""
-        self._report = None
+        self._report, self._kept, self._began = None, set(), 0.0
 
     def before(self, execution_id: str, code: str | None, limits: Mapping[str, int] | None, *, is_silent: bool) -> None:
         """Keep the state before a cell. A cell that is not kept ends what is kept, for it may change anything.
@@ -73,16 +88,22 @@ class UndoKeeper:
         began, cell = time.monotonic(), KeptCell(execution_id, is_silent)
         reason = None
         try:
-            with _no_collections():
+            cell.modes = list(_get_current_dispatch_mode_stack())
+            with _no_collections(), _disable_current_modes():
                 self._take(cell, code, limits)
+                self._kept = _ids_of(cell.mementos)
+                if self._print is None:
+                    self._print = self._look()
         except (TooManyObjectsError, JupyterDistError) as err:
-            reason = str(err) or "The cell can reach more objects than can be kept (a million, or 10 seconds)."
+            reason = str(err)
         except MemoryError:
             reason = "There is not enough memory to keep the state before the cell."
         except Exception as err:  # an object that no rule foresees must not keep the cell from running
             reason = f"The state before the cell could not be kept: {type(err).__name__}: {err}"[:300]
-        cell.milliseconds = round((time.monotonic() - began) * 1000, 3)
+        self._began = time.monotonic()
+        cell.milliseconds = round((self._began - began) * 1000, 3)
         if reason is not None:
+            self._print = None
             self._drop_all("A cell ran after it whose state could not be kept.")
             self._reasons[execution_id] = reason
         self._report = {
@@ -90,12 +111,54 @@ class UndoKeeper:
             "undo_cost": [cell.added_bytes, cell.milliseconds],
         }
 
+    def _look(self) -> Fingerprint | None:
+        """Look at all objects; None if they are too many. It is tried again when there is twice the time for it."""
+        if self._allowance.refuses("", self._namespace):
+            return None
+        began = time.thread_time()
+        found = self._looker.look(self._allowance.limit())
+        used = time.thread_time() - began
+        self._allowance.spend(used)
+        if found is None:
+            self._allowance.failed("", self._namespace, used)
+        return found
+
+    def _compare(self) -> None:
+        """Name what the cell changed and was not kept; the next cells keep it."""
+        self._allowance.earn(time.monotonic() - self._began)
+        before, self._began, cell = self._print, 0.0, self._cells[-1]
+        with _no_collections(), _disable_current_modes():
+            self._print = self._look() if before is not None else None
+        if before is None or self._print is None:
+            cell.not_kept.append(_UNSEEN)
+            return
+        for name, what in self._print.changed(before, self._kept).items():
+            self._learned.add(name)
+            if len(cell.not_kept) < MAX_NAMED and not any(known.startswith(f"`{name}`: ") for known in cell.not_kept):
+                cell.not_kept.append(f"`{name}`: {what} changed, to which the names of the cell do not lead")
+
     def after(self) -> dict[str, Any]:
         """Return the fields for the reply to the cell: what ranks have alike, and the cost."""
+        if self._began and self._cells and self._report is not None and "reason" not in self._report["undo"]:
+            began = time.monotonic()
+            self._compare()
+            self._report["undo"]["changed"] = self._has_changed(self._cells[-1])
+            cost = self._report["undo_cost"]
+            cost[1] = round(cost[1] + (time.monotonic() - began) * 1000, 3)
         kept = [cell.execution_id for cell in self._cells if not cell.is_silent]
         if self._report is None:
             return {"undo": {"kept": kept}}
         return {**self._report, "undo": {"kept": kept, **self._report["undo"]}}
+
+    def _has_changed(self, cell: KeptCell) -> bool:
+        """Whether a cell changed something besides its own result; much memory is not compared, as it takes long."""
+        if any(" changed, " in sentence for sentence in cell.not_kept):
+            return True
+        states = [one for _, one in cell.mementos if one.value is not self._namespace.get("_oh")]
+        memory = [one for one in states if isinstance(one, MemoryState)]
+        rest = [one for one in states if not isinstance(one, MemoryState | DisplayState)]
+        is_much = sum(one.size for one in memory) > _MUCH_MEMORY
+        return any(one.has_changed() for one in rest) or is_much or any(one.differs() for one in memory)
 
     def forget(self, reason: str) -> None:
         """Drop all cells, with the reason for those who want to undo them."""
@@ -103,8 +166,8 @@ class UndoKeeper:
 
     def _take(self, cell: KeptCell, code: str | None, limits: Mapping[str, int]) -> None:
         know_arrays()
-        walk = ObjectWalk(self._namespace, self._latest)
-        walk.from_code(None if self._bystanders.may_act() else code)
+        walk = ObjectWalk(self._namespace, self._latest, self._allowance)
+        walk.from_code(None if self._bystanders.may_act() else code, self._learned)
         for root in (self._namespace.get("_oh"), *_global_hooks()):
             if type(root) is dict or isinstance(root, dict):
                 walk.keep(root, DictState)
@@ -168,6 +231,7 @@ class UndoKeeper:
             self._release(self._cells.pop(0))
 
     def _drop_all(self, reason: str) -> None:
+        self._print = None
         while self._cells:
             self._drop_oldest(reason)
 
@@ -182,8 +246,9 @@ class UndoKeeper:
         """
         cells = self._chosen(executions)
         for cell in cells:
-            for _, memento in cell.mementos:
-                if (obstacle := memento.obstacle()) is not None:
+            with _disable_current_modes():
+                obstacle = next(filter(None, (memento.obstacle() for _, memento in cell.mementos)), None)
+                if obstacle is not None:
                     message = f"The cell cannot be undone: {obstacle}."
                     raise JupyterDistError("cannot_undo", message, "Run the cells again, or restart the ranks.")
         return list(dict.fromkeys(sentence for cell in cells for sentence in cell.not_kept))
@@ -195,9 +260,12 @@ class UndoKeeper:
             JupyterDistError: `cannot_undo`, as `check`.
         """
         left = self.check(executions)
+        self._print = None
         failed: list[str] = []
         for cell in self._chosen(executions):
-            failed += _write_back([memento for _, memento in cell.mementos])
+            with _disable_current_modes():
+                failed += _write_back([memento for _, memento in cell.mementos])
+            _leave_modes(cell.modes)
             self._cells.remove(cell)
             self._release(cell)
             self._reasons[cell.execution_id] = "It was undone."
@@ -253,6 +321,23 @@ def _no_collections() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _leave_modes(before: list[Any]) -> None:
+    """Leave the modes of torch that a cell has left on."""
+    now = _get_current_dispatch_mode_stack()
+    if now[: len(before)] == before:
+        for _ in now[len(before) :]:
+            _pop_mode()
+
+
+def _ids_of(mementos: list[tuple[Key, Memento]]) -> set[int]:
+    """Return the ids of objects whose state is kept whole, and of inner parts of objects in C."""
+    kept = {key[0] for key, one in mementos if type(one) is not InstanceState or is_python(type(one.value))}
+    inner = [one.value for _, one in mementos if isinstance(one, PartsState | CacheState | GeneratorState)]
+    for _ in range(2):
+        inner += [part for one in inner for part in gc.get_referents(one) if not isinstance(part, type)]
+    return kept.union(map(id, inner))
 
 
 def _pieces(memento: Memento) -> list[MemoryPiece]:

@@ -52,6 +52,7 @@ from jupyter_dist.rank.guard.own import threading, time
 from jupyter_dist.rank.state.process.ownmodules import is_users, is_users_module
 
 from . import reach
+from .allowance import Allowance
 from .states.caches import CacheState, ContextState
 from .states.foreign import DecimalState, LockState, PartsState, pandas_parts
 from .states.mementos import (
@@ -88,6 +89,7 @@ _PLAIN = ids(
         *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType),
     )
 )
+_CONTAINERS = ids((dict, list, tuple, set, type(functools.lru_cache(len))))
 # Functions of C that reach any name: their words may be in an earlier cell.
 _BOUNDLESS = frozenset(map(id, (eval, exec, compile, globals, locals, vars, __import__, sys._getframe)))
 _CACHED = type(functools.lru_cache(len))
@@ -97,7 +99,7 @@ _QUIET = frozenset(
     {
         *("torch", "numpy", "pandas", "pyarrow", "scipy", "datetime", "decimal", "zoneinfo", "uuid", "re", "builtins"),
         *("_thread", "functools", "operator", "types", "typing", "weakref", "_weakref", "collections", "_abc"),
-        *("contextvars", "_contextvars", "_collections", "_struct", "_json"),
+        *("contextvars", "_contextvars", "_collections", "_struct", "_json", "pybind11_builtins"),
     }
 )
 _OURS = ("jupyter_dist.", "IPython.")
@@ -115,11 +117,11 @@ _APART = {
     ("torch.utils.data.dataloader", "_MultiProcessingDataLoaderIter"): "an iterator with workers keeps its place",
 }
 MAX_OBJECTS = 1_000_000
-MAX_SECONDS = 10.0  # of a walk: a cell must not wait for longer
 LOOK_EVERY = 10_000  # objects
 MAX_NAMED = 20
 
 
+_OFF = "Undo is off for cells that reach `{}`: to look at its objects would take more than 5 % of the time of cells."
 # An object by its id, or something else by its name; and which of its states.
 Key = tuple[Any, type]
 M = TypeVar("M", bound=Memento)
@@ -132,7 +134,7 @@ class TooManyObjectsError(Exception):
 class ObjectWalk:
     """One walk before a cell. `latest` has the last known state of each object, to be shared if it is still right."""
 
-    def __init__(self, namespace: dict[str, Any], latest: dict[Key, Memento]) -> None:
+    def __init__(self, namespace: dict[str, Any], latest: dict[Key, Memento], allowance: Allowance) -> None:
         self.mementos: dict[Key, Memento] = {}
         self.copies: list[MemoryState] = []  # to be taken, as they have changed since the last cell
         self.copied_bytes = 0
@@ -143,23 +145,30 @@ class ObjectWalk:
         self._todo: list[Any] = []
         self._names: set[str] | None = set()  # None: all
         self._origin = ""
-        self._began = time.monotonic()
+        self._allowance = allowance
+        self._began = time.thread_time()
         self._visits: dict[int, Callable[[ObjectWalk, Any], None]] = {}  # by id of a class
         self._libraries: list[Any] = []  # modules and classes that the code may change
         self._held: list[Any] = []  # temporary objects, so that no id is used twice
 
-    def from_code(self, code: str | None) -> None:
-        """ObjectWalk from the names that a cell can reach; None: from all."""
+    def from_code(self, code: str | None, also: Iterable[str] = ()) -> None:
+        """ObjectWalk from the names that a cell can reach, and from others; None: from all."""
         try:
             if code is None:
                 raise reach.ReachesAllError
-            for name in reach.names_of_cell(code):
-                self._walk_name(name)
+            self._walk_names([*reach.names_of_cell(code), *also])
         except reach.ReachesAllError:
             self._begin_again()
-            for name in list(self._namespace):
-                self._walk_name(name)
+            self._walk_names(list(self._namespace))
         self._keep_libraries(code)
+        self._allowance.spend(time.thread_time() - self._began)
+
+    def _walk_names(self, names: list[str]) -> None:
+        for name in names:
+            if name in self._namespace and self._allowance.refuses(name, self._namespace[name]):
+                raise TooManyObjectsError(_OFF.format(name))
+        for name in names:
+            self._walk_name(name)
 
     def _keep_libraries(self, code: str | None) -> None:
         """Keep modules and classes of libraries under the names of the code, which may replace or add these."""
@@ -203,13 +212,20 @@ class ObjectWalk:
             return
         self._seen.add(id(value))
         if len(self._seen) % LOOK_EVERY == 0 and (
-            len(self._seen) > MAX_OBJECTS or time.monotonic() - self._began > MAX_SECONDS
+            len(self._seen) > MAX_OBJECTS or time.thread_time() - self._began > self._allowance.limit()
         ):
-            raise TooManyObjectsError
+            self._give_up()
         visit = self._visits.get(id(type(value)))
         if visit is None:
             visit = self._visits[id(type(value))] = self._visit_of(value)
         visit(self, value)
+
+    def _give_up(self) -> None:
+        """Remember the name with too many objects: the next cells that reach it do not try it in vain."""
+        name, used = self._origin, time.thread_time() - self._began
+        self._allowance.failed(name, self._namespace.get(name), used)
+        self._allowance.spend(used)
+        raise TooManyObjectsError(_OFF.format(name))
 
     @staticmethod
     def _visit_of(value: Any) -> Callable[[ObjectWalk, Any], None]:
@@ -219,9 +235,9 @@ class ObjectWalk:
                 return visit
             if (module_of(kind), name_of(kind)) == _SHELL:
                 return lambda walk, _: walk._all()
-            if (_module_name(kind), name_of(kind)) == ("decimal", "Context"):
+            if (module_name(kind), name_of(kind)) == ("decimal", "Context"):
                 return ObjectWalk._decimal
-        if (sentence := _kept_apart(value)) is not None:
+        if (sentence := kept_apart(value)) is not None:
             return lambda walk, _: walk.name(sentence) if sentence else None
         return ObjectWalk._weak if is_weak(value) else ObjectWalk._instance
 
@@ -339,7 +355,7 @@ class ObjectWalk:
             self.add(self._namespace[name] for name in new if name in self._namespace)
 
     def _globals(self, space: dict[str, Any]) -> None:
-        if _is_users_space(space):
+        if is_users_space(space):
             self._names_of(space)
         else:
             self._library(dict.get(space, "__name__"))
@@ -406,7 +422,7 @@ class ObjectWalk:
         space = value.f_globals
         if space is self._namespace:
             self._all()
-        elif not _is_users_space(space):
+        elif not is_users_space(space):
             return
         self.add(one for one in gc.get_referents(value) if type(one) is not FrameType)
 
@@ -447,29 +463,20 @@ class ObjectWalk:
             self._held.append(parts)
             self.add(parts)
             return
-        base = next((kind for kind in mro_of(value) if not _is_python(kind)), object)
-        self._fields(value, len(gc.get_referents(value)))
+        base = next((kind for kind in mro_of(value) if not is_python(kind)), object)
+        fields, own = fields_of(value)
+        self.add(fields)
+        for one in own:
+            self._held.append(one)
+            self.add(gc.get_referents(one))
         if is_kind_of(value, _CACHED):
             self.keep(value, CacheState)
         if is_kind_of(value, ContextVar):
             self.add([self.keep(value, ContextState).saved])
-        is_quiet = _module_name(base).partition(".")[0] in _QUIET or _is_descriptor(base)
-        if base is not object and (_is_iterator(base) or not is_quiet):
+        is_quiet = module_name(base).partition(".")[0] in _QUIET or _is_descriptor(base)
+        if base is not object and (is_iterator(base) or not is_quiet):
             self.name(_sentence(base, type(value)))
             self._all()
-
-    def _fields(self, value: Any, number: int) -> None:
-        """Visit the fields in C of an object, whatever they are.
-
-        What it alone holds is its own: writing into that behind its back breaks it (the list of a SimpleQueue, the
-        cache of a connection to SQLite), so only what is in there is visited.
-        """
-        for place in range(number):
-            fields = gc.get_referents(value)[place : place + 1]
-            is_inner = bool(fields) and sys.getrefcount(fields[0]) <= _HELD_BY_ONE and not is_kind_of(fields[0], type)
-            self.add(gc.get_referents(fields[0]) if is_inner else fields)
-            if is_inner:
-                self._held.append(fields)
 
     # -- tensors and arrays -------------------------------------------------------------------------------
 
@@ -540,7 +547,22 @@ class ObjectWalk:
         self._more(value, type(value) if module_of(type(value)) == "numpy" else object)
 
 
-def _kept_apart(value: Any) -> str | None:
+def fields_of(value: Any) -> tuple[list[Any], list[Any]]:
+    """Return the fields in C of an object, and the containers among them that it alone holds.
+
+    Writing into these behind its back breaks it (the list of a SimpleQueue, the cache of a connection to SQLite), so
+    only what is in them is kept.
+    """
+    fields = gc.get_referents(value)
+    own = [
+        place
+        for place in range(len(fields))
+        if sys.getrefcount(fields[place]) <= _HELD_BY_ONE and id(type(fields[place])) in _CONTAINERS
+    ]
+    return [one for place, one in enumerate(fields) if place not in own], [fields[place] for place in own]
+
+
+def kept_apart(value: Any) -> str | None:
     """Return a sentence about an object that lives with threads, processes or the rank itself; None for all others.
 
     The sentence is empty if the object is ours, IPython's or asyncio's: these go on whatever cells do.
@@ -556,7 +578,7 @@ def _kept_apart(value: Any) -> str | None:
     return None
 
 
-def _is_users_space(space: dict[str, Any]) -> bool:
+def is_users_space(space: dict[str, Any]) -> bool:
     """Whether names belong to a module that the user wrote, or to none."""
     name = dict.get(space, "__name__")
     module = sys.modules.get(name) if type(name) is str else None
@@ -591,17 +613,18 @@ def _is_followed(base: Any) -> bool:
     return any(is_kind_of(base, kind) for kind in (*kinds, *([numpy.ndarray] if numpy is not None else [])))
 
 
-def _is_python(kind: type) -> bool:
+def is_python(kind: type) -> bool:
     """Whether a class was made by a class statement: it adds no fields but slots and attributes to its base."""
     flags, own, base = _get_flags(kind), _get_dict(kind), _get_base(kind)
-    if not flags & _HEAP or flags & _IMMUTABLE or base is None:
+    if not flags & _HEAP or flags & _IMMUTABLE or base is None or module_name(base) == "pybind11_builtins":
         return False
     slots = sum(type(one) is MemberDescriptorType for one in own.values()) if "__slots__" in own else 0
     places = slots + ("__dict__" in own) + ("__weakref__" in own)
     return bool(_get_size(kind) <= _get_size(base) + _POINTER * places)
 
 
-def _is_iterator(kind: type) -> bool:
+def is_iterator(kind: type) -> bool:
+    """Whether instances of a class have a place that moves on."""
     return "__next__" in _get_dict(kind)
 
 
@@ -610,7 +633,7 @@ def _is_descriptor(kind: type) -> bool:
     return "__get__" in _get_dict(kind)
 
 
-def _module_name(kind: type) -> str:
+def module_name(kind: type) -> str:
     """Return the name of the module of a class, of a class in C, too."""
     found = _get_module(kind)
     return found if type(found) is str else ""
@@ -618,14 +641,14 @@ def _module_name(kind: type) -> str:
 
 def _sentence(base: type, kind: type) -> str:
     """Name a state that cannot be kept, by the class in C that it belongs to."""
-    name, module = name_of(base), _module_name(base)
+    name, module = name_of(base), module_name(base)
     if module in ("_io", "io"):
         return "an open file keeps its position and its contents"
     if module in ("socket", "_socket", "ssl"):
         return "a socket keeps its connection"
     if name.endswith("iterator"):
         return f"a {name.replace('_', ' ')} keeps its place"
-    return f"a {_module_name(kind)}.{name_of(kind)}, whose contents cannot be read".replace("builtins.", "")
+    return f"a {module_name(kind)}.{name_of(kind)}, whose contents cannot be read".replace("builtins.", "")
 
 
 _VISITS: dict[int, Callable[[ObjectWalk, Any], None]] = {

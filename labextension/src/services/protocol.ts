@@ -429,6 +429,8 @@ export interface IUndoCost {
   not_kept: string[];
   /** Why the cell cannot be undone, if its state was not kept. */
   reason?: string | null;
+  /** Whether the cell changed something that an undo takes back, besides its own result. */
+  changed?: boolean;
 }
 
 /** A cell that can be undone now. */

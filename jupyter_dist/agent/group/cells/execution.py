@@ -187,6 +187,8 @@ class AgentExecution:
         }
         if reason:
             combined["reason"] = reason
+        if "changed" in cost:
+            combined["changed"] = cost["changed"] or total.get("changed", False)
         self.undo_cost = combined
 
     def add(self, name: str, value: Any) -> None:

@@ -81,6 +81,10 @@ class CellUndo:
     def _last(self, ranks: Mapping[int, RankProcess], count: int) -> list[AgentExecution]:
         found = self.undoable(ranks)
         if len(found) < count:
+            running = [one for one in self._queue if one.spec.keep_undo and not one.is_final]
+            if not found and running:
+                message = f"No cell can be undone yet: {_names(running[:1])} is {running[0].state}."
+                raise JupyterDistError("cannot_undo", message, "Wait until it ends, or interrupt it.")
             some = f"{len(found)} cell{'s' if len(found) > 1 else ''}" if found else "No cell"
             message = f"{some} can be undone{f', not {count}' if found else ''}: others kept no state, or no longer."
             raise JupyterDistError("cannot_undo", message, _HINT)

@@ -25,6 +25,7 @@ _factory = defaultdict.__dict__["default_factory"]
 _EMPTY: Any = object()  # a slot or a cell without a value
 # What was run stays on record; see docs/how-to/undo-a-cell.md.
 _INPUTS = re.compile(r"(In|_ih|_dh|_i{1,3}|_i\d+)\Z")
+_RESULTS = re.compile(r"_+\d*\Z")
 _OF_CLASS = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl"})
 
 
@@ -42,6 +43,10 @@ class Memento:
     def differs(self) -> bool:
         """Whether the object has another state now."""
         raise NotImplementedError
+
+    def has_changed(self) -> bool:
+        """Whether a user would say that the object changed."""
+        return self.differs()
 
     def restore(self) -> None:
         """Write the state back."""
@@ -101,6 +106,10 @@ class NamesState(DictState):
     def differs(self) -> bool:
         """Whether a name is bound to another object now."""
         return bool(self._changed() or self._added())
+
+    def has_changed(self) -> bool:
+        """Whether a name is bound to another object now, besides the names of results: `_`, `_5`."""
+        return any(_RESULTS.match(str(name)) is None for name in [*self._changed(), *self._added()])
 
     def restore(self) -> None:
         """Bind the names as before."""

@@ -19,6 +19,7 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.cells.variables.opening import is_kind_of
 from jupyter_dist.rank.guard.own import os
 
+from .foreign import DecimalState
 from .mementos import Memento
 
 Part = tuple[str, Callable[[], Any], Callable[[Any], object]]
@@ -38,6 +39,10 @@ class ProcessState(Memento):
     def differs(self) -> bool:
         """Return True: its parts are compared when they are written."""
         return True
+
+    def has_changed(self) -> bool:
+        """Whether a part is another now."""
+        return any(not _is_equal(read(), before) for (_, read, _), before in zip(self._parts, self.saved, strict=True))
 
     def obstacle(self) -> str | None:
         """Return why the working folder cannot be entered again."""
@@ -77,6 +82,7 @@ def _parts() -> list[Part]:
         ("loggers", _loggers, _set_loggers),
         ("warnings", lambda: list(warnings.filters), _set_filters),
         ("recursion", sys.getrecursionlimit, sys.setrecursionlimit),
+        ("profile", sys.getprofile, sys.setprofile),
         ("switches", sys.getswitchinterval, sys.setswitchinterval),
         ("locale", lambda: locale.setlocale(locale.LC_ALL), lambda before: locale.setlocale(locale.LC_ALL, before)),
         ("umask", _umask, lambda before: os.umask(int(before, 8))),
@@ -88,7 +94,7 @@ def _parts() -> list[Part]:
         parts.append(("call on errors", arrays.geterrcall, arrays.seterrcall))
         parts.append(("arrays shown", arrays.get_printoptions, lambda before: arrays.set_printoptions(**before)))
     if (decimal := sys.modules.get("decimal")) is not None:
-        parts.append(("decimal", lambda: decimal.getcontext().copy(), decimal.setcontext))
+        parts.append(("decimal", lambda: DecimalState(decimal.getcontext()).saved, _set_decimal))
     if (tables := sys.modules.get("pandas._config.config")) is not None and hasattr(tables, "_global_config"):
         options = tables._global_config
         parts.append(("tables", lambda: _nested(options), lambda before: _set_nested(options, before)))
@@ -150,6 +156,12 @@ def _set_loggers(before: dict[str, tuple[Any, ...]]) -> None:
 def _set_filters(before: list[Any]) -> None:
     warnings.filters[:] = before  # type: ignore[index]
     getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", lambda: None))()
+
+
+def _set_decimal(before: list[Any]) -> None:
+    state = DecimalState(sys.modules["decimal"].getcontext())
+    state.saved = before
+    state.restore()
 
 
 def _umask() -> str:
