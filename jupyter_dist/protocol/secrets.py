@@ -21,9 +21,11 @@ class Secrets:
 
     @classmethod
     def parsed(cls, given: object) -> Secrets:
-        """Read a field of a message or a file: values by name, or names alone; else there are none."""
+        """Read a field of a message or a file: values by name, names alone, or a text as in /proc/PID/environ."""
         if isinstance(given, Secrets):
             return given
+        if isinstance(given, str):
+            return cls.of_environ(given)
         if isinstance(given, dict):
             return cls({name: value for name, value in given.items() if isinstance(name, str) and _is_text(value)})
         return cls(unknown=filter(_is_text, given) if isinstance(given, list) else ())

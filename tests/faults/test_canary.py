@@ -17,8 +17,8 @@ import pytest
 from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
 from jupyter_dist.protocol.secrets import Secrets
-from jupyter_dist.protocol.wire.specs import GroupSpec
-from jupyter_dist.server.groups.resolve import WantedGroup
+from jupyter_dist.protocol.wire.specs import GroupSpec, closed
+from jupyter_dist.server.groups.resolve import Again, WantedGroup
 
 from .server import LIGHT, JupyterServer, preloading
 
@@ -77,6 +77,15 @@ def begin(tmp_path):
     for group in servers[-1].ask("GET", "groups")["groups"]:
         servers[-1].ask("DELETE", f"groups/{group['id']}")
     servers[-1].end()
+
+
+def test_a_group_that_an_earlier_version_started_is_started_again_with_its_values():
+    """It keeps them in its group.json, credentials of its program included."""
+    kept = {"env": {NAME: CANARY}, "environ": f"A=1\0JUPYTERHUB_API_TOKEN={CANARY}\0", "num_ranks": 2}
+    request = closed({"env": [NAME], "request": kept})["request"]
+    assert CANARY not in str(request)
+    wanted = Again().completed({**request, "name": "g", "park": []})
+    assert (wanted.env.for_exec(), wanted.environ.for_exec(), wanted.num_ranks) == ({NAME: CANARY}, {"A": "1"}, 2)
 
 
 def test_a_value_of_env_is_in_no_file_and_in_no_other_process(tmp_path, begin):

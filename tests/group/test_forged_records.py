@@ -12,10 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jupyter_dist.agent.contact.groupjson import write_group_json
 from jupyter_dist.journal.records.record import record_prefix, scan
 from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.journal.writer import segment_path
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.server.folding.content import DamagedContentError, read_content
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.mirror.mirror import GroupMirror
@@ -210,6 +213,15 @@ def test_whatever_stands_in_group_json_the_group_can_be_shown_or_is_none(data):
             shown = group.model()
             json.dumps(shown, allow_nan=False)
             assert 1 <= shown["world_size"] <= 4096
+
+
+def test_a_lost_group_has_the_logs_of_ranks_that_left_it_in_a_resize(tmp_path):
+    write_group_json(tmp_path, GroupSpec("g-1", "g", 1, "cpu", "gloo", "/"), {}, 0.0, most_ranks=3)
+    group = GroupMirror(GroupDirectory(tmp_path), "s-1", lambda topic: None)
+    group.status.take_remains(group.directory.read_group_json())
+    group.check_had_rank(2)
+    with pytest.raises(JupyterDistError, match="has no rank 3"):
+        group.check_had_rank(3)
 
 
 def test_a_group_whose_file_is_damaged_is_still_a_group(tmp_path):

@@ -227,8 +227,9 @@ class GroupManager:
             message = f"Group '{group.name}' is {group.mirror.state}."
             raise JupyterDistError("group_not_ready", message, "Restart it, or shut it down.")
         options = group.status.fields.get("spec", {}).get("request")
-        if not options:
-            message = f"The options of group '{group.name}' are not known: an earlier version has started it."
+        if not options or not isinstance(options, dict) or options.keys() - WantedGroup.names():
+            why = "its group.json is damaged" if options else "an earlier version has started it"
+            message = f"The options of group '{group.name}' are not known: {why}."
             raise JupyterDistError("group_not_ready", message, "Start a new group.")
         # Groups that were parked for the first start may be gone.
         return await self.start(again.completed({**options, "name": group.name, "park": []}), key)

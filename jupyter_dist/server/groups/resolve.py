@@ -18,6 +18,7 @@ from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.spawner.local import client_environment
+from jupyter_dist.system.inherited import without_credentials
 from jupyter_dist.system.processes import read_process
 
 Devices = Mapping[str, Mapping[int, str]]  # by accelerator, the names of devices by their index
@@ -101,9 +102,14 @@ class WantedGroup:
         if isinstance(self.environ, str):
             object.__setattr__(self, "environ", client_environment(self.environ))
 
+    @classmethod
+    def names(cls) -> set[str]:
+        """Return the names of the fields."""
+        return {each.name for each in fields(cls)}
+
     def fields(self) -> dict[str, Any]:
         """Return the fields by name, to be given again."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: getattr(self, name) for name in self.names()}
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,8 @@ class Again:
     def completed(self, options: Mapping[str, Any]) -> WantedGroup:
         """Return the group of an earlier start. Raises JupyterDistError `group_not_ready` if variables are missing."""
         env, environ = Secrets.parsed(options.get("env")).under(self.env), options.get("environ")
-        if isinstance(environ, Secrets) and environ.unknown:
-            environ = self.environ
+        if isinstance(environ, Secrets):  # an earlier version has kept credentials in it
+            environ = self.environ if environ.unknown else Secrets(without_credentials(environ.for_exec()))
         if env.unknown or (options.get("environ") is not None and environ is None):
             what = f"the values of {', '.join(env.unknown)}" if env.unknown else "the environment of its program"
             message = f"Group '{options['name']}' cannot be started again without {what}: they are not stored on disk."
