@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_CAUSES = 3
 LOOKS_TO_SHOW = 2  # in a row that must find a cause, unless it is found by the course of several looks
 LOOKS_TO_SHOW_MILD = 3  # a busy machine has them for a moment, and another cause takes two looks
-MILD = frozenset({"contention", "collector", "uneven", "line"})
+MILD = frozenset({"contention", "uneven", "line"})
 LOOKS_TO_HIDE = 2  # in a row that must miss it
 
 RULES: Sequence[Callable[[Observed], Cause | None]] = (
