@@ -2,7 +2,7 @@
 import { countControls, heightOf } from './controls';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-import { command, shutdownAll, startGroup } from './ranks';
+import { command, endSessions, shutdownAll, startGroup } from './ranks';
 
 /** A header is one row, in pixels. */
 const MAX_ROW = 28;
@@ -25,7 +25,7 @@ test('the header of a short cell is one row at 2 and 32 ranks, and its tabs scro
     lab.writeNotebook('calm.ipynb', ['print("all")\nif rank % 2: raise ValueError("odd")'], lab.onRanks('all', name));
     await lab.openNotebook(page, 'calm.ipynb');
     const cell = await lab.runCell(page, 0);
-    await expect(cell.summary).toContainText(`${size / 2} ok`);
+    await expect(cell.summary).toContainText(size > 2 ? `${size / 2} ok` : 'rank 0 ok, rank 1 error');
     // The notebook's group is named in its toolbar.
     await expect(cell.summary).not.toContainText(name);
     const header = cell.node.locator('.jpd-Ranks-header');
@@ -69,4 +69,50 @@ test('eight ranks, the sidebar and a cell that has run show few controls', async
   await page.mouse.move(720, 800);
   await cell.editor.click();
   await expect(tabs).toHaveCSS('opacity', '1');
+});
+
+test('while ranks agree a cell looks as a kernel cell does, and its header comes with the first difference', async ({
+  page,
+  request
+}) => {
+  const sources = ['x = 1', 'print("hello")', 'x * 5', 'print("a\\nb" * 10)'];
+  lab.writeNotebook('plain.ipynb', sources, {});
+  await lab.openNotebook(page, 'plain.ipynb', { kernel: 'Python 3 (ipykernel)' });
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 3).node.locator('.jp-OutputArea-output')).toContainText('b');
+  const heights = (): Promise<number[]> => Promise.all(sources.map((_, i) => heightOf(lab.cell(page, i).node)));
+  const plain = await heights();
+  await endSessions(request);
+
+  await shutdownAll(request);
+  await startGroup(request, 'four', 4);
+  lab.writeNotebook(
+    'agree.ipynb',
+    [...sources, 'print("same")\nif rank == 2: print("other")'],
+    lab.onRanks('all', 'four')
+  );
+  await lab.openNotebook(page, 'agree.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  const [silent, hello, differs] = [0, 1, 4].map(index => lab.cell(page, index));
+  await expect(differs.summary).toContainText('4 ranks');
+  await page.mouse.move(720, 880);
+  // Results are a little closer together than a kernel's.
+  await expect.poll(async () => (await heights()).filter((_, i) => i !== 2)).toEqual(plain.filter((_, i) => i !== 2));
+  expect((await heights())[2]).toBeLessThanOrEqual(plain[2]);
+  for (const cell of [silent, hello]) {
+    await expect(cell.prompt).toHaveAttribute('title', /4 ranks \u00b7 ok/);
+  }
+  await expect(hello.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '0');
+  await expect(differs.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
+  await expect(differs.prompt).toHaveAttribute('title', '');
+  const { words } = await countControls(page);
+  expect(words).toBeLessThanOrEqual(150);
+
+  // It is there under the pointer, and by keyboard also where nothing was printed.
+  await hello.ranks.hover();
+  await expect(hello.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
+  await silent.tab('Folded').focus();
+  await expect(silent.summary).toBeInViewport();
+  await page.keyboard.press('ArrowRight');
+  await expect(silent.tab('Rank 0')).toBeFocused();
 });

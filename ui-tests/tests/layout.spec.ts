@@ -141,7 +141,9 @@ test('outputs of many ranks, and a hang of them, are shown without cut texts and
   // JupyterLab shows 140 characters of a notification.
   const toast = page.locator('.Toastify__toast').filter({ hasText: 'cannot end' });
   await toast.getByRole('button', { name: 'Read all' }).click();
-  await expect(page.getByRole('dialog').filter({ hasText: /Rank 1 is idle and .+\./ })).toBeVisible();
+  await expect(
+    page.getByRole('dialog').filter({ hasText: /being idle, will not\. ranks 0,2-31 wait in .+; rank 1 idle/ })
+  ).toBeVisible();
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   await expect(toast).toBeVisible();
   await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();

@@ -54,7 +54,9 @@ test('a short cell, a long one, one that fails and one that cannot end', async (
   await expect(page.locator('.jp-Notebook .jp-Cell.jp-mod-active')).toContainText('1 / 0');
 
   await lab.runCell(page, 3);
-  await expect(toasts.filter({ hasText: /Cell \[4\] of long\.ipynb \(ranks 0-1\) cannot end: / })).toBeVisible();
+  await expect(
+    toasts.filter({ hasText: /Cell \[4\] of long\.ipynb \(ranks 0-1\): Cannot end: rank 0 called / })
+  ).toBeVisible();
   // A group has one notification.
   await expect(failed).toHaveCount(0);
   await expect(toasts.filter({ hasText: 'long.ipynb' })).toHaveCount(1);

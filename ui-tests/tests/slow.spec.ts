@@ -86,7 +86,7 @@ test('one line while it holds, folded by a click, with details by rank, and the 
   await expect(cell.summary).toHaveAttribute('title', /Rank 1 is last.*Where its time went.*for rank 1.*A step took/s);
   await lab.saveNotebook(page);
   await lab.reload(page);
-  await cell.node.locator('.jpd-Ranks-header').hover();
+  await cell.tab('Folded').focus(); // no rank differs: the header of a cell without output comes with the focus
   await cell.node.getByRole('button', { name: 'Time', exact: true }).click();
   await expect(ranks.getByRole('row')).toHaveCount(3);
 

@@ -277,7 +277,7 @@ test('a cell that is run while the server imports torch for all groups says so, 
     .click();
   await expect(select).toHaveText('first (starting\u2026)');
   const cell = await lab.runCell(page, 0);
-  const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for group first to start.' });
+  const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for the ranks to start.' });
   await expect(note).toContainText('imports torch');
   // The page says so at once, and the server when it has been asked.
   const answered = async () => (await (await request.get('/jupyter-dist/api/groups/first')).json()).error.message;

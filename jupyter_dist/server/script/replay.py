@@ -117,7 +117,7 @@ def _again(model: drift.DriftCell, ranks: Iterable[int], code: str | None) -> dr
 
 
 def _with_uses(placed: Mapping[int, drift.DriftCell], names: Sequence[Names]) -> Iterator[drift.DriftCell]:
-    """Yield the cells in order, with what they use; what uses a cell that is not offered is not offered either."""
+    """Yield the cells in order, each with the cells that it uses: if one of them is not offered, it is not either."""
     shown: dict[int, drift.DriftCell] = {}
     for place, model in sorted(placed.items()):
         uses = _uses(place, shown, names) if model["offered"] else []
@@ -138,7 +138,7 @@ def _uses(place: int, placed: Mapping[int, drift.DriftCell], names: Sequence[Nam
 
 
 def _leaves(model: drift.DriftCell, names: Names) -> frozenset[str]:
-    """Return the names that a missed cell gives later ones: all that it may change if it is sent, else what it sets."""
+    """Return the names that a missed cell gives later ones: if it is not sent, only names that it sets in any case."""
     if model["offered"]:
         return names.writes
     is_withheld = any(part["reason"] == "replaced" for part in model["missed"]) and model["state"] == "ok"

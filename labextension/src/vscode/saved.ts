@@ -39,6 +39,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     curvesOpener: () => null,
     cellOf: () => null,
     condenses: () => true,
+    showsHeaders: () => true,
     pace: none,
     verdicts: none,
     stacks: none,

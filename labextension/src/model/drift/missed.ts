@@ -32,7 +32,10 @@ export class MissedCells extends ChangingModel {
     return this._replaced;
   }
 
-  /** The ranks that have missed it because they were replaced; empty if none has, or it is not known yet. */
+  /**
+   * The ranks that have missed it because they were replaced, if it is the first such cell of its notebook; empty if none
+   * has, or it is not known yet.
+   */
   by(run: SavedRun): string {
     const group = this._groups.find(run.group.id);
     if (!group || !mayBeMissed(group, run)) {
@@ -114,10 +117,13 @@ function mayBeMissed({ ranks, started_at: since }: IGroup, { state, started_at: 
   );
 }
 
+/** The first missed cell of each notebook: from it all are run. */
 function offersOf({ cells }: IDrift): Map<string, string> {
   const offers = new Map<string, string>();
-  for (const { execution_id: wanted, runs, offered } of cells) {
-    if (offered) {
+  const notebooks = new Set<string | null>();
+  for (const { execution_id: wanted, notebook, runs, offered } of cells) {
+    if (offered && !notebooks.has(notebook)) {
+      notebooks.add(notebook);
       [wanted, ...runs.map(({ execution_id: id }) => id)].forEach(id => offers.set(id, offered));
     }
   }

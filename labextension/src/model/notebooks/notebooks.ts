@@ -133,7 +133,8 @@ export class NotebooksModel implements IDistNotebooks {
     };
     // After the change, so that what is written is not part of it, and undo does not revert it.
     const onChanged = (): void => void Promise.resolve().then(follow);
-    notebook.cells.changed.connect(onChanged);
+    const list = notebook.cells; // which a notebook that is disposed of has not any more
+    list.changed.connect(onChanged);
     const authors = new Authors(notebook.sharedModel, notebook.collaborative);
     this._authors.set(notebook, authors);
     authors.changed.connect(() => this._join(notebook, authors));
@@ -141,7 +142,7 @@ export class NotebooksModel implements IDistNotebooks {
     return new DisposableDelegate(() => {
       authors.dispose();
       this._authors.delete(notebook);
-      notebook.cells.changed.disconnect(onChanged);
+      list.changed.disconnect(onChanged);
       this._files.delete(notebook);
       this._executor.release(notebook);
       this._runs.release(notebook);

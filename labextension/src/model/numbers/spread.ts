@@ -16,7 +16,7 @@ export interface ISpread {
   /** The mean of the finite numbers and their standard deviation; null where a mean would be no rank's number, even roughly. */
   mean: string | null;
   deviation: string | null;
-  /** The least and the greatest, with as many digits as tell them apart; null if no number is finite. */
+  /** The least and the greatest, rounded to the digits in which they differ; null if no number is finite. */
   least: IValue | null;
   most: IValue | null;
   /** nan and inf. */
@@ -138,7 +138,7 @@ function exponential(deviation: number): (value: number) => string {
   };
 }
 
-/** The number as written, without figures beyond the second of the deviation; it keeps `figures` of its own. */
+/** The number as written, without figures beyond the second of the deviation; it keeps so many figures at least. */
 function rounded(token: IToken, deviation: number, figures: number): string {
   const [, whole, fraction, rest] = /^([-+]?[0-9,]*)\.([0-9]+)(.*)$/s.exec(token.text) ?? [];
   if (fraction === undefined || deviation === 0 || token.kind !== 'number') {

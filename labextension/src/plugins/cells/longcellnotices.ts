@@ -8,6 +8,7 @@ import type { IExecution } from '../../services/protocol';
 import { formatSeconds } from '../../model/format/quantities';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
+import { verdictText } from '../../widgets/rankoutput/notes/verdictcard';
 import { stateWord } from '../../widgets/states/statewords';
 import { showCell } from '../notebook/showcell';
 
@@ -87,14 +88,14 @@ export class Notices {
 
   private _textOf({ execution, hangs, seconds }: ILongCell): string {
     const { trans } = this._options;
-    const { notebook, execution_count: count, state, ranks } = execution;
+    const { notebook, execution_count: count, state, ranks, verdict } = execution;
     const cell = notebook
       ? trans.__('Cell [%1] of %2', count ?? '*', notebook.split('/').pop()!)
       : trans.__('A cell [%1]', count ?? '*');
     const place = `${cell} (${rankSetLabel(trans, ranks)})`;
     return hangs === null
       ? trans.__('%1: %2 after %3', place, stateWord(trans, state), formatSeconds(seconds))
-      : trans.__('%1 cannot end: %2', place, hangs);
+      : trans.__('%1: %2', place, verdict ? verdictText(trans, verdict) : hangs);
   }
 
   /** By group. */

@@ -143,7 +143,7 @@ export class CatchUp {
       closed: () => left.dispose()
     });
     left.changed.connect(() => {
-      // A dead rank has missed nothing until it is replaced: what it died in is shown until then.
+      // A dead rank has missed nothing until it is replaced: the cell in which it died is named until then.
       if (stopped.isOver || (left.cells === 0 && left.group?.state !== 'degraded')) {
         stopped.end();
         left.dispose();

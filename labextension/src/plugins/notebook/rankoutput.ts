@@ -59,7 +59,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     settings: ISettingRegistry | null
   ): IDistOutputActions => {
     const actions = new Contributions<IOutputAction>();
-    const look = { condenses: true };
+    const look: ILook = { condenses: true, headers: false };
     void followSettings(settings, look);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
@@ -93,7 +93,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               ...acts,
               ...drift,
               ...slowness,
-              condenses: () => look.condenses
+              condenses: () => look.condenses,
+              showsHeaders: () => look.headers
             })
         },
         10
@@ -239,8 +240,14 @@ function addParts(registry: IRenderMimeRegistry): void {
   registry.addFactory({ safe: true, mimeTypes: [PART_MIME], defaultRank: 10, createRenderer }, 10);
 }
 
-/** Sets the maximum height of outputs, for the style sheet, and whether numbers are condensed. */
-async function followSettings(registry: ISettingRegistry | null, look: { condenses: boolean }): Promise<void> {
+/** How outputs look, by the settings. */
+interface ILook {
+  condenses: boolean;
+  headers: boolean;
+}
+
+/** Sets the maximum height of outputs, for the style sheet, and how they look. */
+async function followSettings(registry: ISettingRegistry | null, look: ILook): Promise<void> {
   try {
     const settings = await registry?.load(ID);
     const read = (): void => {
@@ -248,6 +255,7 @@ async function followSettings(registry: ISettingRegistry | null, look: { condens
       const height = `calc(${lines} * var(--jp-code-font-size) * var(--jp-code-line-height))`;
       document.documentElement.style.setProperty('--jpd-output-max-height', lines > 0 ? height : 'none');
       look.condenses = settings?.composite.condenseNumbers !== false;
+      look.headers = settings?.composite.headers === 'always';
     };
     settings?.changed.connect(read);
     read();

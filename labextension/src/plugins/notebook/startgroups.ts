@@ -68,12 +68,12 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
         offers.add(cellId, code);
       }
     });
-    notebooks.awaitsStart.connect((_, { notebook, cellId, group, answered }) => {
+    notebooks.awaitsStart.connect((_, { notebook, cellId, answered }) => {
       const cells = viewsOf(notebook).flatMap(({ content }) =>
         content.widgets.filter(({ model }) => model.id === cellId)
       );
       for (const widget of cells) {
-        const note = startNote(trans, group);
+        const note = startNote(trans);
         widget.node.append(note);
         void answered.then(() => note.remove());
       }
@@ -264,12 +264,13 @@ class CellOffers {
     line.append(button.node);
     widget.node.append(line);
     button.show(group.id);
+    const { outputs } = cell; // which a cell that is disposed of has not any more
     const end = (): void => {
-      cell.outputs.changed.disconnect(end);
+      outputs.changed.disconnect(end);
       button.dispose();
       line.remove();
     };
-    cell.outputs.changed.connect(end);
+    outputs.changed.connect(end);
     widget.disposed.connect(end);
   }
 

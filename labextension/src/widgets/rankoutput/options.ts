@@ -40,6 +40,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptio
   /** Run a running execution on more ranks; resolves when that was tried. */
   extend(group: string, execution: string, ranks: string): Promise<void>;
   stacks(group: string): Promise<IRankStack[]>;
+  /** Whether headers are shown where ranks agree, too. */
+  showsHeaders(): boolean;
   /** Whether lines that differ in numbers only are one. */
   condenses(): boolean;
   /** Answer what ranks of an execution ask for. */

@@ -49,6 +49,7 @@ beforeEach(async () => {
     isConnected: () => true,
     isOwnGroup: () => false,
     condenses: () => false,
+    showsHeaders: () => false,
     stopOf: () => null,
     notesOf: () => []
   } as unknown as IRanksRendererOptions;

@@ -4,7 +4,6 @@
  */
 import { MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/outputs/parsebundle';
@@ -20,6 +19,7 @@ import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './items/shown';
 import { ActionButtons } from './header/actionbuttons';
+import { Agreement, describePrompt } from './agreement';
 import { DriftNote } from './notes/driftnote';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './notes/ranknotes';
@@ -28,12 +28,13 @@ import { ReplaceButton } from './notes/replacebutton';
 import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
-import { foldedHint, RankTabBar, TabId } from './header/tabbar';
+import { RankTabBar, TabId } from './header/tabbar';
 import { ChecksNote } from './checks/checksnote';
 import { Slowness } from './slowness/slowness';
 import { VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
+import { createAdvice, createError, createHint } from './elements';
 
 /** How often running times are redrawn. */
 const CLOCK_MS = 1000;
@@ -267,6 +268,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
     this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
+    this._quieten(shown, isStale, isOwnGroup);
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
@@ -275,6 +277,21 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     if (isOpen) {
       this._clock = setTimeout(() => this._tick(), CLOCK_MS);
     }
+  }
+
+  /** Take the header out of the way while it has no news. */
+  private _quieten(shown: IShown, isStale: boolean, isOwnGroup: boolean): void {
+    const agree = this._agreement.update(shown, performance.now());
+    const { _options: options } = this;
+    const isSaid = [
+      options.showsHeaders() || this._selected !== 'folded' || isStale || !isOwnGroup,
+      this._runningVerdict() !== null || this._slow.isShown || this._drift.isSaid || this._checks.isShown,
+      this._rankNotes().length > 0 || this._asking().length > 0 || this._waiting(null) !== null
+    ].includes(true);
+    const isQuiet = agree && !isSaid;
+    this.toggleClass('jpd-mod-agrees', isQuiet);
+    this.toggleClass('jpd-mod-silent', isQuiet && shown.items.length === 0);
+    describePrompt(this.node, isQuiet ? this._summary.text : '');
   }
 
   /** Draw the running time, or look again whether the cell is back: what a page scrolls away is not drawn. */
@@ -364,7 +381,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const text = hidden ? '' : [error.message, error.hint].join(' ').trim();
     if (this._errorText !== text) {
       this._errorText = text;
-      this._error.replaceChildren(...(hidden ? [] : [text, ' ', createHelpLink(error), this._replace.node]));
+      const parts = hidden ? [] : [error.message, ' ', createAdvice(error), createHelpLink(error), this._replace.node];
+      this._error.replaceChildren(...parts);
     }
     this._replace.show(this._trusted && !hidden && error.code === 'rank_dead' ? this._bundle!.group.id : null);
   }
@@ -387,6 +405,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   }
 
   private readonly _actions: ActionButtons;
+  private readonly _agreement = new Agreement();
   private _bundle: IRanksBundle | null = null;
   private _clock: ReturnType<typeof setTimeout> | undefined;
   private _content: PanelLayout;
@@ -418,23 +437,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _trusted = false;
   private _verdict: VerdictCard;
   private _widgets: WidgetFollower;
-}
-
-function createError(): HTMLElement {
-  const error = document.createElement('div');
-  error.className = 'jpd-Ranks-error';
-  error.hidden = true;
-  return error;
-}
-
-/** Explains the folded tab, below the tabs. */
-function createHint(trans: TranslationBundle): HTMLElement {
-  const hint = document.createElement('div');
-  hint.className = 'jpd-Ranks-hint';
-  // Screen readers read the title of the tab.
-  hint.setAttribute('aria-hidden', 'true');
-  hint.textContent = foldedHint(trans);
-  return hint;
 }
 
 function isTab(tab: TabId, { ranks }: IShown, hasCurves: boolean): boolean {

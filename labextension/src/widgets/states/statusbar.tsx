@@ -42,7 +42,9 @@ function Status({ groups, trans, choose, open }: IStatusOptions): React.ReactEle
   }
   const others = groups.groups.length - 1;
   const more = others > 0 ? trans.__(' (+%1)', others) : '';
-  const words = `${group.name}: ${groupSummary(trans, group, clock.since(group.started_at))}${more}`;
+  const known = groupSummary(trans, group, clock.since(group.started_at));
+  const state = groups.connected ? known : trans.__('not connected, last: %1', known);
+  const words = `${group.name}: ${state}${more}`;
   const title = trans._n(
     'Ranks: %1 group. Open the sidebar',
     'Ranks: %1 groups. Open the sidebar',

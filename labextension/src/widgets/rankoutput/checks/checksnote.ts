@@ -25,6 +25,11 @@ export class ChecksNote {
 
   readonly node = document.createElement('div');
 
+  /** Whether something is wrong. */
+  get isShown(): boolean {
+    return this.node.querySelector('.jpd-Check') !== null;
+  }
+
   /** Show the checks of an execution; null: it is not followed. */
   update(group: string, execution: IExecution | null): void {
     const notebook = execution?.notebook ?? '';

@@ -56,12 +56,13 @@ function states(trans: TranslationBundle, shown: IShown, instead: string | null)
     const [state = shown.state] = groups.keys();
     return `${size} \u00b7 ${instead ?? stateWord(trans, state)}`;
   }
-  // The most common status is counted, others are listed by rank.
+  // The most common status is counted, others are listed by rank; where none is, a count beside a rank is no help.
   const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
+  const isCounted = sorted[0][1].length > sorted[1][1].length;
   return sorted
     .map(([state, ranks], i) => {
       const word = state === shown.state && instead ? instead : stateWord(trans, state);
-      return i === 0 || ranks.length > MAX_NAMED
+      return (i === 0 && isCounted) || ranks.length > MAX_NAMED
         ? trans.__('%1 %2', ranks.length, word)
         : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks.map(({ rank }) => rank))), word);
     })

@@ -24,6 +24,11 @@ export class SummaryLine {
 
   readonly nodes: readonly HTMLElement[];
 
+  /** The text of its tooltip, which has the line's own as its end. */
+  get text(): string {
+    return this._line.title;
+  }
+
   update(shown: IShown, { now, isStale, isOwnGroup, waiting, hint }: ISummaryState): void {
     const words = (at: number | null): string =>
       summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at), isOwnGroup);

@@ -47,6 +47,11 @@ export class DriftNote implements IDisposable {
     return this._isDisposed;
   }
 
+  /** Whether it has more than a button to undo the cell. */
+  get isSaid(): boolean {
+    return this._isSaid;
+  }
+
   /** Show the notes on an execution; none while it runs, or where the file is not trusted. */
   update(bundle: IRanksBundle, isTrusted: boolean): void {
     this._bundle = isTrusted && FINAL_STATES.has(bundle.state) ? bundle : null;
@@ -78,6 +83,7 @@ export class DriftNote implements IDisposable {
 
   private _draw(): void {
     const parts = this._bundle ? this._partsOf(this._bundle) : [];
+    this._isSaid = parts.some(({ kind }) => kind !== 'undo');
     const shape = parts.map(({ kind, text }) => `${kind} ${text}`).join('\n');
     if (shape !== this._shape) {
       this._shape = shape;
@@ -166,6 +172,7 @@ export class DriftNote implements IDisposable {
   private _cell: ICodeCellModel | null = null;
   private _checksum = '';
   private _isDisposed = false;
+  private _isSaid = false;
   private _pause: ReturnType<typeof setTimeout> | undefined;
   private _shape = '';
   private _source: string | null = null;

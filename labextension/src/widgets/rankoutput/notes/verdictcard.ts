@@ -8,7 +8,7 @@ import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IRankStack, IVerdict } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
 import { StackList } from './stacklist';
-import { stateOfStack } from './stackstate';
+import { placeWords, stateOfStack } from './stackstate';
 
 /** A longer list of ranks is counted in the title. */
 const MAX_NAMED = 16;
@@ -116,42 +116,22 @@ export class VerdictCard {
     this._join.disabled = false;
   }
 
-  private _titleOf({ reason, waiting, needed }: IVerdict): string {
-    const trans = this._trans;
-    const [mine, others] = [this._label(waiting), needed.length ? this._label(needed) : ''];
-    const titles: Record<IVerdict['reason'], string> = {
-      missing: trans.__('Cannot end: %1 called what %2 did not call and, being idle, will not', mine, others),
-      dead: trans.__('Cannot end: %1 called what %2 cannot call any more', mine, others),
-      order: trans.__('Cannot end: %1 wait for each other in different process groups', mine),
-      mismatch: trans.__('Cannot end: %1 wait for each other in calls that do not match', mine),
-      shapes: trans.__('Cannot end: the tensors of %1 differ in shape or dtype', mine),
-      busy: trans.__('Waiting: %1 called what %2 has not called yet', mine, others),
-      still: trans.__('Waiting: nothing has moved on %1', mine),
-      cut: trans.__('Waiting: nothing has moved on %1, and their machines do not reach each other', mine)
-    };
-    return titles[reason];
+  private _titleOf(verdict: IVerdict): string {
+    return verdictTitle(this._trans, verdict);
   }
 
   private _pastOf({ waiting, needed }: IVerdict, seconds: string): string {
-    const mine = this._label(waiting);
+    const mine = labelOf(this._trans, waiting);
     return needed.length > 0
-      ? this._trans.__('For %1, %2 waited for %3.', seconds, mine, this._label(needed))
+      ? this._trans.__('For %1, %2 waited for %3.', seconds, mine, labelOf(this._trans, needed))
       : this._trans.__('For %1, %2 waited for each other.', seconds, mine);
   }
 
-  private _label(parts: IVerdict['waiting']): string {
-    const ranks = parts.flatMap(part => expandRanks(part.ranks));
-    const named = formatRanks(ranks);
-    // The lines below name all of them.
-    return named.length > MAX_NAMED ? this._trans.__('%1 ranks', ranks.length) : rankSetLabel(this._trans, named);
-  }
-
   private _row(part: IVerdict['waiting'][number]): HTMLElement {
-    const { ranks, place } = part;
     const row = document.createElement('li');
     const name = document.createElement('b');
-    name.textContent = rankSetLabel(this._trans, ranks);
-    row.append(name, ` ${stateOfStack(this._trans, part)}${place ? ` \u00b7 ${place}` : ''}`);
+    name.textContent = rankSetLabel(this._trans, part.ranks);
+    row.append(name, ` ${doing(this._trans, part)}`);
     return row;
   }
 
@@ -167,6 +147,42 @@ export class VerdictCard {
   private _shape = 'null';
   /** The verdict that the line is about. */
   private _told: IVerdict | null = null;
+}
+
+/** Which ranks wait for which others, and whether that can end. */
+export function verdictTitle(trans: TranslationBundle, { reason, waiting, needed }: IVerdict): string {
+  const [mine, others] = [labelOf(trans, waiting), needed.length ? labelOf(trans, needed) : ''];
+  const titles: Record<IVerdict['reason'], string> = {
+    missing: trans.__('Cannot end: %1 called what %2 did not call and, being idle, will not', mine, others),
+    dead: trans.__('Cannot end: %1 called what %2 cannot call any more', mine, others),
+    order: trans.__('Cannot end: %1 wait for each other in different process groups', mine),
+    mismatch: trans.__('Cannot end: %1 wait for each other in calls that do not match', mine),
+    shapes: trans.__('Cannot end: the tensors of %1 differ in shape or dtype', mine),
+    busy: trans.__('Waiting: %1 called what %2 has not called yet', mine, others),
+    still: trans.__('Waiting: nothing has moved on %1', mine),
+    cut: trans.__('Waiting: nothing has moved on %1, and their machines do not reach each other', mine)
+  };
+  return titles[reason];
+}
+
+/** The same and what each rank does, in one text. */
+export function verdictText(trans: TranslationBundle, verdict: IVerdict): string {
+  const parts = [...verdict.waiting, ...verdict.needed].map(
+    part => `${rankSetLabel(trans, part.ranks)} ${doing(trans, part)}`
+  );
+  return `${verdictTitle(trans, verdict)}. ${parts.join('; ')}`;
+}
+
+/** "waits in barrier, number 1 \u00b7 line 2 of cell [4]" */
+function doing(trans: TranslationBundle, part: IVerdict['waiting'][number]): string {
+  return [stateOfStack(trans, part), part.place ? placeWords(trans, part.place) : ''].filter(Boolean).join(' \u00b7 ');
+}
+
+function labelOf(trans: TranslationBundle, parts: IVerdict['waiting']): string {
+  const ranks = parts.flatMap(part => expandRanks(part.ranks));
+  const named = formatRanks(ranks);
+  // The lines below name all of them.
+  return named.length > MAX_NAMED ? trans.__('%1 ranks', ranks.length) : rankSetLabel(trans, named);
 }
 
 function button(name: string, label: string, act: () => void): HTMLButtonElement {
