@@ -66,3 +66,9 @@ def counts(found: dict[str, list[str]]) -> dict[str, int]:
     """Return how many of the first and second tries ended how."""
     tries: list[Any] = [one for pair in found.values() for one in pair]
     return {word: tries.count(word) for word in ("undone", "named", "refused", "SILENT")}
+
+
+def rows(found: dict[str, list[str]]) -> list[str]:
+    """Return the rows of the published table: what came of the first and of the second undo."""
+    words = {"SILENT": "**not seen**"}
+    return [f"| {name} | {words.get(one, one)} | {words.get(two, two)} |" for name, (one, two) in found.items()]

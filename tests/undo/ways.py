@@ -492,3 +492,125 @@ STATES: dict[str, tuple[str, ...]] = {
         "t.tolist()",
     ),
 }
+
+# Written after the rules, from what public code does: trainers, callbacks, registries, buffers, singletons.
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "registry of a decorator": (
+        "REG = {}\ndef register(n):\n    def deco(c):\n        REG[n] = c; return c\n    return deco",
+        "@register('a')\nclass A: pass",
+        "sorted(REG)",
+    ),
+    "callbacks in a class": (
+        "class Hooks:\n    _callbacks = dict()\n    @staticmethod\n    def register(f, args=None): Hooks._callbacks[f.__name__] = (f, args or ())\n"
+        "    @staticmethod\n    def call():\n        for f, a in Hooks._callbacks.values(): f(*a)\nlog = []\ndef say(): log.append(1)\nHooks.register(say)",
+        "Hooks.call(); Hooks.register(len)",
+        "(log, sorted(Hooks._callbacks))",
+    ),
+    "singleton": (
+        "class Config:\n    _one = None\n    def __new__(cls):\n        if cls._one is None: cls._one = super().__new__(cls); cls._one.lr = 1\n        return cls._one\nConfig()",
+        "Config().lr = 5",
+        "Config().lr",
+    ),
+    "borg": (
+        "class Borg:\n    _shared = {}\n    def __init__(s): s.__dict__ = s._shared\nBorg().x = 1",
+        "Borg().x = 2",
+        "Borg().x",
+    ),
+    "trainer with callbacks": (
+        "import torch\nclass Early:\n    def __init__(s): s.best = 9.0; s.bad = 0\n    def end(s, t):\n        s.bad = 0 if t.loss < s.best else s.bad + 1; s.best = min(s.best, t.loss)\n"
+        "class Trainer:\n    def __init__(s, m, cbs):\n        s.m, s.cbs, s.step_, s.history = m, cbs, 0, []; s.opt = torch.optim.AdamW(m.parameters())\n"
+        "    def fit(s, n):\n        for _ in range(n):\n            l = s.m(torch.ones(2, 3)).sum(); s.opt.zero_grad(); l.backward(); s.opt.step()\n"
+        "            s.loss = l.item(); s.step_ += 1; s.history.append(s.loss)\n            for c in s.cbs: c.end(s)\nt = Trainer(torch.nn.Linear(3, 1), [Early()])",
+        "t.fit(3)",
+        "(t.step_, t.history, vars(t.cbs[0]), [p.tolist() for p in t.m.parameters()], len(t.opt.state))",
+    ),
+    "shadow weights": (
+        "import torch\nclass EMA:\n    def __init__(s, m): s.m = m; s.shadow = {n: p.data.clone() for n, p in m.named_parameters()}\n"
+        "    def update(s):\n        for n, p in s.m.named_parameters(): s.shadow[n].mul_(.9).add_(p.data, alpha=.1)\n    def apply(s):\n        for n, p in s.m.named_parameters(): p.data = s.shadow[n]\n"
+        "ema = EMA(torch.nn.Linear(2, 1))",
+        "ema.m.weight.data.fill_(3); ema.update(); ema.apply()",
+        "([p.tolist() for p in ema.m.parameters()], {n: p.tolist() for n, p in ema.shadow.items()})",
+    ),
+    "activations by hooks": (
+        "import torch\nacts = {}\ndef keep(n):\n    def hook(m, i, o): acts[n] = o.detach()\n    return hook\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())\n"
+        "handles = [m.register_forward_hook(keep(n)) for n, m in net.named_children()]",
+        "net(torch.ones(1, 2)); handles[0].remove()",
+        "(sorted(acts), len(net[0]._forward_hooks))",
+    ),
+    "replay buffer": (
+        "import collections, random\nT = collections.namedtuple('T', 's a r')\nclass Buffer:\n    def __init__(s): s.m = collections.deque(maxlen=3)\n    def push(s, *a): s.m.append(T(*a))\nbuf = Buffer(); [buf.push(i, 0, 0) for i in range(3)]",
+        "buf.push(9, 1, 1); random.sample(list(buf.m), 2)",
+        "(list(buf.m), random.getstate()[1][-1])",
+    ),
+    "averages": (
+        "import collections\nclass Meter:\n    def __init__(s): s.sum = s.n = 0\n    def update(s, v): s.sum += v; s.n += 1\nms = collections.defaultdict(Meter); ms['loss'].update(2)",
+        "ms['loss'].update(3); ms['acc'].update(1)",
+        "{n: vars(m) for n, m in ms.items()}",
+    ),
+    "cached dataset": (
+        "import torch, functools\nclass Data(torch.utils.data.Dataset):\n    def __init__(s): s.cache = {}; s.reads = 0\n    def __len__(s): return 4\n"
+        "    def __getitem__(s, i):\n        if i not in s.cache: s.reads += 1; s.cache[i] = torch.full((2,), i)\n        return s.cache[i]\ndata = Data(); dl = torch.utils.data.DataLoader(data, batch_size=2, shuffle=True)",
+        "batches = [b for b in dl]",
+        "(data.reads, sorted(data.cache), torch.get_rng_state().sum().item())",
+    ),
+    "patched forward": (
+        "import torch, types\nnet = torch.nn.Linear(2, 2)\ndef forward(self, x): return x * 0",
+        "net.forward = types.MethodType(forward, net)",
+        "net(torch.ones(2)).tolist()",
+    ),
+    "low-rank layers put in": (
+        "import torch\nclass Lora(torch.nn.Module):\n    def __init__(s, l): super().__init__(); s.l = l; s.a = torch.nn.Parameter(torch.zeros(2, 2))\n    def forward(s, x): return s.l(x) + x @ s.a\n"
+        "net = torch.nn.Sequential(torch.nn.Linear(2, 2))",
+        "for n, m in list(net.named_children()): setattr(net, n, Lora(m))\nnet[0].l.weight.requires_grad_(False)",
+        "[(n, p.requires_grad) for n, p in net.named_parameters()]",
+    ),
+    "spectral norm": (
+        "import torch\nnet = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 3))",
+        "net(torch.ones(1, 3))",
+        "(net.weight_u.tolist(), net.weight.tolist())",
+    ),
+    "gradient clipping and accumulation": (
+        "import torch\nm = torch.nn.Linear(2, 1); m(torch.ones(1, 2)).sum().backward()",
+        "for _ in range(3): (m(torch.ones(1, 2)).sum() / 3).backward()\ntorch.nn.utils.clip_grad_norm_(m.parameters(), .1)",
+        "[p.grad.tolist() for p in m.parameters()]",
+    ),
+    "look-ahead optimizer": (
+        "import torch\nclass Look(torch.optim.Optimizer):\n    def __init__(s, base): s.base, s.k = base, 0; s.slow = [[p.clone() for p in g['params']] for g in base.param_groups]; s.param_groups = base.param_groups; s.state = base.state\n"
+        "    def step(s):\n        s.base.step(); s.k += 1\n        for g, ws in zip(s.param_groups, s.slow):\n            for p, w in zip(g['params'], ws): w.data.add_(p.data - w.data, alpha=.5); p.data.copy_(w.data)\n"
+        "w = torch.ones(2, requires_grad=True); o = Look(torch.optim.SGD([w], lr=.1, momentum=.9))",
+        "w.square().sum().backward(); o.step()",
+        "(w.tolist(), o.k, o.slow[0][0].tolist(), w.grad)",
+    ),
+    "memory bank in a buffer": (
+        "import torch\nclass Bank(torch.nn.Module):\n    def __init__(s): super().__init__(); s.register_buffer('q', torch.zeros(4, 2)); s.ptr = 0\n    def put(s, x): s.q[s.ptr] = x; s.ptr = (s.ptr + 1) % 4\nb = Bank()",
+        "b.put(torch.ones(2)); b.register_buffer('more', torch.ones(1))",
+        "(b.q.tolist(), b.ptr, sorted(dict(b.named_buffers())))",
+    ),
+    "timers of a context": (
+        "import contextlib, collections\ntimes = collections.Counter(); depth = []\n@contextlib.contextmanager\ndef timed(n):\n    depth.append(n)\n    try: yield\n    finally: times[n] += 1; depth.pop()",
+        "with timed('a'):\n    1 / 0",
+        "(times, depth)",
+    ),
+    "event system": (
+        "import weakref\nclass Bus:\n    def __init__(s): s.subs = weakref.WeakSet()\n    def emit(s, e):\n        for x in list(s.subs): x.on(e)\nclass Sub:\n    def __init__(s): s.got = []\n    def on(s, e): s.got.append(e)\nbus, sub = Bus(), Sub(); bus.subs.add(sub)",
+        "bus.emit(1); del sub.got[:0]; bus.subs.discard(sub)",
+        "(sub.got, len(bus.subs))",
+    ),
+    "signal handler": (
+        "import signal\ngot = []",
+        "old = signal.signal(signal.SIGUSR2, lambda *a: got.append(1)); signal.raise_signal(signal.SIGUSR2)",
+        "(got, signal.getsignal(signal.SIGUSR2))",
+        "signal.signal(signal.SIGUSR2, signal.SIG_DFL)",
+    ),
+    "exit handlers": (
+        "import atexit\nran = []",
+        "atexit.register(ran.append, 1)",
+        "atexit._ncallbacks()",
+        "atexit.unregister(ran.append)",
+    ),
+    "vectorized environment": (
+        "import numpy as np\nclass Env:\n    def __init__(s): s.s = np.zeros(2); s.rng = np.random.default_rng(0); s.t = 0\n    def step(s): s.s += s.rng.normal(size=2); s.t += 1; return s.s\nenvs = [Env() for _ in range(3)]",
+        "[e.step() for e in envs]",
+        "[(e.s.tolist(), e.t, e.rng.bit_generator.state['state']) for e in envs]",
+    ),
+}

@@ -17,7 +17,7 @@ import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.cells.variables.opening import is_kind_of
-from jupyter_dist.rank.guard.own import os
+from jupyter_dist.rank.guard.own import os, signal
 
 from .foreign import DecimalState
 from .mementos import Memento
@@ -82,6 +82,7 @@ def _parts() -> list[Part]:
         ("loggers", _loggers, _set_loggers),
         ("warnings", lambda: list(warnings.filters), _set_filters),
         ("recursion", sys.getrecursionlimit, sys.setrecursionlimit),
+        ("signals", _handlers, _set_handlers),
         ("profile", sys.getprofile, sys.setprofile),
         ("switches", sys.getswitchinterval, sys.setswitchinterval),
         ("locale", lambda: locale.setlocale(locale.LC_ALL), lambda before: locale.setlocale(locale.LC_ALL, before)),
@@ -162,6 +163,17 @@ def _set_decimal(before: list[Any]) -> None:
     state = DecimalState(sys.modules["decimal"].getcontext())
     state.saved = before
     state.restore()
+
+
+def _handlers() -> dict[int, Any]:
+    """Return the handlers of signals, without that of interrupts, which is the rank's."""
+    return {one: signal.getsignal(one) for one in signal.valid_signals() if one != signal.SIGINT}
+
+
+def _set_handlers(before: dict[int, Any]) -> None:
+    for one, handler in before.items():
+        if handler is not None and signal.getsignal(one) != handler:
+            signal.signal(one, handler)
 
 
 def _umask() -> str:
