@@ -25,8 +25,8 @@ SLOW = [
     ),
     Slow(
         "BiomedSciAI/fuse-med-ml#267: each batch is taken apart into samples",
-        "rows = {str(key): list(range(3000)) for key in range(10)}\ndef uncollate(rows):\n    found = []\n"
-        "    for index in range(3000):\n        found.append({key: rows[key][index] for key in rows})\n    return found\n"
+        "rows = {str(key): list(range(40_000)) for key in range(10)}\ndef uncollate(rows):\n    found = []\n"
+        "    for index in range(40_000):\n        found.append({key: rows[key][index] for key in rows})\n    return found\n"
         "while True:\n    train(batch)\n    uncollate(rows)",
         ("line",),
         line=("found.append", "for index in", "uncollate(rows)", "for key in rows"),
@@ -34,7 +34,7 @@ SLOW = [
     ),
     Slow(
         "richarddwang/electra_pytorch#21: the tokenizer runs in each step",
-        "words = ['word%d' % number for number in range(30_000)]\nvocabulary = {word: number for number, word in enumerate(words)}\n"
+        "words = ['word%d' % number for number in range(300_000)]\nvocabulary = {word: number for number, word in enumerate(words)}\n"
         "def encode(words):\n    return [vocabulary.get(word.lower(), 0) for word in words]\n"
         "while True:\n    tokens = encode(words)\n    train(batch)",
         ("line",),
@@ -73,7 +73,7 @@ SLOW = [
     ),
     Slow(
         "JieQin-AI/MGD-SSSS#2: the first rank has calculations more",
-        "def visualise(image):\n    total = 0.0\n    for row in range(60_000):\n        total += row * 0.5\n    return total\n"
+        "def visualise(image):\n    total = 0.0\n    for row in range(900_000):\n        total += row * 0.5\n    return total\n"
         "while True:\n    train(batch)\n    if rank == 0:\n        visualise(batch)",
         STRAGGLER,
         "0",
@@ -82,8 +82,8 @@ SLOW = [
     ),
     Slow(
         "allenai/OLMo#279: a metric gathers objects of all ranks in each step",
-        "while True:\n    train(batch)\n    found = [None] * dist.get_world_size()\n"
-        "    dist.all_gather_object(found, {'loss': [float(number) for number in range(40_000)]})\n    sum(map(len, found))",
+        "values = {'loss': [float(number) for number in range(500_000)]}\nwhile True:\n    train(batch)\n"
+        "    found = [None] * dist.get_world_size()\n    dist.all_gather_object(found, values)\n    sum(map(len, found))",
         ("objects",),
         line=("all_gather_object",),
         computes=True,
