@@ -34,7 +34,7 @@ def measure(options: Options) -> list[Table]:
     tables = []
     with Server() as server:
         for name, which in _LISTS:
-            kinds = module_of_tests(f"pace.{name}")
+            kinds = module_of_tests(f"slow.{name}")
             slow = Table(f"Slow cells that {which}, until the cause is named with its ranks and its line", "s", "")
             steady = Table(f"Cells without a cause that {which}, for as long as they were watched", "s", "")
             rows = {kind.name: slow.row(kind.name) for kind in kinds.SLOW}

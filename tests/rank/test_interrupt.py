@@ -76,6 +76,18 @@ def test_interrupt_that_became_another_error(rank: RankClient) -> None:
     assert interrupted(rank, code).status == "interrupted"
 
 
+def test_a_first_interrupt_lets_an_import_end_and_a_second_one_does_not(rank: RankClient, tmp_path) -> None:
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "__init__.py").write_text("print('go')\nfrom . import inner\nfrom .inner import end\n")
+    (tmp_path / "late" / "inner.py").write_text("import time\ntime.sleep(0.5)\nend = 'whole'\n")
+    (tmp_path / "endless.py").write_text("import time\nprint('go')\ntime.sleep(1000)\n")
+    rank.run(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})")
+    assert interrupted(rank, "import late\nwhile True: pass").status == "interrupted"
+    assert rank.run("print(late.end, late.inner.end)").text() == "whole whole\n"
+    assert interrupted(rank, "import endless").status == "interrupted"
+    assert interrupted(rank, "import endless", times=2).status == "interrupted"
+
+
 def test_swallowed_interrupt_is_repeated(rank: RankClient) -> None:
     code = "import time\ntry:\n    print('go')\n    while True: pass\nexcept KeyboardInterrupt: pass\nwhile True: time.sleep(0.01)"
     result = interrupted(rank, code)

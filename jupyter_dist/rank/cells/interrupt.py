@@ -25,6 +25,9 @@ UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
+# How long a first interrupt waits for the end of an import. Python keeps the inner modules of one that was interrupted,
+# half done and for good: a rank could never make a DDP again.
+IMPORT_SECONDS = 3.0
 
 # For cells that handle SIGINT themselves or mask it, and for handlers of cells that were held back
 # (guard/handlers.py); no other code uses these signals.
@@ -39,6 +42,8 @@ _OURS = (_RANK, f"{__name__.partition('.')[0]}.parts.")
 
 # Its frame is the innermost one of ours while the event loop waits, or runs callbacks of earlier cells.
 _LOOP = (f"{_RANK}main", "_serve")
+
+_IMPORTS = "<frozen importlib._bootstrap>"  # the file of the frames below which a module runs
 
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
@@ -67,6 +72,7 @@ class CurrentExecution:
     started_at: float = field(default_factory=time.monotonic)
     began_ns: int = field(default_factory=time.time_ns)  # as torch's recorders count
     interrupt_at: float | None = None  # time of the first interrupt
+    insists: bool = False  # its user has interrupted it twice
     frees: bool = False  # collectives on devices may be ended: the agent sets it on all ranks of the cell
     was_signalled: bool = False  # by the agent, whose request is still to be read
     had_private_signal: bool = False  # SIGINT did not reach the cell's code
@@ -135,7 +141,7 @@ class Interrupter:
         if signum == PRIVATE_SIGNAL and execution.interrupt_at is None:  # the agent's, before its request was read
             execution.interrupt_at = self._signalled_at = time.monotonic()
             execution.was_signalled = True
-        if self._is_user_code(frame) and not self._forks:
+        if self._is_user_code(frame) and not self._forks and not self._waits_for_import(frame, execution):
             self._deferred = False
             execution.noticed_interrupt = True
             raise KeyboardInterrupt
@@ -148,6 +154,17 @@ class Interrupter:
     def _on_reminder(self, _signum: int, frame: FrameType | None) -> None:
         if frame is not None and self._may_run_handler(frame):
             self.handlers.run(frame)
+
+    def _waits_for_import(self, frame: FrameType | None, execution: CurrentExecution) -> bool:
+        """Whether the cell imports a module, which a first interrupt lets end."""
+        at = execution.interrupt_at
+        if at is None or execution.insists or time.monotonic() - at >= IMPORT_SECONDS:
+            return False
+        while frame is not None and not self.calls_user_code(frame):
+            if frame.f_code.co_filename == _IMPORTS:
+                return True
+            frame = frame.f_back
+        return False
 
     def _is_user_code(self, frame: FrameType | None) -> bool:
         """Whether KeyboardInterrupt would be raised in a cell's code, and not in ours, which it would damage."""
@@ -262,6 +279,8 @@ class Interrupter:
             return
         if execution.interrupt_at is None:
             execution.interrupt_at = time.monotonic()
+        elif not execution.was_signalled and not frees:
+            execution.insists = True
         if execution.was_signalled:  # for this request
             execution.was_signalled = False
         else:

@@ -38,6 +38,7 @@ LEAST_AGREEMENT = 0.3  # of the waiting by arrivals must be seen in the samples,
 LEAST_SEEN = 0.6  # of it, if a line stands out at which late ranks alone are found
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
+MOST_OF_OTHERS = 0.2  # of what late ranks are at a line: less, and they are there alone
 SURE = 2.0  # standard deviations: few samples differ by chance
 
 
@@ -222,10 +223,13 @@ def _agree(seen: Observed, lateness: Lateness, place: CodePlace | None) -> bool:
 
 
 def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
-    """Return the line at which late ranks are more than the others, and their activity there."""
+    """Return the line at which late ranks are more than the others, and their activity there.
+
+    A line at which late ranks alone are found comes before one at which the others are, too: where these wait, as in a
+    backward pass, a rank that does not wait is found working.
+    """
     places = {key for rank in lateness.late for key in seen.ranks[rank].samples}
-    best: tuple[CodePlace | None, str] = (None, RUN)
-    most = LEAST_EXCESS * lateness.share
+    found: list[tuple[bool, float, CodePlace, str]] = []
     num_late, num_other = (
         sum(seen.ranks[rank].num_samples for rank in ranks if rank in seen.ranks)
         for ranks in (lateness.late, lateness.others)
@@ -235,13 +239,17 @@ def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
             continue
         late = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.late)  # type: ignore[misc]
         other = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.others)  # type: ignore[misc]
+        there = other + seen.median(lambda rank, p=place: rank.share_at("wait", p), lateness.others)  # type: ignore[misc]
         by_chance = math.sqrt(late * (1 - late) / max(1, num_late) + other * (1 - other) / max(1, num_other))
-        if late - other >= max(most, SURE * by_chance):
-            best, most = (place, activity), late - other
-    return (_call_of_late(seen, lateness, *best), best[1]) if best[0] is not None else best
+        if late - other >= max(LEAST_EXCESS * lateness.share, SURE * by_chance):
+            found.append((there < MOST_OF_OTHERS * late, late - other, place, activity))
+    if not found:
+        return None, RUN
+    *_, place, activity = max(found, key=lambda one: one[:2])
+    return _call_of_late(seen, lateness, place, activity), activity
 
 
-def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace | None, activity: str) -> CodePlace | None:
+def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace, activity: str) -> CodePlace:
     """Return the line, or the one that has called its function, if all ranks run the line and late ranks that call."""
 
     def callers(ranks: Iterable[int]) -> Counter[CodePlace | None]:
