@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol.models import curves, differences, machine, memory, models, pace, saves
+from jupyter_dist.protocol.models import curves, differences, machine, memory, models, saves
 from jupyter_dist.protocol.wire import messages, requests
 
 from .field import Field
@@ -20,7 +20,8 @@ Schema = dict[str, Any]
 ANY_OBJECT: Schema = {"type": "object"}
 
 # Types that only one operation uses may stand beside it.
-WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, of_saves, *find_modules("api").modules.values())
+PART_MODULES = [module for name in ("api", "models") for module in find_modules(name).modules.values()]
+WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, of_saves, *PART_MODULES)
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -47,10 +48,14 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
     # `__required_keys__` does not include NotRequired in string annotations.
     hints = get_type_hints(model, localns={"NotRequired": NotRequired}, include_extras=True)
     optional: Any = NotRequired
-    return {
+    fields = {
         name: (get_args(hint)[0], False) if get_origin(hint) is optional else (hint, model.__total__)
         for name, hint in hints.items()
     }
+    if model is models.ExecutionModel:
+        for module in find_modules("api").modules.values():
+            fields.update({name: (hint, False) for name, hint in getattr(module, "EXECUTION_FIELDS", {}).items()})
+    return fields
 
 
 def object_schema(model: Any, *, closed: bool = False) -> Schema:
@@ -106,7 +111,7 @@ def components() -> dict[str, Schema]:
     """Return every type of `models` and `messages`, by name."""
     named = {
         schema_name(model): object_schema(model)
-        for module in (models, machine, memory, differences, curves, saves, pace, *WITH_OPERATIONS, messages)
+        for module in (models, machine, memory, differences, curves, saves, *WITH_OPERATIONS, messages)
         for model in types_in(module)
     }
     return {**named, "ServerMessage": schema_of(messages.ServerMessage)}

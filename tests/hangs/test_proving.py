@@ -70,31 +70,31 @@ INPUT = {"kind": "input", "ranks": "0-1", "message": "Input.", "evidence": ["60 
 def test_a_cause_of_slowness_that_the_next_looks_do_not_find_is_refuted(num_looks):
     """However far apart looks are: they are seldom later in a cell, and on a busy machine."""
     proofs, execution = Proving(), running()
-    proofs.slowness_shown(execution, [INPUT], num_looks, ["rank 0: loads 60%"])
+    proofs.causes_shown(execution, [INPUT], num_looks, ["rank 0: loads 60%"])
     assert proofs.model()["verdicts"][0]["witnesses"] == ["60 %", "rank 0: loads 60%"]
-    proofs.slowness_shown(execution, [{**INPUT, "message": "Input, more."}], num_looks + 1)
+    proofs.causes_shown(execution, [{**INPUT, "message": "Input, more."}], num_looks + 1)
     assert outcome(proofs) == ("open", 1, 0)
-    proofs.slowness_shown(execution, [], num_looks + LOOKS_TO_HIDE)
+    proofs.causes_shown(execution, [], num_looks + LOOKS_TO_HIDE)
     assert outcome(proofs) == ("refuted", 1, 1)
-    proofs.slowness_shown(execution, [INPUT], num_looks + 10)
-    proofs.slowness_shown(execution, [], num_looks + 20)
+    proofs.causes_shown(execution, [INPUT], num_looks + 10)
+    proofs.causes_shown(execution, [], num_looks + 20)
     assert outcome(proofs) == ("not_refuted", 2, 1)
 
 
 def test_a_cause_of_slowness_that_is_gone_with_its_cell_is_not_refuted():
     proofs, execution = Proving(), running()
-    proofs.slowness_shown(execution, [INPUT], 3)
+    proofs.causes_shown(execution, [INPUT], 3)
     execution.ranks_ended([0, 1], "ok", [1.0, 1.0])
     execution.finish()
-    proofs.slowness_shown(execution, [], 3)
+    proofs.causes_shown(execution, [], 3)
     assert outcome(proofs) == ("not_refuted", 1, 0)
 
 
 def test_a_verdict_that_names_another_rank_soon_after_refutes_the_first():
     proofs, execution = Proving(), running()
     cause = {"kind": "straggler", "ranks": "0", "message": "Rank 0 is last.", "evidence": []}
-    proofs.slowness_shown(execution, [cause], 3)
-    proofs.slowness_shown(execution, [{**cause, "ranks": "1", "message": "Rank 1 is last."}], 5)
+    proofs.causes_shown(execution, [cause], 3)
+    proofs.causes_shown(execution, [{**cause, "ranks": "1", "message": "Rank 1 is last."}], 5)
     assert [one["outcome"] for one in proofs.model()["verdicts"]] == ["refuted", "open"]
 
 

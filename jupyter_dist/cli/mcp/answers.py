@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.client import Result
 from jupyter_dist.client.bundles.bundle import output_text, rank_label, without_ansi
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.operations import CELL_NOTES
 from jupyter_dist.protocol.ranks import RankSet
 
 NUM_EXECUTIONS = 10
@@ -85,12 +86,17 @@ def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
             since = _since(execution["started_at"] or execution["queued_at"])
             verdict = execution.get("verdict")
             why = f" Cannot end: {verdict['message']}" if verdict and verdict["kind"] == "cannot_end" else ""
-            causes = [cause["message"] for cause in execution.get("slowness") or ()]
-            slow = f" Slow: {' '.join(causes)}" if causes else ""
-            wrong = "".join(f" Wrong: {check['message']}" for check in execution.get("checks") or ())
-            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}{slow}{wrong}"
+            notes = "".join(f" {label}: {sentences}" for label, sentences in _notes(execution))
+            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}{notes}"
         elif execution["state"] == "queued":
             yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()
+
+
+def _notes(execution: Mapping[str, Any], *also: str) -> Iterator[tuple[str, str]]:
+    """Yield what parts have found in a cell: a label, and the sentences."""
+    for note in CELL_NOTES:
+        if found := execution.get(note.field):
+            yield note.label.capitalize(), " ".join(one[name] for one in found for name in ("message", *also))
 
 
 def _title(execution: models.ExecutionModel) -> str:
@@ -108,8 +114,7 @@ def result_text(result: Result) -> str:
         head += " It keeps running: get_result waits for it, verdict says what its ranks wait for, interrupt stops it."
     if error := result.execution["error"]:
         head += f" {error['message']} {error['hint']}".rstrip()
-    for check in result.execution.get("checks") or ():
-        head += f"\nWrong: {check['message']} {check['advice']}"
+    head += "".join(f"\n{label}: {sentences}" for label, sentences in _notes(result.execution, "advice"))
     return f"{head}\n{without_ansi(result.text)}" if result.folded else f"{head}\nNo output."
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
 
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol.operations import CELL_NOTES
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.system.terminal import filtered
 
@@ -57,8 +58,7 @@ class VerdictLine:
         self._file = file
         self._told = ""
         self._noticed: set[str] = set()
-        self._slow: set[tuple[str, str]] = set()
-        self._wrong: set[str] = set()
+        self._noted: set[tuple[str, ...]] = set()
         self._has_warned = False
 
     def update(self, result: Result) -> None:
@@ -70,16 +70,13 @@ class VerdictLine:
             if notice not in self._noticed:
                 self._noticed.add(notice)
                 self._file.write(f"[warning] {notice}\n")
-        for cause in result.execution.get("slowness") or ():
-            if (cause["kind"], cause["ranks"]) not in self._slow:
-                self._slow.add((cause["kind"], cause["ranks"]))
-                self._file.write(f"[slow] {cause['message']} {cause['advice']}\n")
-                self._file.flush()
-        for check in result.execution.get("checks") or ():
-            if check["kind"] not in self._wrong:
-                self._wrong.add(check["kind"])
-                self._file.write(f"[wrong] {check['message']} {check['advice']}\n")
-                self._file.flush()
+        found: Mapping[str, Any] = result.execution
+        for note in CELL_NOTES:
+            for one in found.get(note.field) or ():
+                if (key := (note.field, *(one[name] for name in note.same_by))) not in self._noted:
+                    self._noted.add(key)
+                    self._file.write(f"[{note.label}] {one['message']} {one['advice']}\n")
+                    self._file.flush()
         verdict = result.execution.get("verdict")
         if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
             self._told = verdict["reason"]

@@ -1,1 +1,3 @@
 """Checks: whether training is right, by what ranks can prove while it runs (docs/how-to/find-what-is-wrong.md)."""
+
+WORDS = ("set_checks", "dist_checks", "cell_?checks")  # by which code names it

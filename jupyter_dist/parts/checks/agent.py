@@ -20,7 +20,7 @@ from .judging.reports import read_end, read_look
 from .judging.seen import Seen
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.checks import models
 
 ANSWER_SECONDS = 5.0
 JUDGE_SECONDS = 0.1  # after a report, so that the reports of all ranks are judged together
@@ -34,7 +34,7 @@ class CheckedCell:
         self.execution = execution
         self.seen = Seen()
         self.shown = ShownChecks()
-        self.checks: list[pace.Check] = []
+        self.checks: list[models.Check] = []
         self.timer: asyncio.TimerHandle | None = None
 
 

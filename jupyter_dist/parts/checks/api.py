@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import pace
-from jupyter_dist.protocol.operations.declaration import Answer, Operation
+from jupyter_dist.protocol.operations.declaration import Answer, CellNote, Operation
 from jupyter_dist.protocol.operations.of_execution import READING
 
+from .models import CellChecks, Check
 from .text import checks_text, switch_text
 
 
@@ -18,6 +18,10 @@ class ChecksSwitch(TypedDict):
     on: Annotated[bool, Field("False: ranks observe nothing, from the next step on.")]
 
 
+EXECUTION_FIELDS = {
+    "checks": Annotated[list[Check], Field("What is wrong with the training in it, while it holds; the worst first.")]
+}
+CELL_NOTES = (CellNote("checks", "wrong"),)
 OPERATIONS = (
     Operation(
         name="checks",
@@ -26,7 +30,7 @@ OPERATIONS = (
         right="read",
         sentence="Return what is wrong with the training in a cell, as its ranks have proved.",
         details="Ranks are compared in the first steps of each optimizer, and then in ever fewer.",
-        answer=Answer("What is wrong", pace.CellChecks),
+        answer=Answer("What is wrong", CellChecks),
         errors=READING,
         is_of_last=True,
         command="checks",

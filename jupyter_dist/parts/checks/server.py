@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from jupyter_dist.protocol.models import pace
+from jupyter_dist.parts.checks import models
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
 
@@ -12,11 +12,14 @@ from jupyter_dist.server.part import ServerPart
 class ChecksOperations(ServerPart):
     """Answers whether the training in a cell is right."""
 
-    async def checks(self, group: ManagedGroup, execution_id: str) -> pace.CellChecks:
+    async def checks(self, group: ManagedGroup, execution_id: str) -> models.CellChecks:
         """Return the checks of a cell."""
         execution = group.mirror.executions.get(execution_id)
         status = group.mirror.model().get("parts") or {}
-        return {"checks": execution.get("checks") or [], "on": (status.get("checks") or {}).get("on", False)}
+        return {
+            "checks": cast("list[models.Check]", execution.get("checks") or []),
+            "on": (status.get("checks") or {}).get("on", False),
+        }
 
     async def set_checks(self, group: ManagedGroup, on: bool) -> dict[str, Any]:
         """Switch checks on or off."""

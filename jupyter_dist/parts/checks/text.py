@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.protocol.models import pace
+if TYPE_CHECKING:
+    from . import models
 
 
-def checks_text(model: pace.CellChecks) -> str:
+def checks_text(model: models.CellChecks) -> str:
     """Return lines about CellChecks of docs/api.md."""
     if not model["on"]:
         return "Checks are off in this group."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from jupyter_dist.parts.slow import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import pace
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
 
@@ -11,10 +13,10 @@ from jupyter_dist.server.part import ServerPart
 class SlowOperations(ServerPart):
     """Answers where the time of a cell goes."""
 
-    async def pace(self, group: ManagedGroup, execution_id: str) -> pace.Pace:
+    async def pace(self, group: ManagedGroup, execution_id: str) -> models.Pace:
         """Return where the time of a cell goes, or went. Raises JupyterDistError `not_found`."""
         execution = group.mirror.executions.get(execution_id)
-        found: pace.Pace | None = execution.get("pace")
+        found = cast("models.Pace | None", execution.get("pace"))
         if found is None and execution["state"] == "running":
             answer, _ = await group.mirror.ask("pace", execution_id=execution_id)
             found = answer["pace"]

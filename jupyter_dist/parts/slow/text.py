@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol.models import pace
+if TYPE_CHECKING:
+    from . import models
+
 
 _HEAD = ("rank", "compute", "communicate", "wait", "for", "input")
 
 
-def pace_text(model: pace.Pace) -> str:
+def pace_text(model: models.Pace) -> str:
     """Return lines about a Pace of docs/api.md."""
     parts = [_causes(model), _ranks(model), _lines(model), _steps(model), model["unknown"]]
     return "\n".join(line for part in parts for line in part)
 
 
-def _causes(model: pace.Pace) -> Iterator[str]:
+def _causes(model: models.Pace) -> Iterator[str]:
     if not model["causes"]:
         yield f"Nothing was found that makes it slow, in {model['seconds']:.0f} s."
     for cause in model["causes"]:
@@ -24,7 +27,7 @@ def _causes(model: pace.Pace) -> Iterator[str]:
         yield f"  To try: {cause['advice']}"
 
 
-def _ranks(model: pace.Pace) -> Iterator[str]:
+def _ranks(model: models.Pace) -> Iterator[str]:
     if not model["ranks"]:
         return
     rows = [_HEAD, *map(_row, model["ranks"])]
@@ -33,20 +36,20 @@ def _ranks(model: pace.Pace) -> Iterator[str]:
         yield "  ".join(map(str.rjust, row, widths))
 
 
-def _row(rank: pace.RankPace) -> tuple[str, ...]:
+def _row(rank: models.RankPace) -> tuple[str, ...]:
     compute, communicate, wait, loading = (f"{rank[name]:.0%}" for name in ("compute", "communicate", "wait", "input"))
     for_whom = "" if rank["waits_for"] is None or rank["wait"] < 0.005 else f"rank {rank['waits_for']}"
     return str(rank["rank"]), compute, communicate, wait, for_whom, loading
 
 
-def _lines(model: pace.Pace) -> Iterator[str]:
+def _lines(model: models.Pace) -> Iterator[str]:
     for share in model["lines"]:
         line = share["line"]
         who = f"rank {share['ranks']}" if share["ranks"].isdigit() else f"ranks {share['ranks']}"
         yield f"{share['share']:4.0%}  {line['name']}:{line['line']}  {line['code']}  ({who})"
 
 
-def _steps(model: pace.Pace) -> Iterator[str]:
+def _steps(model: models.Pace) -> Iterator[str]:
     steps = model["steps"]
     if steps is None:
         return

@@ -13,7 +13,6 @@ from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
-from .pace import Check, Pace, SlowCause
 from .saves import LastSave, Transfer
 
 if TYPE_CHECKING:
@@ -464,18 +463,20 @@ class ExecutionModel(TypedDict):
     ]
     transfer: NotRequired[Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
-    slowness: NotRequired[
-        Annotated[list[SlowCause], Field("Why it is slow, while it runs; the costliest first, at most 3.")]
-    ]
-    checks: NotRequired[
-        Annotated[list[Check], Field("What is wrong with the training in it, while it holds; the worst first.")]
-    ]
-    pace: NotRequired[Annotated[Pace, Field("Where its time went, of an ended cell that was watched. Not in lists.")]]
     undo: NotRequired[Annotated[UndoCost, Field("If it was run with `keep_undo`.")]]
     undone_at: NotRequired[Annotated[float, Field("When it was undone: it does not count any more.")]]
     asking: NotRequired[
         Annotated[list[InputPrompt], Field("The questions of its ranks, while they wait for an answer.")]
     ]
+
+
+class CodeLine(TypedDict):
+    """A line of the user's code."""
+
+    file: str
+    name: Annotated[str, Field("The file's name for users: cell [5], model.py.")]
+    line: int
+    code: str
 
 
 class ElidedModel(TypedDict):

@@ -23,6 +23,7 @@ from .declaration import (
     KEY_PATTERN,
     PARAMETERS,
     Answer,
+    CellNote,
     Operation,
     Parameter,
     Right,
@@ -47,17 +48,28 @@ OPERATIONS = (
     *SAVE_OPERATIONS,
     *(operation for declared in PART_OPERATIONS.values() for operation in declared),
 )
+# Fields of executions that are too large for lists.
+NOT_IN_LISTS = frozenset(
+    name for module in find_modules("api").modules.values() for name in getattr(module, "NOT_IN_LISTS", ())
+)
+# What parts show of a cell while it runs.
+CELL_NOTES: tuple[CellNote, ...] = tuple(
+    note for module in find_modules("api").modules.values() for note in getattr(module, "CELL_NOTES", ())
+)
 BY_NAME = {operation.name: operation for operation in reversed(OPERATIONS)}  # no part replaces one of the core
 
 __all__ = [
     "ANSWER_SECONDS",
     "BY_NAME",
+    "CELL_NOTES",
     "KEY_HEADER",
     "KEY_PATTERN",
+    "NOT_IN_LISTS",
     "OPERATIONS",
     "PARAMETERS",
     "PART_OPERATIONS",
     "Answer",
+    "CellNote",
     "Operation",
     "Parameter",
     "Right",

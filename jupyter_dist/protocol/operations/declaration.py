@@ -104,6 +104,15 @@ class Operation:
         return tuple(name for name in self.parameters if name != "group")
 
 
+@dataclass(frozen=True)
+class CellNote:
+    """A field of executions with a list of what a part has found in a cell; each has a `message` and an `advice`."""
+
+    field: str
+    label: str  # before the sentence in a terminal: `slow`
+    same_by: tuple[str, ...] = ("kind",)  # what is alike in these is one, also when its numbers have changed
+
+
 def path_pattern(path: str) -> str:
     """Return the regular expression of a path, with a group for each parameter."""
     escaped = re.escape(path).replace(r"\{", "{").replace(r"\}", "}")

@@ -10,6 +10,7 @@ from typing import Any, cast
 from jupyter_dist.journal.ends import Span
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.operations import NOT_IN_LISTS
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
 
 MAX_KEPT = 2000
@@ -109,7 +110,7 @@ class Executions:
     def listed(self) -> list[models.ExecutionModel]:
         """Return all executions, with the first line of their code."""
         return [
-            cast(models.ExecutionModel, {**_without_pace(model), "line": self._lines.get(key)})
+            cast(models.ExecutionModel, {**_for_lists(model), "line": self._lines.get(key)})
             for key, model in self._models.items()
         ]
 
@@ -158,8 +159,8 @@ class Executions:
             table.pop(execution_id, None)
 
 
-def _without_pace(model: models.ExecutionModel) -> dict[str, Any]:
-    return {name: value for name, value in model.items() if name != "pace"}
+def _for_lists(model: models.ExecutionModel) -> dict[str, Any]:
+    return {name: value for name, value in model.items() if name not in NOT_IN_LISTS}
 
 
 def _interned(value: Any) -> Any:

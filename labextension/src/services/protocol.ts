@@ -487,18 +487,27 @@ export interface IExecution {
   transfer?: ITransfer;
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
-  /** Why it is slow, while it runs; the costliest first, at most 3. */
-  slowness?: ISlowCause[];
-  /** What is wrong with the training in it, while it holds; the worst first. */
-  checks?: ICheck[];
-  /** Where its time went, of an ended cell that was watched. Not in lists. */
-  pace?: IPace;
   /** If it was run with `keep_undo`. */
   undo?: IUndoCost;
   /** When it was undone: it does not count any more. */
   undone_at?: number;
   /** The questions of its ranks, while they wait for an answer. */
   asking?: IInputPrompt[];
+  /** What is wrong with the training in it, while it holds; the worst first. */
+  checks?: ICheck[];
+  /** Why it is slow, while it runs; the costliest first, at most 3. */
+  slowness?: ISlowCause[];
+  /** Where its time went, of an ended cell that was watched. Not in lists. */
+  pace?: IPace;
+}
+
+/** A line of the user's code. */
+export interface ICodeLine {
+  file: string;
+  /** The file's name for users: cell [5], model.py. */
+  name: string;
+  line: number;
+  code: string;
 }
 
 /** How much is left out of a view; it is in the log. */
@@ -1327,111 +1336,6 @@ export interface ITransfer {
   num_names?: number;
 }
 
-/** A line of the user's code. */
-export interface ICodeLine {
-  file: string;
-  /** The file's name for users: cell [5], model.py. */
-  name: string;
-  line: number;
-  code: string;
-}
-
-/** Why a cell is slow, in one sentence. */
-export interface ISlowCause {
-  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. `accumulation`: gradients are averaged more often than the optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault, but the line that takes the most of a step. */
-  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives' | 'accumulation' | 'unused_parameters' | 'device_sync' | 'fragmentation' | 'objects' | 'line';
-  /** The ranks that cause it. */
-  ranks: RankSet;
-  /** Which part of the time it costs, from 0 to 1. */
-  share: number;
-  message: string;
-  /** What was measured, a sentence each. */
-  evidence: string[];
-  /** What to try. */
-  advice: string;
-  /** The line that takes the time; null if none stands out. */
-  place: ICodeLine | null;
-  /** When this was first seen. */
-  since: number;
-}
-
-/** Where the time of a rank went, as parts of it from 0 to 1. */
-export interface IRankPace {
-  rank: number;
-  compute: number;
-  /** In collectives whose ranks had all arrived. */
-  communicate: number;
-  /** In collectives, for ranks that came later. */
-  wait: number;
-  /** For data: in a DataLoader. */
-  input: number;
-  /** The rank that it waited for longest. */
-  waits_for: number | null;
-}
-
-/** A line of the user's code, and which part of the time of the ranks it took. */
-export interface ILineShare {
-  ranks: RankSet;
-  line: ICodeLine;
-  share: number;
-}
-
-/** The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`. */
-export interface IStepTimes {
-  /** How long a step takes now. */
-  seconds: number;
-  /** In a step; null if `track(step=...)` names the steps. */
-  collectives: number | null;
-  /** The seconds of a step in the course of the cell, oldest first; at most 60. */
-  trend: number[];
-  /** When each of the trend was measured. */
-  times: number[];
-}
-
-/** Where the time of a cell goes. */
-export interface IPace {
-  execution_id: string;
-  /** For how long it was watched. */
-  seconds: number;
-  /** Why it is slow now, or was at its end; the costliest first, at most 3. */
-  causes: ISlowCause[];
-  /** At most 64; of more ranks, the ranks with the shortest and the longest waits. */
-  ranks: IRankPace[];
-  /** The lines that took most of the time; at most 10. */
-  lines: ILineShare[];
-  /** Null if no steps were found. */
-  steps: IStepTimes | null;
-  /** What could not be measured, and why, a sentence each. */
-  unknown: string[];
-}
-
-/** An error of training that its ranks have proved. Every number is in `evidence`. */
-export interface ICheck {
-  kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'layer_not_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'other_optimizer' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'samplers_differ' | 'settings_differ' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
-  /** What was seen, on which ranks and where, and what follows from it. */
-  message: string;
-  /** The ranks that show it. */
-  ranks: string;
-  /** Null: no line of the user's code is known. */
-  line: ICodeLine | null;
-  /** Since which step of the cell, from 1 on; null: it is not about steps. */
-  step: number | null;
-  /** Values to compare, with their ranks and steps. */
-  evidence: string[];
-  /** What to do. */
-  advice: string;
-  /** When it was found, in seconds since the epoch. */
-  since: number;
-}
-
-/** What is wrong with the training in a cell. */
-export interface ICellChecks {
-  /** The worst first, at most 4; while the cell runs, those that hold now. */
-  checks: ICheck[];
-  /** False: the cells of the group are not checked. */
-  on: boolean;
-}
-
 /** The body of POST .../park. */
 export interface IParkRequest {
   /** Where tensors go: `host`, the memory of the machine, or `file`, files in `folder`, which also frees the memory of a group on CPU. */
@@ -1809,6 +1713,102 @@ export interface ILogQuery {
 export interface IChecksSwitch {
   /** False: ranks observe nothing, from the next step on. */
   on: boolean;
+}
+
+/** An error of training that its ranks have proved. Every number is in `evidence`. */
+export interface ICheck {
+  kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'layer_not_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'other_optimizer' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'samplers_differ' | 'settings_differ' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
+  /** What was seen, on which ranks and where, and what follows from it. */
+  message: string;
+  /** The ranks that show it. */
+  ranks: string;
+  /** Null: no line of the user's code is known. */
+  line: ICodeLine | null;
+  /** Since which step of the cell, from 1 on; null: it is not about steps. */
+  step: number | null;
+  /** Values to compare, with their ranks and steps. */
+  evidence: string[];
+  /** What to do. */
+  advice: string;
+  /** When it was found, in seconds since the epoch. */
+  since: number;
+}
+
+/** What is wrong with the training in a cell. */
+export interface ICellChecks {
+  /** The worst first, at most 4; while the cell runs, those that hold now. */
+  checks: ICheck[];
+  /** False: the cells of the group are not checked. */
+  on: boolean;
+}
+
+/** Why a cell is slow, in one sentence. */
+export interface ISlowCause {
+  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. `accumulation`: gradients are averaged more often than the optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault, but the line that takes the most of a step. */
+  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives' | 'accumulation' | 'unused_parameters' | 'device_sync' | 'fragmentation' | 'objects' | 'line';
+  /** The ranks that cause it. */
+  ranks: RankSet;
+  /** Which part of the time it costs, from 0 to 1. */
+  share: number;
+  message: string;
+  /** What was measured, a sentence each. */
+  evidence: string[];
+  /** What to try. */
+  advice: string;
+  /** The line that takes the time; null if none stands out. */
+  place: ICodeLine | null;
+  /** When this was first seen. */
+  since: number;
+}
+
+/** Where the time of a rank went, as parts of it from 0 to 1. */
+export interface IRankPace {
+  rank: number;
+  compute: number;
+  /** In collectives whose ranks had all arrived. */
+  communicate: number;
+  /** In collectives, for ranks that came later. */
+  wait: number;
+  /** For data: in a DataLoader. */
+  input: number;
+  /** The rank that it waited for longest. */
+  waits_for: number | null;
+}
+
+/** A line of the user's code, and which part of the time of the ranks it took. */
+export interface ILineShare {
+  ranks: RankSet;
+  line: ICodeLine;
+  share: number;
+}
+
+/** The steps of a loop, found by the recurring sequence of its collectives, or named by `track(step=...)`. */
+export interface IStepTimes {
+  /** How long a step takes now. */
+  seconds: number;
+  /** In a step; null if `track(step=...)` names the steps. */
+  collectives: number | null;
+  /** The seconds of a step in the course of the cell, oldest first; at most 60. */
+  trend: number[];
+  /** When each of the trend was measured. */
+  times: number[];
+}
+
+/** Where the time of a cell goes. */
+export interface IPace {
+  execution_id: string;
+  /** For how long it was watched. */
+  seconds: number;
+  /** Why it is slow now, or was at its end; the costliest first, at most 3. */
+  causes: ISlowCause[];
+  /** At most 64; of more ranks, the ranks with the shortest and the longest waits. */
+  ranks: IRankPace[];
+  /** The lines that took most of the time; at most 10. */
+  lines: ILineShare[];
+  /** Null if no steps were found. */
+  steps: IStepTimes | null;
+  /** What could not be measured, and why, a sentence each. */
+  unknown: string[];
 }
 
 /** The first message. */

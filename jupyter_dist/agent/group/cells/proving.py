@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models, pace
+    from jupyter_dist.protocol.models import models
 
 MAX_KEPT = 50
 MAX_WITNESSES = 64
@@ -87,12 +87,12 @@ class Proving:
                 was_left = statuses <= {"running", *FINAL_BY_ITSELF} and len(execution.spec.ranks) == shown.num_ranks
                 self._close(shown, is_refuted and was_left and not shown.is_touched)
 
-    # -- slowness -------------------------------------------------------------------------------------
+    # -- causes ---------------------------------------------------------------------------------------
 
-    def slowness_shown(
+    def causes_shown(
         self,
         execution: AgentExecution,
-        causes: Sequence[pace.SlowCause],
+        causes: Sequence[Mapping[str, Any]],
         num_looks: int,
         witnesses: Sequence[str] = (),
     ) -> None:
@@ -134,5 +134,5 @@ class Proving:
         return [shown for shown in self._kept if shown.outcome == "open" and kind in (None, shown.kind)]
 
 
-def _subject(cause: pace.SlowCause) -> str:
+def _subject(cause: Mapping[str, Any]) -> str:
     return f"{cause['kind']} {cause['ranks']}"

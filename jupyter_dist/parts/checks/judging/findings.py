@@ -12,7 +12,7 @@ from jupyter_dist.protocol.ranks import RankSet
 from .reports import UserLine
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.checks import models
 
 MAX_EVIDENCE = 6
 MAX_LISTED = 3
@@ -22,7 +22,7 @@ MAX_LISTED = 3
 class Proof:
     """What is wrong with the training of a cell."""
 
-    kind: pace.CheckKind
+    kind: models.CheckKind
     ranks: RankSet
     message: str
     evidence: Sequence[str]
@@ -35,7 +35,7 @@ class Proof:
         """What identifies it from one look to the next."""
         return self.kind, str(self.ranks)
 
-    def model(self, since: float, first_step: int | None) -> pace.Check:
+    def model(self, since: float, first_step: int | None) -> models.Check:
         """Return the Check of docs/api.md."""
         place = self.place
         return {

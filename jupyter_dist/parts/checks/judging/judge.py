@@ -11,7 +11,7 @@ from .rules import data, gradients, loop, replicas
 from .seen import Seen
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.checks import models
 
 MAX_SHOWN = 4
 
@@ -45,7 +45,7 @@ class ShownChecks:
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], tuple[float, int | None]] = {}
 
-    def after(self, findings: Iterable[Proof]) -> list[pace.Check]:
+    def after(self, findings: Iterable[Proof]) -> list[models.Check]:
         """Return the checks to show when these were found."""
         found = {finding.key: finding for finding in findings}
         now = time.time()

@@ -12,7 +12,7 @@ from .rules.causes import Cause
 from .rules.stragglers import find_in_messages, find_straggler
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.slow import models
 
 MAX_CAUSES = 3
 LOOKS_TO_SHOW = 2  # in a row that must find a cause, unless it is found by the course of several looks
@@ -58,7 +58,7 @@ class ShownCauses:
         self._missed: dict[tuple[str, str], int] = {}
         self._shown: dict[tuple[str, str], tuple[Cause, float]] = {}
 
-    def after(self, causes: Iterable[Cause]) -> list[pace.SlowCause]:
+    def after(self, causes: Iterable[Cause]) -> list[models.SlowCause]:
         """Return the causes to show after another look, which has found these."""
         now = {cause.key: cause for cause in causes}
         self._found = {key: self._found.get(key, 0) + 1 for key in now}

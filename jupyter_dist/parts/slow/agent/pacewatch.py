@@ -27,7 +27,7 @@ from .reports import RankReport, read_report
 from .summary import PaceTotals, witnesses_of
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.slow import models
 
 FIRST_SECONDS = 1.5
 LOOK_SECONDS = 1.8
@@ -59,7 +59,7 @@ class WatchedCell:
         self.totals = PaceTotals()
         self.history: list[StepsSeen] = []
         self.shown = ShownCauses()
-        self.causes: list[pace.SlowCause] = []
+        self.causes: list[models.SlowCause] = []
         self._steps: tuple[int | None, float | None] = (None, None)  # collectives in a step, and its seconds
 
     def take(self, now: float, found: dict[int, RankReport], clocks: Clocks, hosts: dict[int, str]) -> None:
@@ -104,7 +104,7 @@ class WatchedCell:
             return MANY_SECONDS
         return SHOWN_SECONDS if self.causes else LATER_SECONDS
 
-    def model(self) -> pace.Pace:
+    def model(self) -> models.Pace:
         """Return the Pace of docs/api.md."""
         return self.totals.model(self.execution_id, self.causes)
 
@@ -157,7 +157,7 @@ class PaceWatch(AgentPart):
         execution.add("slowness", None)
         if cell is not None and cell.num_looks > 1:
             execution.add("pace", cell.model())
-            self.core.proving.slowness_shown(execution, [], cell.num_looks)  # no cause is open after the cell
+            self.core.proving.causes_shown(execution, [], cell.num_looks)  # no cause is open after the cell
 
     async def _watch(self, execution: AgentExecution) -> None:
         cell = self._cells[execution.id] = WatchedCell(execution.id)
@@ -179,7 +179,7 @@ class PaceWatch(AgentPart):
             causes = [
                 cause for cause in cell.causes if cause["kind"] != "line"
             ]  # a fact is not refuted by the next one
-            self.core.proving.slowness_shown(execution, causes, cell.num_looks, witnesses_of(cell.model()))
+            self.core.proving.causes_shown(execution, causes, cell.num_looks, witnesses_of(cell.model()))
             self.core.execution_changed(execution)
 
     async def _ask(self, rank: RankProcess, execution_id: str, max_arrivals: int) -> RankReport | None:

@@ -14,7 +14,7 @@ from .observed import Observed
 from .reports import CodePlace, RankReport
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.slow import models
 
 MAX_RANKS = 64
 MAX_LINES = 10
@@ -105,7 +105,7 @@ class PaceTotals:
             self._period = None if seen.tracked_seconds is not None else seen.period
             self._trend.add(_StepTime(at, seen.step_seconds))
 
-    def model(self, execution_id: str, causes: Sequence[pace.SlowCause]) -> pace.Pace:
+    def model(self, execution_id: str, causes: Sequence[models.SlowCause]) -> models.Pace:
         """Return the Pace of docs/api.md."""
         rows = [_row(rank, totals) for rank, totals in sorted(self._ranks.items()) if totals.samples]
         return {
@@ -118,7 +118,7 @@ class PaceTotals:
             "unknown": self._unknown(),
         }
 
-    def _step_times(self) -> pace.StepTimes | None:
+    def _step_times(self) -> models.StepTimes | None:
         if self._trend.newest is None:
             return None
         steps = self._trend.steps()
@@ -129,7 +129,7 @@ class PaceTotals:
             "times": [round(step.at, 3) for step in steps],
         }
 
-    def _lines(self) -> list[pace.LineShare]:
+    def _lines(self) -> list[models.LineShare]:
         shares: dict[CodePlace, dict[int, float]] = defaultdict(dict)
         for rank, totals in self._ranks.items():
             for place, number in totals.by_place.items():
@@ -164,7 +164,7 @@ class PaceTotals:
         return found
 
 
-def _row(rank: int, totals: _RankTotals) -> pace.RankPace:
+def _row(rank: int, totals: _RankTotals) -> models.RankPace:
     shares = {activity: number / totals.samples for activity, number in totals.by_activity.items()}
     in_collectives = shares.get("wait", 0.0)
     if totals.on_device and totals.covered:
@@ -181,7 +181,7 @@ def _row(rank: int, totals: _RankTotals) -> pace.RankPace:
     }
 
 
-def _most_different(rows: list[pace.RankPace]) -> list[pace.RankPace]:
+def _most_different(rows: list[models.RankPace]) -> list[models.RankPace]:
     """Return the rows that differ most in how long their ranks waited, if there are too many."""
     if len(rows) <= MAX_RANKS:
         return rows
@@ -190,7 +190,7 @@ def _most_different(rows: list[pace.RankPace]) -> list[pace.RankPace]:
     return sorted(kept, key=lambda row: row["rank"])
 
 
-def witnesses_of(model: pace.Pace) -> list[str]:
+def witnesses_of(model: models.Pace) -> list[str]:
     """Return where the time of the ranks has gone so far, a sentence for each rank and each line."""
     found = []
     for row in model["ranks"]:

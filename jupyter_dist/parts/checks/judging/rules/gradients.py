@@ -18,7 +18,7 @@ from jupyter_dist.parts.checks.judging.reports import ModelCalls
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, CommonStep, Seen, Trained
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.checks import models
 
 NEVER_SYNCED_STEPS = 64  # fewer may be local steps between averages of the parameters
 LEAST_STEPS = 16  # of a cell that has ended
@@ -103,7 +103,7 @@ def _evidence(trained: Trained, row: CommonStep, differ: list[int]) -> list[str]
 
 
 class _Words(NamedTuple):
-    kind: pace.CheckKind
+    kind: models.CheckKind
     message: str
     advice: str
 

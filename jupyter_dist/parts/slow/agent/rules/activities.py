@@ -17,7 +17,7 @@ from .causes import Cause, at_place, name_ranks, percent
 from .stragglers import find_straggler
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.slow import models
 
 LEAST_INPUT = 0.3
 LEAST_SAVING = 0.12
@@ -57,7 +57,7 @@ _MAY_END = frozenset({"input", "workers", "print"})  # which must be found in th
 
 
 class _Habit(NamedTuple):
-    kind: pace.SlowKind
+    kind: models.SlowKind
     activity: str
     least: float
     what: str

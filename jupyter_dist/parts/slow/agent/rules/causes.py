@@ -10,14 +10,15 @@ from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import pace
+    from jupyter_dist.parts.slow import models
+    from jupyter_dist.protocol.models.models import CodeLine
 
 
 @dataclass(frozen=True)
 class Cause:
     """Why a cell is slow."""
 
-    kind: pace.SlowKind
+    kind: models.SlowKind
     ranks: RankSet
     share: float  # of the time of the others, or of all
     message: str
@@ -31,10 +32,10 @@ class Cause:
         """What identifies it from one look to the next."""
         return self.kind, str(self.ranks)
 
-    def model(self, since: float) -> pace.SlowCause:
+    def model(self, since: float) -> models.SlowCause:
         """Return the SlowCause of docs/api.md."""
         place = self.place
-        line: pace.CodeLine | None = None
+        line: CodeLine | None = None
         if place is not None:
             line = {"file": place.file, "name": place.name, "line": place.line, "code": place.code}
         return {

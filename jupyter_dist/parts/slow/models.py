@@ -1,13 +1,11 @@
-"""What the API sends of what is found in a cell: where its time goes, why it is slow, what is wrong with its training.
-
-Beside models.py: see there for what is generated from these types.
-"""
+"""Types: why a cell is slow, and where its time goes."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
+from jupyter_dist.protocol.models.models import CodeLine
 
 SlowKind = Literal[
     "straggler",
@@ -31,15 +29,6 @@ SlowKind = Literal[
     "objects",
     "line",
 ]
-
-
-class CodeLine(TypedDict):
-    """A line of the user's code."""
-
-    file: str
-    name: Annotated[str, Field("The file's name for users: cell [5], model.py.")]
-    line: int
-    code: str
 
 
 class SlowCause(TypedDict):
@@ -108,46 +97,3 @@ class Pace(TypedDict):
     lines: Annotated[list[LineShare], Field("The lines that took most of the time; at most 10.")]
     steps: Annotated[StepTimes | None, Field("Null if no steps were found.")]
     unknown: Annotated[list[str], Field("What could not be measured, and why, a sentence each.")]
-
-
-CheckKind = Literal[
-    "changed_after_wrap",
-    "epoch_not_set",
-    "evaluation_in_training_mode",
-    "fewer_steps",
-    "inner_module",
-    "layer_not_averaged",
-    "no_sync",
-    "not_averaged",
-    "not_finite",
-    "not_zeroed",
-    "other_optimizer",
-    "parameters_not_held",
-    "replicas_differ",
-    "same_batch",
-    "samplers_differ",
-    "settings_differ",
-    "subsets_differ",
-    "training_in_eval_mode",
-    "zero_learning_rate",
-]
-
-
-class Check(TypedDict):
-    """An error of training that its ranks have proved. Every number is in `evidence`."""
-
-    kind: CheckKind
-    message: Annotated[str, Field("What was seen, on which ranks and where, and what follows from it.")]
-    ranks: Annotated[str, Field("The ranks that show it.")]
-    line: Annotated[CodeLine | None, Field("Null: no line of the user's code is known.")]
-    step: Annotated[int | None, Field("Since which step of the cell, from 1 on; null: it is not about steps.")]
-    evidence: Annotated[list[str], Field("Values to compare, with their ranks and steps.")]
-    advice: Annotated[str, Field("What to do.")]
-    since: Annotated[float, Field("When it was found, in seconds since the epoch.")]
-
-
-class CellChecks(TypedDict):
-    """What is wrong with the training in a cell."""
-
-    checks: Annotated[list[Check], Field("The worst first, at most 4; while the cell runs, those that hold now.")]
-    on: Annotated[bool, Field("False: the cells of the group are not checked.")]

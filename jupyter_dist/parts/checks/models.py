@@ -1,0 +1,50 @@
+"""Types: what is wrong with the training in a cell."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.models.models import CodeLine
+
+CheckKind = Literal[
+    "changed_after_wrap",
+    "epoch_not_set",
+    "evaluation_in_training_mode",
+    "fewer_steps",
+    "inner_module",
+    "layer_not_averaged",
+    "no_sync",
+    "not_averaged",
+    "not_finite",
+    "not_zeroed",
+    "other_optimizer",
+    "parameters_not_held",
+    "replicas_differ",
+    "same_batch",
+    "samplers_differ",
+    "settings_differ",
+    "subsets_differ",
+    "training_in_eval_mode",
+    "zero_learning_rate",
+]
+
+
+class Check(TypedDict):
+    """An error of training that its ranks have proved. Every number is in `evidence`."""
+
+    kind: CheckKind
+    message: Annotated[str, Field("What was seen, on which ranks and where, and what follows from it.")]
+    ranks: Annotated[str, Field("The ranks that show it.")]
+    line: Annotated[CodeLine | None, Field("Null: no line of the user's code is known.")]
+    step: Annotated[int | None, Field("Since which step of the cell, from 1 on; null: it is not about steps.")]
+    evidence: Annotated[list[str], Field("Values to compare, with their ranks and steps.")]
+    advice: Annotated[str, Field("What to do.")]
+    since: Annotated[float, Field("When it was found, in seconds since the epoch.")]
+
+
+class CellChecks(TypedDict):
+    """What is wrong with the training in a cell."""
+
+    checks: Annotated[list[Check], Field("The worst first, at most 4; while the cell runs, those that hold now.")]
+    on: Annotated[bool, Field("False: the cells of the group are not checked.")]
