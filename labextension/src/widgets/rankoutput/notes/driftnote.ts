@@ -47,7 +47,7 @@ export class DriftNote implements IDisposable {
     return this._isDisposed;
   }
 
-  /** Whether it has more than a button to undo the cell. */
+  /** Whether it has any. */
   get isSaid(): boolean {
     return this._isSaid;
   }
@@ -83,7 +83,7 @@ export class DriftNote implements IDisposable {
 
   private _draw(): void {
     const parts = this._bundle ? this._partsOf(this._bundle) : [];
-    this._isSaid = parts.some(({ kind }) => kind !== 'undo');
+    this._isSaid = parts.length > 0;
     const shape = parts.map(({ kind, text }) => `${kind} ${text}`).join('\n');
     if (shape !== this._shape) {
       this._shape = shape;
@@ -129,7 +129,8 @@ export class DriftNote implements IDisposable {
     }
     const kept = undo.cells(group.id).find(({ execution_id: other }) => other === id);
     const cell = kept?.cell_id;
-    if (!kept || !cell) {
+    // Groups of 0.3 do not know whether it changed anything.
+    if (!kept || !cell || kept.cost.changed === false) {
       return [];
     }
     const { bytes, milliseconds } = kept.cost;
