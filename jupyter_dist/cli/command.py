@@ -13,8 +13,6 @@ from traitlets import Unicode
 from jupyter_dist.cli.listing import word_of
 from jupyter_dist.cli.words import complete
 from jupyter_dist.client import Client, Group, JupyterDistError
-from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from jupyter_dist.protocol.noderanks import ranks_per_node
 from jupyter_dist.protocol.ranks import EXAMPLES
 from jupyter_dist.system.terminal import guarded_terminal
 
@@ -125,61 +123,6 @@ def add_group_argument(
 def add_ranks_argument(parser: argparse.ArgumentParser) -> None:
     """Add the option for the ranks."""
     parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
-
-
-def add_start_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for starting a group."""
-    add_shape_arguments(parser)
-    parser.add_argument("--preset", metavar="NAME", help="a preset of the server; 'jupyter dist presets' lists them")
-    parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
-    parser.add_argument(
-        "--ranks-per-node", type=ranks_per_node, metavar="N", help="ranks on each of them; 4,8: the number of each"
-    )
-    parser.add_argument(
-        "--launcher",
-        help="what starts node agents: slurm, pbs, lsf, sge, ray, kubernetes; external: you do (jupyter dist join)",
-    )
-    parser.add_argument(
-        "--launcher-option",
-        action="append",
-        type=variable,
-        default=[],
-        metavar="NAME=VALUE",
-        help="such as partition=gpu; 'jupyter dist launchers' lists them",
-    )
-    parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
-    parser.add_argument("--backend", choices=BACKEND_CHOICES)
-    parser.add_argument("--python", help="interpreter of the ranks (default: this one)")
-    parser.add_argument("--environment", help="name of the environment of the ranks, instead of --python")
-    parser.add_argument("--cwd", help="working directory of the ranks (default: this one)")
-    add_env_argument(parser)
-
-
-def add_env_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for environment variables."""
-    parser.add_argument("--env", action="append", type=variable, default=[], metavar="NAME=VALUE")
-
-
-def add_shape_arguments(parser: argparse.ArgumentParser, *, short: bool = True) -> None:
-    """Add the arguments for the number of ranks."""
-    parser.add_argument(*["-n"] * short, "--num-ranks", type=int, help="number of ranks")
-    parser.add_argument(*["-d"] * short, "--devices", type=devices, help="devices: 0,1,3 or all")
-
-
-def devices(text: str) -> list[int] | str:
-    """Parse `0,1,3` or `all`."""
-    try:
-        return "all" if text == "all" else [int(part) for part in text.strip("[]").split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a list of devices: write 0,1,3, or all") from None
-
-
-def variable(text: str) -> tuple[str, str]:
-    """Parse `NAME=VALUE`."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} has no value: write NAME=VALUE")
-    return name, value
 
 
 def shown(group: Group) -> str:

@@ -104,7 +104,7 @@ def start_fields(options: argparse.Namespace, client: Client) -> dict[str, Any]:
     env = {"TORCHELASTIC_MAX_RESTARTS": str(options.max_restarts), "ROLE_NAME": options.role}
     if options.rdzv_id:
         env["TORCHELASTIC_RUN_ID"] = options.rdzv_id
-    return {**_shape(options.nproc_per_node, client), "env": env | dict(options.env)}
+    return {**_shape(options.nproc_per_node, client), "env": env | dict(options.env or ())}
 
 
 def _shape(nproc: str | None, client: Client) -> dict[str, Any]:

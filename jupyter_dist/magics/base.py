@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from IPython.core.magic import Magics
 from jupyter_dist.client import Group, JupyterDistError, RankError, TimedOutError
 from jupyter_dist.client.blocking.report import ending_text, replaced_text
 from jupyter_dist.client.bundles.bundle import rank_label
+from jupyter_dist.client.startoptions import given_options
 from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
 from jupyter_dist.protocol.ranks import RankSet, existing_ranks
 
@@ -165,22 +167,11 @@ class RankMagics(Magics):
 
 
 def start_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of StartRequest for the given options of a magic."""
-    names = ("preset", "backend", "accelerator", "launcher", "num_nodes", "ranks_per_node")
-    fields = {name: options.get(name) for name in names}
-    fields["num_ranks"] = options.get("num_processes")
-    if options.get("launcher_option"):
-        fields["launcher_options"] = dict(map(_pair, options["launcher_option"]))
+    """Return the options of a start for the given options of a magic."""
+    fields = {"num_ranks": options.get("num_processes"), **given_options(argparse.Namespace(**options))}
     if options.get("gpu_ids"):
         fields["devices"] = parse_devices(options["gpu_ids"])
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise DistError(f"'{text}' is not an option of a launcher. Write NAME=VALUE, such as partition=gpu.")
-    return name, value
 
 
 def joined(values: Iterable[str] | None) -> str | None:

@@ -17,19 +17,19 @@ from jupyter_dist.client.blocking.report import (
 )
 from jupyter_dist.client.displays.live import show_table
 from jupyter_dist.client.results.saves import preview_text, save_text, saves_text
+from jupyter_dist.client.startoptions import OPTIONS, add_start_options, word_of
 from jupyter_dist.magics.automode import AutoMode
-from jupyter_dist.magics.base import RankMagics, joined
+from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
-from jupyter_dist.magics.session import Session
-from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from jupyter_dist.protocol.noderanks import ranks_per_node
+from jupyter_dist.magics.session import COMPARED, Session
 from jupyter_dist.protocol.operations import BY_NAME
 from jupyter_dist.protocol.ranks import EXAMPLES
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
 DEFAULT_RANKS = 2
 AUTO_PREFIX = "distributed"
+HERE = {"python": "interpreter of the ranks (default: this kernel's)", "cwd": "of the ranks (default: this kernel's)"}
 VARIABLES = "torch, dist, rank, local_rank, world_size, device, gpu_id"
 
 
@@ -39,22 +39,10 @@ def init_parser() -> MagicParser:
     parser.add_argument("number", nargs="?", type=int, help="the same as -n")
     parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="number of ranks (default: 2)")
     parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: the server's machine")
-    parser.add_argument("--preset", help="a preset of the server, as 'jupyter dist presets' lists them")
-    parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
-    parser.add_argument(
-        "--ranks-per-node", type=ranks_per_node, metavar="N", help="ranks on each of them; 4,8: the number of each"
-    )
-    parser.add_argument(
-        "--launcher", help="what starts the node agents: slurm, pbs, lsf, sge, ray, kubernetes; external: you do"
-    )
-    parser.add_argument(
-        "--launcher-option", action="append", metavar="NAME=VALUE", help="an option of the launcher: partition=gpu"
-    )
     parser.add_argument("-g", "--gpu-ids", "--devices", nargs="+", help="devices: 0,1,3")
     parser.add_argument("-t", "--timeout", help="ignored: there is no time limit")
     parser.add_argument("--name", help="name of the group (default: the notebook's name)")
-    parser.add_argument("--backend", choices=BACKEND_CHOICES)
-    parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
+    add_start_options(parser, [name for name in OPTIONS if name not in ("num_ranks", "devices")], texts=HERE)
     return parser
 
 
@@ -189,6 +177,9 @@ class DistMagics(RankMagics):
             print(f"Every rank has {VARIABLES}.")
         else:
             print(f"Attached to group '{group.name}' with {group.world_size} ranks; they keep their variables.")
+            without_effect = [word_of(name) for name in start_fields(wanted) if name not in COMPARED]
+            if without_effect:
+                print(f"Only a start takes {', '.join(without_effect)}: this group is as it was started.")
         print(devices_line(group.model))
         if group.model["state"] != "ready":
             print(status_text(group.status().model, None, ""))

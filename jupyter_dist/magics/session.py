@@ -15,8 +15,7 @@ from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import in_notebook
 from jupyter_dist.client.displays.changing import Changing
 from jupyter_dist.client.displays.live import show_live
-from jupyter_dist.protocol.noderanks import in_words
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, in_words
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.protocol.wire.requests import MAX_GRACE_SECONDS
 
@@ -27,7 +26,7 @@ MAX_NAME = 30
 GRACE_SECONDS = 60
 GRACE_VARIABLE = "JUPYTER_DIST_GRACE_SECONDS"
 # Fields of a start (docs/api.md): the option, and how a running group describes it.
-OPTIONS = {
+COMPARED = {  # with a running group; other options matter to its start alone
     "num_ranks": ("-n", "with {num_ranks} ranks"),
     "devices": ("-g", "on {place}"),
     "backend": ("--backend", "with backend {backend}"),
@@ -267,13 +266,13 @@ class Session:
         has = {"launcher": "local", **group.model, **shape, "on_nodes": in_words(counts)}
         has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
         for field, wanted in fields.items():
-            if field in ("launcher_options", "preset"):  # of its start
+            if field not in COMPARED:
                 continue
             if field == "ranks_per_node" and isinstance(wanted, int):
                 wanted = [wanted] * len(counts)  # noqa: PLW2901 - what it is short for
             if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue
-            option, what = OPTIONS[field]
+            option, what = COMPARED[field]
             message = f"Group '{group.name}' is already running {what.format(**has)}."
             hint = f"Omit {option} to attach to it, or shut it down first: %dist_shutdown."
             raise JupyterDistError("name_taken", message, hint)

@@ -179,7 +179,7 @@ class DistApp(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Create the parts."""
-        configured = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        configured = {field.name: getattr(self, field.name) for field in fields(Settings) if field.name != "root_dir"}
         lists = {name: tuple(getattr(self, name)) for name in ("preload_modules", "notice_command")}
         settings = Settings(**{**configured, **lists})
         server = self.serverapp

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -84,27 +84,13 @@ def _user(handler: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The settings with their defaults; DistApp documents each."""
+class Settings(GroupDefaults):
+    """All settings with their defaults; DistApp documents each."""
 
-    default_world_size: int = 2
-    max_ranks: int = 0
-    start_timeout_seconds: float = 120.0
-    lease_seconds: float = 3600.0
-    node_lease_seconds: float = 60.0
-    park_after_seconds: float = 0.0
-    save_every_seconds: float = 0.0
-    save_before_end_seconds: float = 0.0
-    saves_kept: int = 2
     warm_environment: bool = True
     forkserver_seconds: float = 60.0
     on_server_stop: str = "keep"
-    journal_bytes: int = 0
-    user_journal_bytes: int = 0
-    undo_cells: int = 20
-    undo_bytes: int = 2 << 30
     spawner: str = "local"
-    preload_modules: tuple[str, ...] = ()
     max_pages_per_user: int = 100
     max_downloads_per_user: int = 8
     notice_command: tuple[str, ...] = ()
@@ -146,23 +132,7 @@ class Service:
             spawner,
             Environments(kernel_specs),
             DeviceReader(),
-            GroupDefaults(
-                root_dir=root_dir,
-                world_size=settings.default_world_size,
-                max_ranks=settings.max_ranks,
-                start_timeout_seconds=settings.start_timeout_seconds,
-                lease_seconds=settings.lease_seconds,
-                node_lease_seconds=settings.node_lease_seconds,
-                park_after_seconds=settings.park_after_seconds,
-                save_every_seconds=settings.save_every_seconds,
-                save_before_end_seconds=settings.save_before_end_seconds,
-                saves_kept=settings.saves_kept,
-                preload=list(settings.preload_modules),
-                journal_bytes=settings.journal_bytes,
-                user_journal_bytes=settings.user_journal_bytes,
-                undo_cells=settings.undo_cells,
-                undo_bytes=settings.undo_bytes,
-            ),
+            replace(settings, root_dir=root_dir),
             Saves(root_dir, settings.saves_folder, settings.saves_bytes, settings.saves_days),
             keep_warm=settings.warm_environment,
             launchers=lambda: _launchers(config),

@@ -34,7 +34,7 @@ def test_without_a_group_it_is_said_what_to_do(kernel):
 
 
 def test_init_then_cells_go_to_the_ranks(kernel):
-    cell = kernel.run("%dist_init -n 2 -a localhost")
+    cell = kernel.run("%dist_init -n 2 -a localhost --env GIVEN=here --save-every-seconds 3600")
     assert cell.status == "ok", cell.error
     assert cell.text.startswith("Group 'train-it': 2 ranks ready")
     assert re.search(r"^It ends 1 min after process \d+\. JUPYTER_DIST_GRACE_SECONDS=keep keeps it\.$", cell.text, re.M)
@@ -42,6 +42,8 @@ def test_init_then_cells_go_to_the_ranks(kernel):
     assert cell.said == [("0-1", "same 42\n"), ("0", "0"), ("1", "1")]
     assert cell.bundle["state"] == "ok"
     assert cell.displays[-1]["text/plain"].startswith("[ranks 0-1]\nsame 42\n[rank 0]\n0")
+    assert kernel.run("import os; os.environ['GIVEN']").said == [("0-1", "'here'")]
+    assert "Only a start takes --env: this group is as it was started." in kernel.run("%dist_init --env A=1").text
     assert kernel.run("import sys; sys.executable").said == [("0-1", repr(sys.executable))]
     assert kernel.run("%time x = 1\n'x' in globals()").said[-1] == ("0-1", "True")
 

@@ -26,7 +26,7 @@ def test_every_browser_test_that_the_pages_name_exists():
         assert re.search(rf"^ *test\(\s*(['\"`]){quoted}\1,", (ROOT / path).read_text(), re.M), (path, title)
 
 
-@pytest.mark.parametrize("page", sorted(set(PAGES) - {"index", "figures"}))
+@pytest.mark.parametrize("page", sorted(set(PAGES) - {"index", "figures", "security"}))
 def test_every_promise_has_a_test(page):
     """Under each heading stand promises, numbered, and then as many tests."""
     for section in PAGES[page].split("\n## ")[1:]:
@@ -36,3 +36,20 @@ def test_every_promise_has_a_test(page):
         tested = re.findall(r"^(\d+)\. .*`(?:(?:tests|jupyter_dist/testing)/\S+\.py|ui-tests/\S+\.ts)::", tests, re.M)
         assert numbers == tested, section.splitlines()[0]
         assert numbers, section.splitlines()[0]
+
+
+def claims():
+    """The paragraphs, points and rows of the security model, without what is code or a head of a table."""
+    text = (ROOT / "docs" / "security.md").read_text()
+    text = re.sub(r"^```.*?^```\n", "\n", text, flags=re.S | re.M)
+    text = re.sub(r"^#.*\n|^\|.*\n(?=\|[-|]+\|$)|^\|[-|]+\|\n", "\n", text, flags=re.M)
+    text = re.sub(r"^(\| |- )", r"\n", text, flags=re.M)
+    return [" ".join(block.split()) for block in text.split("\n\n") if block.strip()]
+
+
+def test_every_claim_of_the_security_model_is_in_its_table_with_a_test_or_as_a_limit():
+    rows = re.findall(r"^\| (.+?) \| (\*limit\*|`.+`) \|$", PAGES["security"], re.M)
+    assert len(rows) == PAGES["security"].count("\n| ") - 1  # each has one or the other
+    words = [row[0] for row in rows]
+    found = [max((one for one in words if claim.startswith(one)), key=len, default=claim) for claim in claims()]
+    assert sorted(found) == sorted(words)

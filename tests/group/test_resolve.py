@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.noderanks import divided
+from jupyter_dist.protocol.ranks import divided
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.groups.resolve import (
     GroupDefaults,
@@ -25,7 +25,7 @@ CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", acce
 @pytest.fixture
 def resolve(tmp_path):
     def resolve(environment=CUDA, available=(0, 1, 2, 3), taken=(), **fields):
-        defaults = GroupDefaults(root_dir=str(tmp_path), world_size=3)
+        defaults = GroupDefaults(root_dir=str(tmp_path), default_world_size=3)
         found = available if isinstance(available, dict) else {"cuda": available}
         usable = {
             name: dict(zip(some, map(str, some), strict=True)) if not isinstance(some, dict) else some

@@ -45,6 +45,17 @@ async def test_the_authorizer_is_asked_for_the_right_of_each_operation(jp_server
             assert (raised.value.code, asked.pop()) == (403, (operation.right, "jupyter_dist")), operation.name
 
 
+async def test_who_may_not_execute_lists_the_saves_of_the_servers_folder_alone(
+    jp_serverapp, jp_fetch, refused, tmp_path
+):
+    fields = {op.name: set(op.query.__annotations__) for op in OPERATIONS if op.right != "execute" and op.query}
+    places = {name for name, known in fields.items() if known & {"folder", "path", "file"}}
+    assert places == {name for name in fields if BY_NAME[name].execute_fields}
+    jp_serverapp.web_app.settings["authorizer"] = NoExecute(parent=jp_serverapp)
+    assert json.loads((await jp_fetch("jupyter-dist", "api/saves")).body)["saves"] == []
+    assert (await refused("saves", params={"folder": str(tmp_path)}))[0] == 403
+
+
 class NoExecute(Authorizer):
     """A collaborator who may look and write, and run nothing."""
 

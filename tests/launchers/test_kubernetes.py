@@ -15,7 +15,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
 from jupyter_dist.server.launchers.kubernetes import job
 from jupyter_dist.server.launchers.kubernetes.launcher import of_image
-from jupyter_dist.server.launchers.kubernetes.options import job_manifest
+from jupyter_dist.server.launchers.kubernetes.options import job_manifest, secret_mode
 from jupyter_dist.server.launchers.nodefiles import AgentExited
 from jupyter_dist.testing.launchers import Followed
 
@@ -184,5 +184,8 @@ def test_pods_have_what_was_asked_for():
     assert container["resources"]["limits"] == {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}
     assert container["command"][-4:] == ["/work", "python", "-m", "x"]
     assert [volume["name"] for volume in pod["volumes"]] == ["job", "data"]
+    assert pod["volumes"][0]["secret"]["defaultMode"] == 0o444  # root owns the files, and the user is not known
+    assert secret_mode({"securityContext": {"runAsUser": 0}}) == 0o400
+    assert secret_mode({"securityContext": {"runAsUser": 1000, "fsGroup": 2000}}) == 0o440
     assert (pod["nodeSelector"], pod["serviceAccountName"]) == ({"gpu": "a100"}, "training")
     assert pod["tolerations"] == [{"key": "gpu"}]

@@ -232,6 +232,27 @@ def test_without_the_commands_an_engine_is_not_usable(place, monkeypatch):
     asyncio.run(run())
 
 
+def test_no_tool_of_an_engine_gets_the_tokens_of_the_server(place, tmp_path, monkeypatch):
+    """A wrapper that an administrator has put before a tool may log its environment."""
+    seen = tmp_path / "seen"
+    launchers = [one for name in ("slurm", *OPTIONS) if (one := place.launchers().get(name))]
+    (tmp_path / "bin").mkdir()
+    for launcher in launchers:
+        for tool in launcher.tools:
+            (tmp_path / "bin" / tool).write_text(f"#!/bin/sh\necho {tool} >> {seen}\nenv >> {seen}\n")
+            (tmp_path / "bin" / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    for name in ("JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JPY_API_TOKEN", "CONFIGPROXY_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "token-canary")
+    for launcher in launchers:
+        asyncio.run(launcher.probe())
+        asyncio.run(launcher.grace_seconds({}))
+    said = seen.read_text()
+    assert {"sinfo", "scontrol", "qstat", "bqueues", "qconf"} <= set(said.split())
+    assert "PATH=" in said
+    assert "token-canary" not in said
+
+
 def test_environments_travel_without_the_variables_of_the_job_and_of_the_node(tmp_path):
     text = environment_script(
         {"A": "it's $HOME", "PBS_JOBID": "1", "TMPDIR": "/t", "CUDA_VISIBLE_DEVICES": "7", "bad-name": "x", "PWD": "/"},

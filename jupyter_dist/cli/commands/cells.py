@@ -17,8 +17,6 @@ from jupyter_dist.cli.command import (
     Command,
     add_group_argument,
     add_ranks_argument,
-    add_shape_arguments,
-    add_start_arguments,
 )
 from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.client import Group, JupyterDistError, Result
@@ -26,10 +24,11 @@ from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.blocking.asking import ask_user
 from jupyter_dist.client.displays.growing import nothing
 from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
+from jupyter_dist.client.startoptions import add_start_options
 from jupyter_dist.protocol.wire import requests
 from jupyter_dist.system.terminal import for_terminal
 
-from .groups import start_fields
+from .groups import HERE, start_fields
 
 # How long the other ranks may run after the script has failed on one: they often fail as well, and print why.
 OTHERS_SECONDS = 3.0
@@ -113,7 +112,7 @@ class RunCommand(CellCommand):
         """Add the script with its arguments, and the group."""
         add_group_argument(parser, positional=False, text="run on this group instead, and keep it")
         add_cell_arguments(parser)
-        add_start_arguments(parser)
+        add_start_options(parser, texts=HERE)
         torchrun.add_torchrun_arguments(parser)
         parser.add_argument("script")
         parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's own arguments; after -- all of them")
@@ -174,7 +173,7 @@ class RunCommand(CellCommand):
 def _shape(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Split `--devices 0,1` and `--num-ranks 2` from a script's other arguments."""
     parser = argparse.ArgumentParser("jupyter dist run", add_help=False, allow_abbrev=False)
-    add_shape_arguments(parser, short=False)
+    add_start_options(parser, ("num_ranks", "devices"), short=False)
     found, rest = parser.parse_known_args(arguments)
     shape = {name: value for name, value in vars(found).items() if value is not None}
     for name in shape:

@@ -7,21 +7,26 @@ import os
 import sys
 from typing import Any
 
-from jupyter_dist.cli.command import Command, add_env_argument, add_group_argument, add_start_arguments, shown
+from jupyter_dist.cli.command import Command, add_group_argument, shown
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.blocking.report import ending_text, replaced_text, resized_text, sample_if_any, status_text
+from jupyter_dist.client.startoptions import add_start_options, given_options
+
+HERE = {
+    "python": "interpreter of the ranks (default: this one)",
+    "environment": "name of the environment of the ranks, instead of --python",
+    "cwd": "working directory of the ranks (default: this one)",
+}
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of StartRequest; by default ranks use this interpreter and folder."""
-    shape = ("num_ranks", "launcher", "num_nodes", "ranks_per_node", "devices", "accelerator", "backend")
-    names = (*shape, "preset", "environment", "python", "cwd")
-    fields = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))
+    """Return the options of a start; by default ranks use this interpreter and folder."""
+    fields = given_options(options)
+    if "cwd" in fields or "notebook" not in fields:
+        fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))
     if "environment" not in fields:
         fields.setdefault("python", sys.executable)
-    given = {"env": dict(options.env), "launcher_options": dict(options.launcher_option)}
-    return fields | {name: value for name, value in given.items() if value}
+    return fields
 
 
 class StartCommand(Command):
@@ -32,36 +37,11 @@ class StartCommand(Command):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name of the group, and its options."""
         parser.add_argument("name", nargs="?")
-        add_start_arguments(parser)
-        parser.add_argument("--park", action="append", metavar="GROUP", help="park this idle group before; repeatable")
-        parser.add_argument(
-            "--park-after-seconds",
-            type=float,
-            metavar="SECONDS",
-            help="park the group when it was not used for so long",
-        )
-        parser.add_argument(
-            "--save-every-seconds",
-            type=float,
-            metavar="SECONDS",
-            help="save the group by itself so often, if cells have run since",
-        )
-        parser.add_argument(
-            "--save-before-end-seconds",
-            type=float,
-            metavar="SECONDS",
-            help="save the group by itself so long before its allocation ends, and interrupt cells for that",
-        )
-        parser.add_argument("--saves-kept", type=int, metavar="NUMBER", help="how many of these saves are kept")
-        parser.add_argument("--restore", metavar="SAVE", help="begin with a save: NAME, or FOLDER/NAME")
+        add_start_options(parser, texts=HERE)
 
     def act(self) -> int:
         """Start the group and wait until its ranks are ready."""
-        restore = self.options.restore
-        names = ("park", "park_after_seconds", "save_every_seconds", "save_before_end_seconds", "saves_kept")
-        given = {name: getattr(self.options, name) for name in names}
-        fields = start_fields(self.options) | {name: value for name, value in given.items() if value is not None}
-        group = self.client.start(self.options.name, wait=False, restore=restore, **fields)
+        group = self.client.start(self.options.name, wait=False, **start_fields(self.options))
         if join := group.model.get("join"):
             print(f"Run this on each of the machines, by whatever starts commands there:\n  {join}", file=sys.stderr)
         group.ready(show=lambda text: print(text, file=sys.stderr))
@@ -80,11 +60,11 @@ class StartAgainCommand(Command):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the group, and variables whose values are not known any more."""
         add_group_argument(parser)
-        add_env_argument(parser)
+        add_start_options(parser, ("env",))
 
     def act(self) -> int:
         """Start the group, and print it while its ranks start."""
-        group = self.client.attach(self.options.group).start_again(env=dict(self.options.env), wait=False)
+        group = self.client.attach(self.options.group).start_again(wait=False, **given_options(self.options))
         self.tell(group.model, status_text(group.model, None, ""))
         return 0
 

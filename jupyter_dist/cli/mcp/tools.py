@@ -14,14 +14,14 @@ from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
 from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import stacks_text, status_text
 from jupyter_dist.client.results.saves import save_text, saves_text
-from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
+from jupyter_dist.client.startoptions import OPTIONS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import OPERATIONS, Operation
 from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.schemas import body_schema
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
-from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
+from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.system.limits import within
 
 from .answers import bounded, group_line, log_text, page, result_text, variables_text, verdict
@@ -280,22 +280,7 @@ async def export_script(client: AsyncClient, arguments: Arguments, max_chars: in
     return _part(script, arguments, max_chars, "export_script with offset={offset} continues there.")
 
 
-_START = {
-    "name": {"type": "string", "maxLength": 200, "description": "A name for the group."},
-    "num_ranks": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MAX_CPU_RANKS,
-        "description": f"Number of ranks, 1 to {MAX_CPU_RANKS} on CPU.",
-    },
-    "devices": {
-        "anyOf": [{"type": "array", "items": {"type": "integer", "minimum": 0}}, {"const": "all"}],
-        "description": 'Devices: a list of indices such as [0, 1], or "all".',
-    },
-    "backend": {"enum": list(BACKEND_CHOICES), "description": f"One of {', '.join(BACKEND_CHOICES)}."},
-    "environment": {"type": "string", "maxLength": 300, "description": "The name of the ranks' Python environment."},
-    "cwd": {"type": "string", "maxLength": 4096, "description": "The working directory of the ranks."},
-}
+_START = {"name": {"type": "string", "maxLength": 200, "description": "A name for the group."}, **OPTIONS}
 _CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python code, as in a notebook cell."}
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}

@@ -48,6 +48,8 @@ class PlainAsyncClient(Caller):
     async def all_saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
         """Return the saves in a folder, newest first.
 
+        Another folder than the server's takes the right to execute.
+
         Args:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
         """
@@ -169,6 +171,8 @@ class PlainAsyncGroup(GroupCaller):
 
     async def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
         """Return the saves in a folder, newest first, and why this group cannot restore some of them.
+
+        Another folder than the server's takes the right to execute.
 
         Args:
             folder: A folder of saves: absolute, or relative to the server's root; default: the server's.

@@ -71,6 +71,7 @@ class Operation:
     text: Callable[[Any], str] | None = None  # the answer as text, for commands, magics and tools
     tool: str = ""  # for language-model agents: the description of the tool that does only this
     is_of_last: bool = False  # clients may leave out the execution: it is the last cell that began
+    execute_fields: tuple[str, ...] = ()  # of the query: naming a place of this machine takes the right to execute
     why_not_execute: str = ""  # why what is no GET needs less than the right to execute
 
     def __post_init__(self) -> None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.noderanks import node_ranges
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, node_ranges
 from jupyter_dist.protocol.secrets import Secrets
 
 # The protocol between server and agent, and between the agents of one group; and the oldest that is still understood.

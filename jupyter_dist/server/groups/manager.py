@@ -279,7 +279,7 @@ class GroupManager:
             try:
                 if is_on_nodes:
                     variables = {**own.env, **fields["env"].for_exec()}
-                    env = agent_environment(self._defaults.preload, variables)
+                    env = agent_environment(list(self._defaults.preload_modules), variables)
                     await group.launch_nodes(launcher, options, env, self._spawner.archive)
             except BaseException:
                 await group.shutdown()

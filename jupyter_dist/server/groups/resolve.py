@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.noderanks import divided, in_words
+from jupyter_dist.protocol.ranks import divided, in_words
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, LOCAL, GroupSpec
@@ -44,28 +44,31 @@ NETWORK_ENV = frozenset(
 )
 
 
-N = TypeVar("N", int, float)
-
-
 @dataclass(frozen=True)
 class GroupDefaults:
-    """The defaults for fields that the body of a start leaves out."""
+    """The settings of a server that are about its groups. A start may have another value of some."""
 
-    root_dir: str = "."
-    world_size: int = 2
+    root_dir: str = "."  # of the server
+    default_world_size: int = 2
     max_ranks: int = 0  # of a group; 0: no limit
-    start_timeout_seconds: float = 120.0
-    lease_seconds: float = 3600.0
-    preload: list[str] = field(default_factory=list)
-    journal_bytes: int = 0
-    user_journal_bytes: int = 0
-    node_lease_seconds: float = 60.0
-    undo_cells: int = 20
-    undo_bytes: int = 2 << 30
-    park_after_seconds: float = 0.0  # of groups on devices
-    save_every_seconds: float = 0.0
-    save_before_end_seconds: float = 0.0
-    saves_kept: int = 2
+    preload_modules: tuple[str, ...] = ()
+    start_timeout_seconds: float = GroupSpec.start_timeout_seconds
+    lease_seconds: float = GroupSpec.lease_seconds
+    node_lease_seconds: float = GroupSpec.node_lease_seconds
+    park_after_seconds: float = GroupSpec.park_after_seconds  # of groups on devices
+    save_every_seconds: float = GroupSpec.save_every_seconds
+    save_before_end_seconds: float = GroupSpec.save_before_end_seconds
+    saves_kept: int = GroupSpec.saves_kept
+    journal_bytes: int = GroupSpec.journal_bytes
+    user_journal_bytes: int = GroupSpec.user_journal_bytes
+    undo_cells: int = GroupSpec.undo_cells
+    undo_bytes: int = GroupSpec.undo_bytes
+
+    def chosen(self, request: WantedGroup) -> dict[str, Any]:
+        """Return the fields of a GroupSpec that are settings, each as the request has it, else as the server."""
+        names = {each.name for each in fields(self)} & {each.name for each in fields(GroupSpec)}
+        wanted = {name: getattr(request, name, None) for name in sorted(names)}
+        return {name: getattr(self, name) if value is None else value for name, value in wanted.items()}
 
 
 @dataclass(frozen=True)
@@ -163,29 +166,20 @@ def resolve_spec(
         message = f"{sum(counts)} ranks were requested; this server allows at most {defaults.max_ranks}."
         raise bad_request(message, "Ask for less. An administrator has set DistApp.max_ranks.")
     return {
+        **defaults.chosen(request),
         "name": _name(request.name, taken_names),
         "world_size": sum(counts),
         "launcher": request.launcher,
         "ranks_per_node": counts if on_nodes else [],
-        "node_lease_seconds": defaults.node_lease_seconds,
         "accelerator": accelerator.name,
         "backend": _backend(request.backend, accelerator),
         "cwd": _cwd(request, defaults.root_dir),
         "devices": devices,
         "device_names": [] if on_nodes else _names(usable.get(accelerator.name, {}), devices),
         "env": _env(request.env, on_nodes=on_nodes),
-        "preload": defaults.preload,
-        "start_timeout_seconds": defaults.start_timeout_seconds,
-        "lease_seconds": defaults.lease_seconds,
-        "journal_bytes": defaults.journal_bytes,
-        "user_journal_bytes": defaults.user_journal_bytes,
-        "undo_cells": defaults.undo_cells,
-        "undo_bytes": defaults.undo_bytes,
+        "preload": list(defaults.preload_modules),
         "owner": request.owner and checked_owner(request.owner),
         "park_after_seconds": _park_after(request, defaults, accelerator),
-        "save_every_seconds": _or(request.save_every_seconds, defaults.save_every_seconds),
-        "save_before_end_seconds": _or(request.save_before_end_seconds, defaults.save_before_end_seconds),
-        "saves_kept": _or(request.saves_kept, defaults.saves_kept),
     }
 
 
@@ -328,10 +322,6 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
     return wanted
 
 
-def _or(wanted: N | None, default: N) -> N:
-    return default if wanted is None else wanted
-
-
 def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Accelerator) -> float:
     if request.park_after_seconds is not None:
         return request.park_after_seconds
@@ -389,7 +379,7 @@ def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaul
         message = "The server does not know how many devices the nodes have."
         raise JupyterDistError("bad_devices", message, "Give 'devices' as a list or a count, the same on each node.")
     on_gpus = request.gpus_per_node if accelerator.has_devices else 0
-    counts = _ranks_of_nodes(request, on_gpus or defaults.world_size)
+    counts = _ranks_of_nodes(request, on_gpus or defaults.default_world_size)
     most, which = max(counts), "each node" if len(set(counts)) == 1 else "a node"
     if on_gpus and most > on_gpus:
         message = f"{most} ranks on {which} were requested, with {on_gpus} GPU{'s' if on_gpus > 1 else ''}."
@@ -501,7 +491,7 @@ def _bad_devices(message: str, available: list[int]) -> JupyterDistError:
 
 
 def _num_ranks(request: WantedGroup, defaults: GroupDefaults) -> int:
-    count = defaults.world_size if request.num_ranks is None else request.num_ranks
+    count = defaults.default_world_size if request.num_ranks is None else request.num_ranks
     if not 1 <= count <= MAX_CPU_RANKS:
         raise bad_request(f"'num_ranks' is {count}.", f"It must be from 1 to {MAX_CPU_RANKS}.")
     return count

@@ -41,6 +41,8 @@ def guarded(operation: Operation, carry_out: CarryOut) -> Callable[..., Awaitabl
         }
         if operation.query is not None:
             arguments |= parse_query(operation.query, handler.request.query_arguments)
+        if any(arguments.get(name) is not None for name in operation.execute_fields):
+            await check_right(handler, "execute")
         if operation.body is not None:
             arguments |= parse_body(operation.body, handler.read_json())
         if operation.is_keyed:

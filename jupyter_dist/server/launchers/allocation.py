@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.noderanks import in_proportion
+from jupyter_dist.protocol.ranks import in_proportion
 from jupyter_dist.system.files.jsonfile import read_json
 
 from .nodefiles import AgentExited, AgentStarted, NodeFiles

@@ -251,7 +251,7 @@ class Parking:
             return
         self._plan = group.parked = None
         seconds = time.monotonic() - began
-        group.add_note(f"{why or f'Resumed in {seconds:.1f} s.'} {note}")
+        group.add_note(f"{why or f'Resumed in {seconds:.1f} s.'} {note}", until_next_cell=why is None)
         self.used()
         group.formed()
 

@@ -76,7 +76,7 @@ class Replacement:
             await asyncio.gather(rejoining, return_exceptions=True)
         finally:
             rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
-        group.add_note(await self._give(fresh, survivors) if problem is None else problem)
+        group.add_note(problem or await self._give(fresh, survivors), until_next_cell=problem is None)
 
     async def _start_fresh(self, fresh: list[RankProcess]) -> str | None:
         """Start ranks in place of dead ones; return a sentence if that failed: they are dead then."""

@@ -100,7 +100,8 @@ class Resize:
             await self._divide()
             await end_ranks(self._leaving, "the group was resized", patient=True)
             size = f"from {report['before']} to {report['after']} ranks"
-            group.add_note(" ".join([f"The group was resized {size}.", *report["again"]]))
+            text = " ".join([f"The group was resized {size}.", *report["again"]])
+            group.add_note(text, until_next_cell=not report["again"])
         report["seconds"] = time.monotonic() - self._since
         group.formed()
 

@@ -10,7 +10,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.environment import check_open_files, rank_spec
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.noderanks import divided
+from jupyter_dist.protocol.ranks import divided
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.transport.frames import Header
 

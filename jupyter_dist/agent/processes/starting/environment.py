@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.noderanks import place_of
+from jupyter_dist.protocol.ranks import place_of
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 
 USUAL_FILES = 1024

@@ -12,7 +12,7 @@ from jupyter_dist.rank.guard.own import threading
 from jupyter_dist.rank.ipython import tracebacks
 
 PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
-RE_CREATE = "The process group must be re-created; variables are kept."
+RE_CREATE = "The process group is re-created before the next cell; variables are kept."
 
 # gloo's own message is "typically caused by a remote worker crashing".
 _LEFT = "Another rank closed its connections: it died, was interrupted, timed out, or left the process group"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from traitlets import Dict, List, Unicode
 from traitlets.config import Configurable
 
-from jupyter_dist.protocol.noderanks import in_proportion
+from jupyter_dist.protocol.ranks import in_proportion
 from jupyter_dist.server.launchers.options import Option, checked
 
 from .limits import check_fixed, check_limits

@@ -75,6 +75,14 @@ OPTIONS = (
 )  # fmt: skip
 
 
+def secret_mode(pod: Mapping[str, Any]) -> int:
+    """Return the mode of the files of a Secret, as closed as the user of the pod can read them: root owns them."""
+    context = pod.get("securityContext") or {}
+    if "fsGroup" in context:  # they get this group
+        return 0o440
+    return 0o400 if context.get("runAsUser") == 0 else 0o444
+
+
 def job_manifest(name: str, wanted: Wanted, gpu: str) -> dict[str, Any]:
     """Return the Job: as many pods as nodes, each with an index, of which none ends the others."""
     options, num_nodes = wanted.options, wanted.num_nodes
@@ -90,7 +98,8 @@ def job_manifest(name: str, wanted: Wanted, gpu: str) -> dict[str, Any]:
         "volumeMounts": [{"name": "job", "mountPath": FOLDER, "readOnly": True}],
     }
     more = dict(options.get("pod", {}))
-    volumes = [{"name": "job", "secret": {"secretName": name, "defaultMode": 0o444}}, *more.pop("volumes", [])]
+    own = {"name": "job", "secret": {"secretName": name, "defaultMode": secret_mode(more)}}
+    volumes = [own, *more.pop("volumes", [])]
     pod = {
         **({"nodeSelector": options["node_selector"]} if "node_selector" in options else {}),
         **({"serviceAccountName": options["service_account"]} if "service_account" in options else {}),

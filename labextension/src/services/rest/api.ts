@@ -360,12 +360,12 @@ export abstract class Api {
     return this.ask({ verb: 'GET', path: ['groups', group, 'saves', 'preview'] });
   }
 
-  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. */
+  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. Another folder than the server's takes the right to execute. */
   saves(group: string, query: ISavesQuery = {}): Promise<ISaves> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'saves'], query });
   }
 
-  /** Return the saves in a folder, newest first. */
+  /** Return the saves in a folder, newest first. Another folder than the server's takes the right to execute. */
   allSaves(query: ISavesQuery = {}): Promise<ISaves> {
     return this.ask({ verb: 'GET', path: ['saves'], query });
   }

@@ -1,0 +1,77 @@
+"""Each option of a start is one row of StartOptions, and commands, `%dist_init` and tools take all of them."""
+
+import argparse
+
+import pytest
+
+from jupyter_dist.cli.commands.groups import start_fields
+from jupyter_dist.cli.listing import COMMANDS
+from jupyter_dist.cli.mcp.tools import offered
+from jupyter_dist.client.startoptions import OPTIONS, add_start_options, given_options
+from jupyter_dist.magics.distmagics import init_parser
+from jupyter_dist.protocol.schemas import fields_of
+from jupyter_dist.protocol.wire.requests import StartOptions
+
+WORDS = """--environment base --accelerator cpu -d 0,1 -n 2 --preset debug --launcher slurm --launcher-option partition=gpu
+--launcher-option nodes=2 --num-nodes 2 --ranks-per-node 4,8 --backend gloo --notebook a.ipynb --env A=1 --env B=x=y
+--park one --park two --park-after-seconds 9 --save-every-seconds 60.5 --save-before-end-seconds 0 --saves-kept 3
+--restore saves/last --python /usr/bin/python3 --cwd /tmp"""
+GIVEN = {
+    "environment": "base",
+    "accelerator": "cpu",
+    "devices": [0, 1],
+    "num_ranks": 2,
+    "preset": "debug",
+    "launcher": "slurm",
+    "launcher_options": {"partition": "gpu", "nodes": "2"},
+    "num_nodes": 2,
+    "ranks_per_node": [4, 8],
+    "backend": "gloo",
+    "notebook": "a.ipynb",
+    "env": {"A": "1", "B": "x=y"},
+    "park": ["one", "two"],
+    "park_after_seconds": 9.0,
+    "save_every_seconds": 60.5,
+    "save_before_end_seconds": 0.0,
+    "saves_kept": 3,
+    "restore": "saves/last",
+    "python": "/usr/bin/python3",
+    "cwd": "/tmp",
+}
+
+
+def test_every_option_is_there_in_each_face():
+    options = {*fields_of(StartOptions), "restore"}
+    assert set(OPTIONS) == options == set(GIVEN)
+    for command in ("start", "run"):
+        assert options <= {action.dest for action in COMMANDS[command].load()().parser()._actions}, command
+    in_magic = {"num_ranks": "num_processes", "devices": "gpu_ids"}  # nbdistributed's words
+    assert {in_magic.get(name, name) for name in options} <= {action.dest for action in init_parser()._actions}
+    assert options <= set(offered(read_only=False)["start_group"].properties)
+
+
+def test_options_are_read_as_the_request_has_them():
+    parser = argparse.ArgumentParser()
+    add_start_options(parser)
+    assert given_options(parser.parse_args(WORDS.split())) == GIVEN
+    assert given_options(parser.parse_args([])) == {}
+    started = COMMANDS["start"].load()().parser()
+    assert start_fields(started.parse_args(["--notebook", "a.ipynb"])).keys() == {"notebook", "python"}
+    assert start_fields(started.parse_args(["--env", "A=1"])).keys() == {"env", "python", "cwd"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--env", "A"], "'A' has no value: write NAME=VALUE"),
+        (["-d", "one"], "'one' is not a list of devices: write 0,1,3, or all"),
+        (["--saves-kept", "many"], "invalid int value: 'many'"),
+        (["--backend", "mpi"], "invalid choice: 'mpi'"),
+    ],
+)
+def test_a_wrong_option_says_what_to_write(words, sentence, capsys):
+    parser = argparse.ArgumentParser()
+    add_start_options(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(words)
+    assert sentence in capsys.readouterr().err
