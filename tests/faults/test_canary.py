@@ -10,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -136,20 +137,27 @@ def sees(server, name):
     assert server.run(name, SEES)["execution"]["state"] == "ok"
 
 
-def test_the_environment_of_a_program_is_in_no_file_and_its_credentials_in_no_process_of_a_group(tmp_path):
+@pytest.fixture
+def short():
+    """A folder whose path leaves room for a socket's, however long the tests' own is."""
+    with tempfile.TemporaryDirectory(prefix="jd", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_the_environment_of_a_program_is_in_no_file_and_its_credentials_in_no_process_of_a_group(short):
     """With a private server, a start brings the whole environment of the program."""
     hub = "hub-canary-77"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
         **preloading(LIGHT),
-        **{"JUPYTER_RUNTIME_DIR": str(tmp_path / "rt"), "JUPYTER_DATA_DIR": str(tmp_path / "data")},
+        **{"JUPYTER_RUNTIME_DIR": str(short / "rt"), "JUPYTER_DATA_DIR": str(short / "data")},
         **{"PYTHONPATH": str(Path(__file__).parents[2]), NAME: CANARY, "JUPYTERHUB_API_TOKEN": hub},
     }
 
     def dist(*arguments):
         done = subprocess.run(
             [sys.executable, "-c", DIST, *arguments],
-            env=env, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_WITH_A_START, check=False,
+            env=env, cwd=short, capture_output=True, text=True, timeout=PATIENCE_WITH_A_START, check=False,
         )  # fmt: skip
         assert done.returncode == 0, (done.stdout, done.stderr)
         return done.stdout
@@ -157,10 +165,10 @@ def test_the_environment_of_a_program_is_in_no_file_and_its_credentials_in_no_pr
     dist("start", "-n", "1", "mine")
     try:
         dist("exec", "-g", "mine", SEES)
-        (group_json,) = tmp_path.rglob("g-*/group.json")
+        (group_json,) = short.rglob("g-*/group.json")
         assert json.loads(group_json.read_text())["spec"]["request"]["environ"].count(NAME) == 1
-        assert [one for one in traces_of(CANARY, tmp_path, "/dev/shm") if not one.startswith("environ of ")] == []
-        assert traces_of(hub, tmp_path, "/dev/shm") == []
+        assert [one for one in traces_of(CANARY, short, "/dev/shm") if not one.startswith("environ of ")] == []
+        assert traces_of(hub, short, "/dev/shm") == []
         os.kill(json.loads(group_json.read_text())["agent_pid"], signal.SIGKILL)
         dist("start-again", "mine")  # by a server that does not know it: the program gives its environment again
         dist("exec", "-g", "mine", SEES)
