@@ -39,8 +39,8 @@ from .walk import LOOK_EVERY, is_iterator, is_python, is_users_space, kept_apart
 Look = tuple[int, Iterable[Any]]  # 0: its changes are not looked for
 _ATOMS = ids((int, float, bool, complex, str, bytes, type(None), range, torch.dtype, torch.device, torch.Size))
 _INPUTS = ("In", "_ih", "_dh")
-_SAMPLES, _SAMPLE_BYTES = 64, 64
-_SMALL = 1 << 16  # bytes of memory that are hashed whole
+_SAMPLES, _SAMPLE_BYTES = 16, 64
+_SMALL = 1 << 12  # bytes of memory that are hashed whole
 _SLOW = 0.005  # seconds after which objects of a type in C are not asked for their state any more
 _NOTHING: Look = (0, ())
 
