@@ -162,7 +162,7 @@ class ChecksPage(Client):
 
     def _submit(self, code: str, ranks: str) -> str:
         body = {"code": code, "ranks": ranks}
-        found: str = self.must("POST", f"/groups/{self.group}/executions", body)["execution"]["id"]
+        found: str = self.must("POST", f"/groups/{self.group}/executions", body)["id"]
         return found
 
     def _get(self, execution: str) -> Json:

@@ -72,7 +72,7 @@ def differing(server):
     return {one["path"] for one in found["differences"]}
 
 
-def test_all_twelve_in_the_order_of_the_notebook(group_server):
+def test_all_in_the_order_of_the_notebook(group_server):
     said = lines(run(group_server, "setup"))
     assert said == [("0-1", "2 ranks")]
     for cell_id in ("one-rank", "one-batch-more"):
@@ -90,6 +90,7 @@ def test_all_twelve_in_the_order_of_the_notebook(group_server):
     data_and_orders(group_server)
     numbers_and_models(group_server)
     chores(group_server)
+    wrong(group_server)
     assert lines(run(group_server, "still-whole")) == [("0-1", "all ranks are here")]
 
 
@@ -142,16 +143,41 @@ def chores(server):
     assert profile["ranks"][1]["waiting"] > 1.5
 
 
+# Part two: the kind of check of each cell.
+WRONG = {
+    "same-batches": "same_batch",
+    "inner-module": "inner_module",
+    "earlier-optimizer": "other_optimizer",
+    "new-head": "parameters_not_held",
+    "unfrozen": "changed_after_wrap",
+    "no-sync": "no_sync",
+    "one-rank-loads": "replicas_differ",
+    "no-zero-grad": "not_zeroed",
+    "own-rate": "settings_differ",
+    "one-nan": "not_finite",
+}
+
+
+def wrong(server):
+    """Nothing fails, and each cell has one check."""
+    run(server, "setup-two")
+    for cell_id, kind in WRONG.items():
+        view = server.view("g", submit(server, cell_id))
+        assert view["execution"]["state"] == "ok", view
+        checks = view["execution"].get("checks", [])
+        assert [(check["kind"], check["ranks"]) for check in checks] == [(kind, "1" if kind == "not_finite" else "0-1")]
+
+
 @pytest.mark.parametrize("cell_id", CELLS)
 def test_the_text_after_a_cell_says_what_to_do(cell_id):
     """Each mistake has a heading before it, and a text after it."""
     ids = [cell["id"] for cell in NOTEBOOK["cells"]]
-    if cell_id not in ("setup", "own-data", "still-whole"):
+    if cell_id not in ("setup", "own-data", "setup-two", "still-whole"):
         around = [NOTEBOOK["cells"][ids.index(cell_id) + step] for step in (-1, 1)]
         assert [cell["cell_type"] for cell in around] == ["markdown", "markdown"]
         assert around[0]["source"][0].startswith("## ")
 
 
-def test_there_are_twelve():
+def test_there_are_twenty_two():
     headings = [cell for cell in NOTEBOOK["cells"] if cell["source"][0].startswith("## ")]
-    assert len(headings) == 12
+    assert len(headings) == 22

@@ -549,6 +549,16 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.checks(execution_id))
 
+    def check(self, name: str) -> infos.ComparedInfo:
+        """Compare all that a model trains with between ranks, whole and now.
+
+        Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.
+
+        Args:
+            name: A variable that is a torch.nn.Module.
+        """
+        return self._loop.run(self._group.check(name))
+
     def set_checks(self, on: bool) -> infos.ChecksSwitchInfo:
         """Switch the checks of a group's training on or off.
 

@@ -15,6 +15,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
+from .judging.compared import compare
 from .judging.judge import ShownChecks, judge
 from .judging.reports import read_end, read_look
 from .judging.seen import Seen
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models
 
 ANSWER_SECONDS = 5.0
+MODEL_SECONDS = 100.0
 JUDGE_SECONDS = 0.1  # after a report, so that the reports of all ranks are judged together
 MAX_CELLS = 4  # that are judged at a time
 
@@ -35,6 +37,7 @@ class CheckedCell:
         self.seen = Seen()
         self.shown = ShownChecks()
         self.checks: list[models.Check] = []
+        self.num_looks = 0
         self.timer: asyncio.TimerHandle | None = None
 
 
@@ -53,8 +56,25 @@ class ChecksOfGroup(AgentPart):
         return {"on": self._is_on}
 
     def requests(self) -> Mapping[str, RequestHandler]:
-        """Return the handler of `set_checks`."""
-        return {"set_checks": self._set}
+        """Return the handlers of `set_checks` and `check_model`."""
+        return {"set_checks": self._set, "check_model": self._check_model}
+
+    async def _check_model(self, header: Header, _: bytes) -> Answer:
+        """Compare all that a model trains with on the ranks that run no cell."""
+        silent: dict[int, str] = {}
+        answers: dict[int, Any] = {}
+
+        async def ask(rank: RankProcess) -> None:
+            if rank.state != "idle":
+                silent[rank.rank] = "it runs a cell" if rank.state == "busy" else f"it is {rank.state}"
+                return
+            try:
+                answers[rank.rank] = (await rank.request("check_model", MODEL_SECONDS, name=header["name"]))["rows"]
+            except JupyterDistError as err:
+                silent[rank.rank] = err.message
+
+        await asyncio.gather(*map(ask, self.core.group.ranks))
+        return answer(found=compare(str(header["name"]), dict(sorted(answers.items())), dict(sorted(silent.items()))))
 
     async def _set(self, header: Header, _: bytes) -> Answer:
         self._is_on = header["on"] is True
@@ -116,6 +136,7 @@ class ChecksOfGroup(AgentPart):
                 cell.timer.cancel()
             cell.seen.has_ended = execution.state == "ok"
             self._take(cell)
+            self.core.proving.causes_shown(execution, [], cell.num_looks, topic="checks")  # none is open after the cell
 
     def stop(self) -> None:
         """Stop the timers."""
@@ -133,6 +154,8 @@ class ChecksOfGroup(AgentPart):
     def _take(self, cell: CheckedCell) -> bool:
         """Judge the reports; return whether something else is shown now."""
         checks = cell.shown.after(judge(cell.seen))
+        cell.num_looks += 1
+        self.core.proving.causes_shown(cell.execution, checks, cell.num_looks, topic="checks")
         if checks == cell.checks:
             return False
         cell.checks = checks

@@ -8,8 +8,14 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.operations.declaration import Answer, CellNote, Operation
 from jupyter_dist.protocol.operations.of_execution import READING
 
-from .models import CellChecks, Check
-from .text import checks_text, switch_text
+from .models import CellChecks, Check, ComparedModel
+from .text import checks_text, compared_text, switch_text
+
+
+class CheckQuery(TypedDict):
+    """Which model to compare."""
+
+    name: Annotated[str, Field("A variable that is a torch.nn.Module.", minLength=1, maxLength=200)]
 
 
 class ChecksSwitch(TypedDict):
@@ -38,6 +44,19 @@ OPERATIONS = (
         tool="Say what is wrong with the training in a cell, though it raises no error: ranks with the same batches, "
         "gradients that are not averaged, replicas that differ, the optimizer of an earlier model, NaN; with the line, "
         "two values as evidence, and what to do. By default of the last cell.",
+    ),
+    Operation(
+        name="check",
+        verb="get",
+        path="groups/{group}/check",
+        right="read",
+        sentence="Compare all that a model trains with between ranks, whole and now.",
+        details="Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.",
+        query=CheckQuery,
+        answer=Answer("Which parts differ", ComparedModel),
+        errors=("unknown_group", "agent_unreachable", "not_found"),
+        command="check",
+        text=compared_text,
     ),
     Operation(
         name="set_checks",

@@ -48,3 +48,23 @@ class CellChecks(TypedDict):
 
     checks: Annotated[list[Check], Field("The worst first, at most 4; while the cell runs, those that hold now.")]
     on: Annotated[bool, Field("False: the cells of the group are not checked.")]
+
+
+class ModelDifference(TypedDict):
+    """A part of a model, or of what trains it, that differs between ranks."""
+
+    what: Annotated[str, Field("`parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.")]
+    name: str
+    values: Annotated[list[str], Field("Of each set of ranks: its digest, or its value.")]
+
+
+class ComparedModel(TypedDict):
+    """All that a model trains with, compared between ranks."""
+
+    name: str
+    ranks: Annotated[str, Field("The ranks that were compared.")]
+    alike: Annotated[int, Field("How many parts are equal on all of them.")]
+    differ: int
+    sharded: Annotated[int, Field("How many parts were not compared: each rank has its own shard.")]
+    differences: Annotated[list[ModelDifference], Field("At most 100. Random states usually differ.")]
+    not_asked: Annotated[list[str], Field("The ranks that were not compared, and why.")]

@@ -10,6 +10,7 @@ from jupyter_dist.rank.guard.own import os
 from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 from jupyter_dist.transport.frames import Header
 
+from .observing.everything import digests_of
 from .observing.observer import Observer
 
 VARIABLE = "JUPYTER_DIST_CHECKS"  # "0": off from the begin
@@ -37,6 +38,13 @@ class ChecksOnRank(RankPart):
     def requests(self) -> Mapping[str, RankRequest]:
         """Return the requests that a rank answers at once."""
         return {"set_checks": self._set}
+
+    def idle_requests(self) -> Mapping[str, RankRequest]:
+        """Return the requests that a rank answers while no cell runs."""
+        return {"check_model": self._check_model}
+
+    def _check_model(self, header: Header, _: bytes) -> Mapping[str, Any]:
+        return {"rows": digests_of(str(header["name"]), self.core.namespace)}
 
     def _set(self, header: Header, _: bytes) -> Mapping[str, Any]:
         self._is_on = bool(header["on"])

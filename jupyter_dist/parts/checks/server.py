@@ -21,6 +21,12 @@ class ChecksOperations(ServerPart):
             "on": (status.get("checks") or {}).get("on", False),
         }
 
+    async def check(self, group: ManagedGroup, name: str) -> models.ComparedModel:
+        """Return which parts of a model differ between ranks."""
+        answer, _ = await group.mirror.ask("check_model", name=name)
+        found: models.ComparedModel = answer["found"]
+        return found
+
     async def set_checks(self, group: ManagedGroup, on: bool) -> dict[str, Any]:
         """Switch checks on or off."""
         answer, _ = await group.mirror.ask("set_checks", on=on)

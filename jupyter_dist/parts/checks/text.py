@@ -21,6 +21,17 @@ def checks_text(model: models.CellChecks) -> str:
     return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
 
 
+def compared_text(model: models.ComparedModel) -> str:
+    """Return lines about ComparedModel of docs/api.md."""
+    lines = [f"{model['name']} on ranks {model['ranks']}: {model['alike']} parts are alike, {model['differ']} differ."]
+    if model["sharded"]:
+        lines.append(f"{model['sharded']} are sharded, and not compared.")
+    for one in model["differences"]:
+        lines.append(f"{one['what']} {one['name']}")
+        lines += [f"  {value}" for value in one["values"]]
+    return "\n".join([*lines, *(f"Not compared: {one}" for one in model["not_asked"])])
+
+
 def switch_text(model: Mapping[str, Any]) -> str:
     """Return a sentence about the switch."""
     return f"Checks are {'on' if model['on'] else 'off'}."

@@ -1709,6 +1709,12 @@ export interface ILogQuery {
   before?: number;
 }
 
+/** Which model to compare. */
+export interface ICheckQuery {
+  /** A variable that is a torch.nn.Module. */
+  name: string;
+}
+
 /** Whether cells of a group are checked. */
 export interface IChecksSwitch {
   /** False: ranks observe nothing, from the next step on. */
@@ -1740,6 +1746,31 @@ export interface ICellChecks {
   checks: ICheck[];
   /** False: the cells of the group are not checked. */
   on: boolean;
+}
+
+/** A part of a model, or of what trains it, that differs between ranks. */
+export interface IModelDifference {
+  /** `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state. */
+  what: string;
+  name: string;
+  /** Of each set of ranks: its digest, or its value. */
+  values: string[];
+}
+
+/** All that a model trains with, compared between ranks. */
+export interface ICompared {
+  name: string;
+  /** The ranks that were compared. */
+  ranks: string;
+  /** How many parts are equal on all of them. */
+  alike: number;
+  differ: number;
+  /** How many parts were not compared: each rank has its own shard. */
+  sharded: number;
+  /** At most 100. Random states usually differ. */
+  differences: IModelDifference[];
+  /** The ranks that were not compared, and why. */
+  not_asked: string[];
 }
 
 /** Why a cell is slow, in one sentence. */

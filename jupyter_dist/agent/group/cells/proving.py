@@ -33,6 +33,7 @@ class ShownVerdict:
     message: str
     witnesses: Sequence[str]
     subject: str = ""  # a cause of slowness: its kind and its ranks, also when its numbers change
+    topic: str = ""  # what has found the cause; empty: it is a hang
     num_looks: int = 0  # at the pace of the cell until it was shown
     shown_at: float = field(default_factory=time.time)
     num_ranks: int = field(init=False)
@@ -95,6 +96,7 @@ class Proving:
         causes: Sequence[Mapping[str, Any]],
         num_looks: int,
         witnesses: Sequence[str] = (),
+        topic: str = "slow",
     ) -> None:
         """Keep the new causes with their evidence and these witnesses, and judge the causes that have gone.
 
@@ -103,17 +105,18 @@ class Proving:
             causes: what makes it slow now.
             num_looks: how often its ranks were asked. A busy machine looks later, but does not look more often.
             witnesses: what is known of each rank.
+            topic: what finds these causes; the causes of other topics stay.
         """
         present = {_subject(cause): cause for cause in causes}
         for shown in self._open():
-            if shown.execution is execution and shown.kind != "cannot_end" and shown.subject not in present:
+            if shown.execution is execution and shown.topic == topic and shown.subject not in present:
                 is_soon = num_looks - shown.num_looks <= SOON_LOOKS
                 self._close(shown, is_soon and execution.state == "running")
         known = {shown.subject for shown in self._open() if shown.execution is execution}
         for subject in present.keys() - known:
             cause = present[subject]
             kept = [*cause["evidence"], *witnesses]
-            self._keep(ShownVerdict(execution, cause["kind"], cause["message"], kept, subject, num_looks))
+            self._keep(ShownVerdict(execution, cause["kind"], cause["message"], kept, subject, topic, num_looks))
 
     # -- both -----------------------------------------------------------------------------------------
 

@@ -72,6 +72,8 @@ class Loaders:
 
 def _facts(loader: Any) -> dict[str, Any]:
     sampler, dataset = getattr(loader, "sampler", None), getattr(loader, "dataset", None)
+    inner = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
+    sampler = inner if isinstance(inner, DistributedSampler) else sampler
     facts: dict[str, Any] = {
         "sampler": type(sampler).__name__[:80],
         "trains": torch.is_grad_enabled(),

@@ -38,7 +38,10 @@ class SteppingOptimizer:
         held = held_by(optimizer)
         self.ids = frozenset(map(id, held))
         self._named = _name(held, models)
-        self._chosen = self._named[:: max(1, math.ceil(len(self._named) / MAX_CHOSEN))]
+        inside = {id(tensor) for model in models for _, tensor in model.named()}
+        # What a model has no more may differ between ranks.
+        compared = [one for one, tensor in zip(self._named, held, strict=True) if not inside or id(tensor) in inside]
+        self._chosen = compared[:: max(1, math.ceil(len(compared) / MAX_CHOSEN))]
         self.signature = sampling.digest_of(f"{name} {list(one.shape)}" for name, one in _alive(self._named))
         self._probe = next((one for _, one in reversed(self._named) if _can_probe(one())), None)
         self._zeroing: _Zeroing | None = None

@@ -3,10 +3,12 @@
  */
 import type {
   ICellChecks,
+  ICheckQuery,
   IChecksSwitch,
   ICommRequest,
   ICommTaken,
   ICompareRequest,
+  ICompared,
   IComparison,
   ICompleteRequest,
   ICompletion,
@@ -383,6 +385,11 @@ export abstract class Api {
   /** Return what is wrong with the training in a cell, as its ranks have proved. Ranks are compared in the first steps of each optimizer, and then in ever fewer. */
   checks(group: string, executionId: string): Promise<ICellChecks> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'checks'] });
+  }
+
+  /** Compare all that a model trains with between ranks, whole and now. Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked. */
+  check(group: string, query: ICheckQuery): Promise<ICompared> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'check'], query });
   }
 
   /** Switch the checks of a group's training on or off. */
