@@ -57,7 +57,7 @@ from .parking.parking import RankParking
 from .part import RankCore, RankParts
 from .place import NewPlace, move_of, moved, names_of, rename
 from .side_thread import SideThread
-from .state.process import environment
+from .state.process import beside, environment
 
 _FIRST_PRIVATE_FD = 100
 _LAST_WORDS_SECONDS = 1.0
@@ -298,6 +298,7 @@ class Rank:
         self._debuggers.install()
         self._surroundings.take()
         environment.remember()
+        beside.remember()
         descriptors.protect()
 
     def _profile(self, line: str, cell: str) -> None:

@@ -124,6 +124,9 @@ def test_a_rank_with_its_variables_of_a_save_catches_up_from_there(group, folder
         assert group.gather("y") == {0: 2, 1: 2}
     without(group, 1).replace()
     assert [step.code for step in group.drift().offered] == ["x = 1", "y = x + 1"]
+    assert "Rank 1 was replaced: its variables are gone" in group.status().note
+    group.restore("early", folder=folder)
+    assert group.status().note is None
 
 
 def test_a_replacement_without_its_source_is_refused_and_changes_nothing(group, folder):

@@ -311,3 +311,51 @@ def test_a_program_that_is_interrupted_while_it_waits_for_a_save_ends_the_save(g
     saving.cancel()  # as KeyboardInterrupt in a blocking call does
     until(lambda: [rank.state for rank in group.status().ranks] == ["idle", "idle"])
     assert group.saves(folder) == []
+
+
+BESIDE = """
+import logging, os, random, sys
+from random import shuffle
+os.chdir({place!r})
+import own_config
+from torch.distributed.optim import ZeroRedundancyOptimizer
+own_config.lr = 0.5
+own_config.Cfg.rate = 7 + rank
+own_config.seen.append(rank)
+env, seen = os.environ, own_config.seen
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 2)
+zero = ZeroRedundancyOptimizer(net.parameters(), torch.optim.Adam, lr=0.1)
+def step():
+    net(torch.ones(1, 2)).sum().backward(); zero.step(); zero.zero_grad()
+    return net.weight.tolist()
+step()
+said = []
+class Keep(logging.Handler):
+    def emit(self, record): said.append(record.getMessage())
+logging.getLogger("own").addHandler(Keep())
+"""
+LOOK_BESIDE = (
+    "(own_config.scaled(), own_config.Cfg().rate, seen is own_config.seen and seen, env is os.environ, step(), "
+    "logging.getLogger('own').warning('x'), said, random.seed(3), [l := list(range(9)), shuffle(l)][0])"
+)
+
+
+def test_modules_of_users_loggers_and_objects_of_the_process_go_on_in_new_ranks(group, folder, tmp_path):
+    module = tmp_path / "own_config.py"
+    module.write_text("lr = 0.1\nseen = []\nclass Cfg:\n    rate = 1\ndef scaled():\n    return lr * 10\n")
+    group.run(BESIDE.format(place=str(tmp_path)), check=True)
+    group.run("lines = (line for line in 'ab')", check=True)
+    preview = group.preview_save()
+    assert ([one.name for one in preview.skipped], preview.notes) == (["lines"], [])
+    group.save("beside", folder=folder)
+    expected = group.gather(LOOK_BESIDE)
+    group.restart()
+    assert "lines" in repr(group.restore("beside", folder=folder))
+    assert group.gather(LOOK_BESIDE) == expected
+    module.write_text("lr = 0.2\nseen = []\n")
+    group.restart()
+    restored = repr(group.restore("beside", folder=folder))
+    assert "The file of the module 'own_config' has changed since the save" in restored
+    assert "own_config.Cfg.rate was not restored" in restored
+    assert group.gather("own_config.lr") == {0: 0.5, 1: 0.5}

@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from jupyter_dist.rank.state import restoring, saving
+from jupyter_dist.rank.state.process import beside
 
 SAVING = saving.SaveOptions(rank=0, world_size=1, durable=False)
 RESTORING = restoring.RestoreOptions(rank=0, world_size=1)
@@ -27,6 +28,7 @@ class Shell:
         self.module = ModuleType("__main__")
         self.shell = InteractiveShell.instance(config=config, user_module=self.module)
         self.folder = folder
+        beside.remember()
         self.names: dict[str, Any] = self.shell.user_ns
 
     def run(self, code: str) -> None:

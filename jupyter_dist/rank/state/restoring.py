@@ -18,7 +18,7 @@ from jupyter_dist.saves.ownership import OwnFolder
 
 from . import reasons
 from .loading import Loader
-from .process import environment, groups, names, randomness, settings, sources
+from .process import beside, environment, groups, modules, names, randomness, settings, sources
 from .process.ownmodules import is_users_module
 from .store import manifest
 from .store.blobs import BlobReader
@@ -85,6 +85,7 @@ class LoadedNames:
     leave: Callable[[], None]
     failed: list[reasons.Lacking] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    puts: modules.Puts = field(default_factory=list)  # the state of modules into its places
 
     @property
     def num_names(self) -> int:
@@ -102,8 +103,12 @@ class LoadedNames:
         namespace.update(self.content["name"])
         self._put_back_results(namespace)
         sources.put_back(self.manifest.get("sources", {}).get("lines", {}), self.shell.compile)
+        for put in self.puts:
+            put()
         process = self.content["process"]
         notes = [*self.notes, *_other_versions(self.manifest), *settings.put_back(process.get("settings", {}))]
+        if "modules" in self.manifest:  # else of 0.3, which saved nothing of it
+            notes += beside.put_back(self.shell, process)
         notes += randomness.put_back(process.get("random", {}))
         found = Restored(sorted(self.content["name"]), self.failed, notes)
         self._forget()
@@ -123,6 +128,10 @@ class LoadedNames:
         if type(results) is dict:
             results.update(self.content["result"])
             namespace.update({f"_{number}": value for number, value in self.content["result"].items()})
+            for name, number in zip(("_", "__", "___"), sorted(self.content["result"], reverse=True), strict=False):
+                if namespace.get(name, "") is getattr(self.shell.displayhook, name, ""):  # no cell has set it
+                    namespace[name] = self.content["result"][number]
+                    setattr(self.shell.displayhook, name, namespace[name])
         kept = namespace.get("_ih")
         if isinstance(kept, list):
             kept[:] = self.manifest["inputs"]
@@ -147,14 +156,15 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
     _check_versions(saved)
     notes, leave = _enter(saved)
     try:
-        _import(saved["submodules"])
+        _import([*saved["submodules"], *saved.get("modules", ())])
         if not options.is_alone:
             _create_groups(own, place, saved)
         content, failed = _read(shell, saved, BlobReader(ChunkStore(own)), options)
+        puts, changed = modules.prepare(saved.get("modules", {}), beside.of_kind("module", content["process"]))
     except BaseException:
         leave()
         raise
-    return LoadedNames(shell, saved, content, options, leave, failed, notes)
+    return LoadedNames(shell, saved, content, options, leave, failed, [*notes, *changed], puts)
 
 
 def _enter(saved: Manifest) -> tuple[list[str], Callable[[], None]]:
@@ -212,7 +222,8 @@ def _create_groups(own: OwnFolder, place: Sequence[str], saved: Manifest) -> Non
 
 
 def _titles(covariable: dict[str, Any]) -> list[str]:
-    return [*covariable["names"], *(f"Out[{number}]" for number in covariable["results"])]
+    process = map(beside.title_of, covariable.get("process", ()))
+    return [*covariable["names"], *(f"Out[{number}]" for number in covariable["results"]), *process]
 
 
 def _check_versions(saved: Manifest) -> None:

@@ -18,7 +18,7 @@ from jupyter_dist.saves.layout import rank_file
 from jupyter_dist.saves.ownership import OwnFolder
 
 from . import reasons
-from .process import environment, groups, names, randomness, settings, sources
+from .process import beside, environment, groups, library, modules, names, randomness, settings, sources
 from .store import manifest
 from .store.blobs import BlobWriter
 from .store.chunks import ChunkStore
@@ -94,9 +94,14 @@ class NamespaceSnapshot:
         self.values: dict[Root, Any] = {
             ("name", name): value for name, value in names.variables(namespace, shell.user_ns_hidden).items()
         }
+        of_library = library.named_containers(namespace)
+        for root, value in self.values.items():
+            if id(value) in of_library:
+                self.values[root] = library.NamedContainer(*of_library[id(value)])
         self.values.update({("result", number): value for number, value in names.results(namespace).items()})
         self.values["process", "random"] = randomness.take()
         self.values["process", "settings"] = settings.take()
+        self.values.update({("process", key): value for key, value in beside.take(shell).items()})
         if takes is not None:
             self.values = {root: value for root, value in self.values.items() if takes(root)}
         self.space, self.graph = _graph(self.values, shell)
@@ -124,12 +129,17 @@ class NamespaceSnapshot:
         return failing.path_of(name, value, pickling.make_space(self.space.namespace, self.space.main_module))
 
     def notes(self) -> list[dict[str, Any]]:
-        """Return the parts of saved names that are not saved."""
+        """Return the parts of saved names, and of what is beside them, that are not saved."""
         found = []
         for one in self.graph.covariables:
             titles = ", ".join(one.of("name")) or ", ".join(f"Out[{number}]" for number in one.of("result"))
+            titles = titles or ", ".join(map(beside.title_of, one.of("process")))
             found += [{"name": titles, "reason": note} for note in sorted(one.stream.notes)]
-        return found
+        lost = [(key, error) for (kind, key), error in self.graph.failed.items() if kind == "process"]
+        return [
+            *found,
+            *({"name": beside.title_of(key), "reason": f"is not saved: {reasons.of(err)}"} for key, err in lost),
+        ]
 
     def result(self, rank: int) -> RankSave:
         """Return the answer, as far as it is known before anything is written."""
@@ -215,6 +225,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
             "names": one.of("name"),
             "results": one.of("result"),
             "definitions": one.of("definition"),
+            "process": one.of("process"),
             "needs": sorted({numbers[id(other)] for other in one.needs}),
             "pieces": blobs.add_parts(one.stream.parts),
         }
@@ -233,6 +244,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
         "environment": environment.take(),
         "process_groups": groups.plans(),
         "submodules": names.submodules(snapshot.inputs),
+        "modules": modules.records(),
         "inputs": snapshot.inputs,
         "sources": sources.take(snapshot.space.definitions.objects),
         "execution_count": int(shell.execution_count),

@@ -83,22 +83,23 @@ def find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
         if error is not None:
             failed.update(dict.fromkeys(roots, error))
             continue
-        stream.notes |= {_SHARES.format(lost[one]) for one in stream.shared.keys() & lost.keys()}
+        stream.notes |= {_SHARES.format(lost[one][0]) for one in stream.shared.keys() & lost.keys()}
         found[key] = Covariable(roots, stream, [found[one] for one in needs])
     return CovariableGraph(list(found.values()), failed)
 
 
 def _write_alone(
     values: dict[Root, Any], space: SaveSpace
-) -> tuple[dict[Root, Stream], dict[Root, BaseException], dict[int, str]]:
+) -> tuple[dict[Root, Stream], dict[Root, BaseException], dict[int, tuple[str, Any]]]:
     """Write each value, and each definition that they need, by itself.
 
     Returns:
-        The streams; the errors of values that cannot be written; and the names of these values by ids of their objects.
+        The streams; the errors of values that cannot be written; and the names of these values with their objects, by
+        the ids of these, which no other objects get meanwhile.
     """
     streams: dict[Root, Stream] = {}
     failed: dict[Root, BaseException] = {}
-    lost: dict[int, str] = {}
+    lost: dict[int, tuple[str, Any]] = {}
     for root, value in values.items():
         streams[root] = write(_content([root], values, space), space)
         if is_shared(value, is_named=True) and value is not space.namespace:
@@ -114,7 +115,7 @@ def _write_alone(
             failed[root] = stream.error
             del streams[root]
             if root[0] == "name":
-                lost.update({one: str(root[1]) for one in stream.shared})
+                lost.update({key: (str(root[1]), one) for key, one in stream.shared.items()})
     return streams, failed, lost
 
 

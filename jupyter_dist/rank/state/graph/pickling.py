@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import enum
 import pickle
 import pickletools
@@ -16,10 +17,12 @@ import cloudpickle
 import torch
 from IPython.core.getipython import get_ipython
 
-from jupyter_dist.rank.state.process import groups
+from jupyter_dist.rank.state.process import groups, library
+from jupyter_dist.rank.state.process.library import ProcessObjects, note_on
 
 from . import marks, special
 from .definitions import SharedDefinitions
+from .dropped import DroppedAttributes, inherits_pickling
 from .memory import MemoryTable
 from .tensors import TensorReducer
 
@@ -46,6 +49,9 @@ class SaveSpace:
     definitions: SharedDefinitions
     memory: MemoryTable
     hides: Callable[[Any], Any] | None = None  # returns what to write instead of an object; None: the object
+    library: ProcessObjects = field(default_factory=ProcessObjects)
+    plain_kinds: set[type] = field(default_factory=set)  # that no library has, and that drop no attributes
+    trying: set[int] = field(default_factory=set)  # the ids of parts that are being tried
 
 
 @dataclass
@@ -193,7 +199,34 @@ class _Reducer:
             return NotImplemented if number in self._own else self._named(number)
         if issubclass(kind, torch.Tensor):
             return self._tensors.reduce_tensor(value)
-        return special.reduce_any(value)
+        return self._reduce_other(value, kind)
+
+    def _reduce_other(self, value: Any, kind: type) -> Any:
+        if kind in self._space.plain_kinds:
+            return special.reduce_any(value)
+        if (place := self._space.library.place_of(value)) is not None:
+            self._stream.notes.update(filter(None, (note_on(value, place),)))
+        if (reduced := library.reduce(value, place)) is not None:
+            return reduced
+        if not self._space.library.may_have(kind) and not inherits_pickling(kind):
+            self._space.plain_kinds.add(kind)
+        reduced = special.reduce_any(value)
+        if reduced is not NotImplemented:
+            return reduced
+        return DroppedAttributes(self._can_be_written, self._stream.notes).reduce(value, kind)
+
+    def _can_be_written(self, value: Any) -> bool:
+        """Whether a part can be written by itself; if not, its class leaves it out, and the rest is saved."""
+        space = self._space
+        if id(value) in space.trying:
+            return True
+        space.trying.add(id(value))
+        try:
+            alone = make_space(space.namespace, space.main_module)
+            alone.hides, alone.trying = space.hides, space.trying
+            return write(value, alone).error is None
+        finally:
+            space.trying.discard(id(value))
 
     def close(self) -> None:
         """Forget the reducers, which refer to this object: users' objects would stay until Python finds the circle."""
@@ -224,7 +257,7 @@ def _is_living(reduced: Any) -> bool:
     return maker in _LIVING or (maker is getattr and type(arguments[0]) is types.ModuleType)
 
 
-_LIVING = frozenset((marks.process_group, marks.main_module, marks.definition, get_ipython))
+_LIVING = frozenset((marks.process_group, marks.main_module, marks.definition, get_ipython, decimal.getcontext))
 
 
 class _StreamPickler(pickle.Pickler):

@@ -1,0 +1,55 @@
+"""States that users have, saved here and restored in another process, against a process that never saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from states import STATES
+
+HERE = Path(__file__).parent
+TABLE = HERE.parents[1] / "docs" / "reference" / "saved-states.md"
+MODES = ("save", "restore", "control")  # control last: it writes own modules again
+
+
+def _run(mode: str, folder: Path) -> dict[str, dict[str, object]]:
+    found, answers = folder / ("of-control" if mode == "control" else "of-save"), folder / f"{mode}.json"
+    found.mkdir(exist_ok=True)
+    variables = {**os.environ, "PYTHONPATH": str(HERE), "MPLBACKEND": "agg"}
+    command = [sys.executable, "-W", "ignore", str(HERE / "runstates.py"), mode, str(found), str(answers)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=variables, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    answered: dict[str, dict[str, object]] = json.loads(answers.read_text())
+    return answered
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, list[str]]]:
+    """What came of each state, and what the save or the restore named."""
+    folder = tmp_path_factory.mktemp("states")
+    saved, restored, control = (_run(mode, folder) for mode in MODES)
+    found = {}
+    for name in STATES:
+        if "ModuleNotFoundError" in str(control[name]["failed"]):
+            continue  # a library that this environment lacks
+        assert control[name]["failed"] is None, (name, control[name]["failed"])
+        said = [*saved[name]["said"], *restored[name]["said"]]  # type: ignore[misc]
+        is_back = restored[name]["answer"] == control[name]["answer"]
+        found[name] = ("comes back" if is_back else "is named" if said else "differs silently", said)
+    return found
+
+
+def test_no_state_is_different_after_a_restore_without_a_word(outcomes: dict[str, tuple[str, list[str]]]) -> None:
+    assert [name for name, (outcome, _) in outcomes.items() if outcome == "differs silently"] == []
+    assert len(outcomes) > 100
+
+
+def test_what_is_named_is_what_the_table_in_the_documentation_has(outcomes: dict[str, tuple[str, list[str]]]) -> None:
+    rows = [line.split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
+    documented = {row[0].removeprefix("| "): row[1].removesuffix(" |") for row in rows}
+    shown = {name.removeprefix("+ "): outcome for name, (outcome, _) in outcomes.items()}
+    assert {name: documented.get(name) for name in shown} == shown
