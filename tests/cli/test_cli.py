@@ -12,8 +12,8 @@ import pytest
 from records import counted
 from waits import PATIENCE, read_until, running, until
 
-from jupyter_dist.cli.command import add_start_arguments
 from jupyter_dist.cli.commands.reading.logs import record_text
+from jupyter_dist.client.startoptions import add_start_options
 from jupyter_dist.magics.distmagics import init_parser
 from jupyter_dist.magics.failures import DistError
 from jupyter_dist.protocol.ranks import RankSet
@@ -81,7 +81,7 @@ def test_without_a_command_they_are_named(dist):
 )
 def test_a_wrong_value_of_an_option_has_a_sentence(words, sentence, capsys):
     parser = argparse.ArgumentParser()
-    add_start_arguments(parser)
+    add_start_options(parser)
     with pytest.raises(SystemExit):
         parser.parse_args(words.split())
     assert sentence in capsys.readouterr().err
