@@ -137,6 +137,6 @@ test('a rank that no interrupt ends is named in its cell, and killed from there'
   ]);
   await expect(alone.node.locator('.jpd-RankNotes-line')).toHaveCount(0);
   await card.getByRole('button', { name: 'Interrupt these ranks' }).click();
-  await expect(alone.summary).toContainText('1 interrupted, rank 1 ok');
+  await expect(alone.summary).toContainText('rank 0 interrupted, rank 1 ok');
   await expect(card).toBeHidden();
 });

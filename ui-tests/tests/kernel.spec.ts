@@ -45,7 +45,7 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
   // An error fails the cell, so that what was queued after it does not run; it is shown once.
   const failed = await lab.runCell(page, 1);
   const after = await lab.runCell(page, 2);
-  await expect(failed.summary).toContainText('1 ok, rank 1 error');
+  await expect(failed.summary).toContainText('rank 0 ok, rank 1 error');
   await expect(after.prompt).toHaveText('[ ]:');
   await expect(failed.node.locator('.jp-Cell-outputArea > .jp-OutputArea-child').filter({ visible: true })).toHaveCount(
     1

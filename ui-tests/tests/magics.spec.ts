@@ -62,7 +62,7 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   // An error fails the cell, so that what was queued behind it does not run.
   const failed = await lab.runCell(page, 5);
   const after = await lab.runCell(page, 6);
-  await expect(failed.summary).toContainText('1 ok, rank 1 error');
+  await expect(failed.summary).toContainText('rank 0 ok, rank 1 error');
   await expect(failed.node).toContainText('ZeroDivisionError');
   await expect(after.prompt).toHaveText('[ ]:');
 

@@ -76,7 +76,7 @@ test('an error fails the cell and stops Run All', async ({ page }) => {
   await lab.openNotebook(page, 'error.ipynb');
   await lab.execute(page, 'notebook:run-all-cells');
   const failed = lab.cell(page, 1);
-  await expect(failed.summary).toContainText('1 ok, rank 1 error');
+  await expect(failed.summary).toContainText('rank 0 ok, rank 1 error');
   await expect(failed.items.filter({ hasText: 'ZeroDivisionError' })).toHaveCount(1);
   await expect(failed.prompt).toHaveText(/^\[\d+\]:$/);
   for (const index of [2, 3]) {

@@ -140,7 +140,7 @@ test('a cell is undone from its header with the cells after it, and from its men
     await expect(node.locator('.jpd-Drift-undone')).toHaveText(/Undone at \d/);
   }
   await lab.runCell(page, 3);
-  await expect(cells[3].items).toHaveText([/\[1\.5 \u00b10\.5, .*\] True False/]);
+  await expect(cells[3].items).toHaveText([/\[1\.0 \u00b7 2\.0, .*\] True False/]);
 
   // The same again in the same group; what was undone stays so on a page that is loaded again.
   await lab.runCell(page, 1);
