@@ -332,7 +332,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const execution = followed?.id === bundle!.execution_id ? followed.execution : null;
     const isHung = hasVerdict || (execution?.state === 'running' && this._options.stopOf(execution) !== null);
     this._slow.update({ bundle: bundle!, execution, isTrusted, isStale, isHung, now });
-    this._checks.update(bundle!.group.id, isStale ? null : execution);
+    this._checks.update(bundle!.group.id, bundle!.execution_id, isStale ? null : execution);
   }
 
   private _createHeader(): Widget {

@@ -25,35 +25,37 @@ function create() {
 
 test('a check has its sentence, its line and its evidence, and goes when it no longer holds', () => {
   const { note, openLine, execution } = create();
-  note.update('g', execution('a', check));
+  note.update('g', 'a', execution('a', check));
   expect(note.node.querySelector('.jpd-Slow-text')!.textContent).toBe(check.message);
   note.node.querySelector<HTMLElement>('.jpd-Slow-link')!.click();
   expect(openLine).toHaveBeenCalledWith('g', 'a', place);
   expect([...note.node.querySelectorAll('li')].map(({ textContent }) => textContent)).toEqual(check.evidence);
   note.node.querySelector('details')!.open = true;
-  note.update('g', execution('a', { ...check, message: 'Ranks 0-1 got the same batch in steps 2-8.' }));
+  note.update('g', 'a', execution('a', { ...check, message: 'Ranks 0-1 got the same batch in steps 2-8.' }));
   expect(note.node.querySelector('details')!.open).toBe(true);
-  note.update('g', execution('a'));
+  note.update('g', 'a', null); // it has ended
+  expect(note.node.querySelector('.jpd-Check')).not.toBeNull();
+  note.update('g', 'a', execution('a'));
   expect(note.node.querySelector('.jpd-Check')).toBeNull();
 });
 
 test('a check is folded away by a click, and stays so when its cell runs again', () => {
   const { note, execution } = create();
-  note.update('g', execution('b', check));
+  note.update('g', 'b', execution('b', check));
   note.node.querySelector<HTMLElement>('.jpd-Slow-fold')!.click();
   expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
-  note.update('g', execution('b'));
-  note.update('g', execution('b', check));
+  note.update('g', 'b', execution('b'));
+  note.update('g', 'b', execution('b', check));
   expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
 });
 
 test('a kind that is not wanted in a notebook is not shown there again', () => {
   const { note, execution } = create();
-  note.update('g', execution('c', check, { ...check, kind: 'not_zeroed' }));
+  note.update('g', 'c', execution('c', check, { ...check, kind: 'not_zeroed' }));
   note.node.querySelector<HTMLElement>('.jpd-Check-why button')!.click();
   expect([...note.node.querySelectorAll<HTMLElement>('details')].map(({ dataset }) => dataset.kind)).toEqual([
     'not_zeroed'
   ]);
-  note.update('g', execution('d', check));
+  note.update('g', 'd', execution('d', check));
   expect(note.node.querySelectorAll('.jpd-Check')).toHaveLength(1);
 });

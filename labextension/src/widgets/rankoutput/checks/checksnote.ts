@@ -30,8 +30,12 @@ export class ChecksNote {
     return this.node.querySelector('.jpd-Check') !== null;
   }
 
-  /** Show the checks of an execution; null: it is not followed. */
-  update(group: string, execution: IExecution | null): void {
+  /** Show the checks of an execution; null: it is not followed any more, and what it had at its end stays. */
+  update(group: string, id: string, execution: IExecution | null): void {
+    if (!execution && id === this._id) {
+      return;
+    }
+    this._id = id;
     const notebook = execution?.notebook ?? '';
     const checks = (execution?.checks ?? []).filter(({ kind }) => !muted.has([notebook, kind].join()));
     const key = JSON.stringify([execution?.id, checks]);
@@ -57,6 +61,7 @@ export class ChecksNote {
     body.append(this._text(check, goTo), this._why(check, execution, isOpen));
     const cell = [execution.notebook, execution.cell_id, check.kind].join();
     const fold = button('jpd-Slow-fold', trans.__('Wrong'));
+    fold.setAttribute('aria-label', trans.__('Wrong')); // without the arrow of the style sheet
     const draw = (): void => {
       body.hidden = folded.has(cell);
       fold.setAttribute('aria-expanded', String(!body.hidden));
@@ -100,12 +105,13 @@ export class ChecksNote {
     mute.addEventListener('click', () => {
       muted.add([execution.notebook ?? '', kind].join());
       this._shown = '';
-      this.update('', { ...execution, checks: execution.checks });
+      this.update('', execution.id, execution);
     });
     why.append(head, list, todo, mute);
     return why;
   }
 
+  private _id = '';
   private _shown = '';
   private readonly _spoken = new Spoken();
 }

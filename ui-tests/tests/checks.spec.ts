@@ -1,0 +1,39 @@
+/** What is wrong with the training of a cell stands under it, with its evidence. */
+import { expect, test } from './fixtures';
+import * as lab from './lab';
+import { look } from './pictures';
+
+test.beforeAll(({ request }) => lab.startGroup(request, 2));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const wrong = `import time
+from torch.nn.parallel import DistributedDataParallel as DDP
+model = DDP(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.randn(256, 4, generator=torch.Generator().manual_seed(0))
+for batch in torch.utils.data.DataLoader(data, 8, shuffle=False):
+    optimizer.zero_grad()
+    loss = model(batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.05)
+print('trained')`;
+
+test('a check has its evidence, is folded away by a click, and can be kept out of a notebook', async ({ page }) => {
+  lab.writeNotebook('wrong.ipynb', [wrong, '1 + 1']);
+  await lab.openNotebook(page, 'wrong.ipynb');
+  const cell = await lab.runCell(page, 0);
+  const line = cell.node.getByRole('group', { name: 'What is wrong with the training' });
+  await expect(line).toContainText(/Ranks 0-1 got the same batch in steps \d+-\d+ \(line 8 of cell \[\d+\]\)/);
+  await line.getByText('Evidence').click();
+  await expect(line.getByRole('listitem')).toHaveCount(2);
+  await look(page, 'wrong', cell.node);
+  await expect(cell.node).toContainText('trained');
+
+  const fold = line.getByRole('button', { name: 'Wrong', exact: true });
+  await fold.click();
+  await expect(line.locator('.jpd-Slow-text')).toBeHidden();
+  await fold.click();
+  await line.getByRole('button', { name: 'Not in this notebook' }).click();
+  await expect(line).toHaveCount(0);
+});
