@@ -92,7 +92,7 @@ class KernelSockets:
         threading.Thread(target=echo, name="heartbeat", daemon=True).start()
 
     async def receive(self, channel: str, take: Callable[[Request], Awaitable[None]]) -> None:
-        """Hand on each message of a channel, whatever becomes of the one before.
+        """Hand on each message of a channel, even if the one before has failed.
 
         What is not signed, or is no message, is dropped.
         """
@@ -145,7 +145,7 @@ class KernelSockets:
 
 
 def _packed(content: Any) -> bytes:
-    """Return JSON of a part of a message, also of one that has what UTF-8 or JSON cannot hold: it becomes text."""
+    """Return JSON of a part of a message. Values that UTF-8 or JSON cannot hold become text."""
     try:
         packed: bytes = json_packer(content)
     except (TypeError, ValueError, RecursionError):

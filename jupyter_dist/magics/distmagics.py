@@ -356,7 +356,7 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def dist_checks(self, line: str) -> None:
-        """Print what is wrong with the training in the last cell; on, off: cells of the group are checked, or not."""
+        """Print the checks of the last cell; on, off: check the cells of the group, or do not."""
         word = line.strip()
         if word not in ("on", "off", ""):
             raise DistError(f"'{word}' is neither on nor off. Write %dist_checks off.")

@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 
 
 class ServerPart:
-    """One feature in a server, from the adoption of an earlier server's groups to the stop. Override what it needs.
+    """One feature in a server, from the adoption of an earlier server's groups to the stop.
+
+    Override the methods that it needs.
 
     Each operation that the module `api` of the part declares is a coroutine here, with its name. It gets the
     ManagedGroup, if the operation is of a group, and then the fields of path, body and query.
@@ -33,7 +35,7 @@ class ServerPart:
 
 
 class ServerParts:
-    """The parts of one server. One that fails is left out and named in the log: the server starts all the same."""
+    """The parts of one server. A part that fails is left out and named in the log: the server starts all the same."""
 
     def __init__(self, manager: GroupManager) -> None:
         self._manager = manager

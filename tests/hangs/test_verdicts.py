@@ -54,7 +54,11 @@ def outcomes(place, request):
 
     A kind takes seconds, in which ranks wait for each other or sleep. A group in which one fails is not used again.
     """
-    asked = {id(item.callspec.params["kind"]) for item in request.session.items if "outcomes" in item.fixturenames}
+    asked = {
+        id(item.callspec.params["kind"])
+        for item in request.session.items
+        if item.path == request.path and "outcomes" in item.fixturenames
+    }
     kinds = deque(kind for kind in [*HANGS, *INNOCENT] if id(kind) in asked)
     found = {}
 

@@ -134,7 +134,7 @@ class GroupStarts:
             self._group.nodes.check_complete()
 
     def _check_folder(self) -> None:
-        """Raise JupyterDistError `bad_directory` if new ranks have no folder; the ranks of now live on."""
+        """Raise JupyterDistError `bad_directory` if new ranks have no folder; present ranks are not ended."""
         if self._group.nodes is None:  # else each machine looks at its own
             check_folder(self._group.spec.cwd)
 

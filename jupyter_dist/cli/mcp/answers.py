@@ -93,7 +93,7 @@ def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
 
 
 def _notes(execution: Mapping[str, Any], *also: str) -> Iterator[tuple[str, str]]:
-    """Yield what parts have found in a cell: a label, and the sentences."""
+    """Yield the notes of parts under a cell: a label, and the sentences."""
     for note in CELL_NOTES:
         if found := execution.get(note.field):
             yield note.label.capitalize(), " ".join(one[name] for one in found for name in ("message", *also))

@@ -162,7 +162,7 @@ async def _verdicts(client: AsyncClient, group: AsyncGroup) -> models.Verdicts |
 
 
 def _of_row(operation: Operation) -> Tool:
-    """Return the tool that does only an operation of a group, as its row in the table says."""
+    """Return the tool of an operation of a group, made of its row in the table."""
 
     async def act(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
         group = await client.attach(arguments.get("group"))

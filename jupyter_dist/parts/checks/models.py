@@ -59,7 +59,7 @@ class ModelDifference(TypedDict):
 
 
 class ComparedModel(TypedDict):
-    """All that a model trains with, compared between ranks."""
+    """The parts of a model's training, compared between ranks."""
 
     name: str
     ranks: Annotated[str, Field("The ranks that were compared.")]

@@ -10,7 +10,7 @@ from jupyter_dist.rank.guard.own import os
 from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 from jupyter_dist.transport.frames import Header
 
-from .observing.everything import digests_of
+from .everything import digests_of
 from .observing.observer import Observer
 
 VARIABLE = "JUPYTER_DIST_CHECKS"  # "0": off from the begin

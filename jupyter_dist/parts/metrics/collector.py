@@ -1,4 +1,4 @@
-"""Counts what happens to the groups of a server, and reads their states when Prometheus asks."""
+"""Counts the events of a server's groups, and reads their states for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds the metrics of groups to those of the Jupyter server."""
+"""Adds the metrics of groups to the Jupyter server's own."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
-# How long a first interrupt waits for the end of an import. Python keeps the inner modules of one that was interrupted,
-# half done and for good: a rank could never make a DDP again.
+# How long a first interrupt waits for the end of an import. After an interrupted one, Python keeps the inner modules
+# half done: a rank could never make a DDP again.
 IMPORT_SECONDS = 3.0
 
 # For cells that handle SIGINT themselves or mask it, and for handlers of cells that were held back

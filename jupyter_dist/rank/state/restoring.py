@@ -56,7 +56,7 @@ Content = dict[str, dict[Any, Any]]  # by kind of root and key
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredState:
     """What a rank has restored.
 
     Attributes:
@@ -92,7 +92,7 @@ class LoadedNames:
         """How many names were read."""
         return len(self.content["name"])
 
-    def commit(self) -> Restored:
+    def commit(self) -> RestoredState:
         """Give the names their restored values, and restore what is beside them. Does not raise."""
         namespace = self.shell.user_ns
         before = dict(namespace)  # until the end: finalizers of the user must not see half of it
@@ -110,7 +110,7 @@ class LoadedNames:
         if "modules" in self.manifest:  # else of 0.3, which saved nothing of it
             notes += beside.put_back(self.shell, process)
         notes += randomness.put_back(process.get("random", {}))
-        found = Restored(sorted(self.content["name"]), self.failed, notes)
+        found = RestoredState(sorted(self.content["name"]), self.failed, notes)
         self._forget()
         before.clear()
         return found

@@ -13,7 +13,7 @@ class Allowance:
 
     def __init__(self) -> None:
         self._seconds = _AT_FIRST
-        self._too_large: dict[str, tuple[int, float]] = {}  # by name: the object, and what it has cost in vain
+        self._too_large: dict[str, tuple[int, float]] = {}  # by name: the object, and the seconds that it cost in vain
 
     def limit(self) -> float:
         """Return how many seconds a look may take now."""

@@ -55,7 +55,7 @@ class Fingerprint:
         self._names: list[str] = []
 
     def begin_name(self, name: str) -> None:
-        """Note that the objects to come are reached from a name."""
+        """Begin with the objects below a name."""
         self._starts.append(len(self.sums))
         self._names.append(name)
 
@@ -161,7 +161,7 @@ class Looker:
         return _NOTHING
 
     def _of_c(self, value: Any) -> Look:
-        """Look at an object with fields in C: what it holds, and what it would be pickled with."""
+        """Look at an object with fields in C: its contents, and the state with which it would be pickled."""
         attributes = attributes_of(value)
         inner = [one for one in gc.get_referents(value) if one is not attributes]
         kind = id(type(value))

@@ -124,7 +124,7 @@ class UndoKeeper:
         return found
 
     def _compare(self) -> None:
-        """Name what the cell changed and was not kept; the next cells keep it."""
+        """Name the changes of the cell that were not kept; the next cells keep these objects."""
         self._allowance.earn(time.monotonic() - self._began)
         before, self._began, cell = self._print, 0.0, self._cells[-1]
         with _no_collections(), _disable_current_modes():

@@ -19,9 +19,8 @@ from jupyter_dist.protocol.wire.specs import TransferSpec
 from jupyter_dist.saves.drafts import free_name
 from jupyter_dist.saves.fitness import cannot_restore
 from jupyter_dist.saves.layout import SavesFolder, check_name
-from jupyter_dist.saves.leftout import merged_names, merged_notes, merged_skipped
 from jupyter_dist.saves.ownership import check_folder
-from jupyter_dist.saves.record import records
+from jupyter_dist.saves.record import merged_names, merged_notes, merged_skipped, records
 from jupyter_dist.saves.removal import delete, delete_older
 
 from .savefolders import remember_folder

@@ -44,7 +44,7 @@ def open_folder(path: Path) -> int:
         JupyterDistError: `not_yours`, with the place and who can write there.
         OSError: there is no such folder.
     """
-    walk = _Walk()
+    walk = _Descent()
     try:
         walk.go(path)
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=walk.fd)
@@ -57,7 +57,7 @@ def open_above(path: Path) -> Others | None:
 
     None if there is no such folder; what is missing is not judged. Judges as `open_folder`.
     """
-    walk = _Walk()
+    walk = _Descent()
     try:
         walk.go(path.parent)
     except OSError:
@@ -70,7 +70,7 @@ def open_above(path: Path) -> Others | None:
     return None
 
 
-class _Walk:
+class _Descent:
     """The way from the root folder to a path, of which only the last folder is open."""
 
     def __init__(self) -> None:

@@ -16,10 +16,9 @@ from jupyter_dist.protocol.wire.specs import GroupSpec, TransferSpec
 from jupyter_dist.saves.drafts import Draft, begin, commit, discard
 from jupyter_dist.saves.fitness import cannot_restore, shortage
 from jupyter_dist.saves.layout import SavesFolder, make_save_id
-from jupyter_dist.saves.leftout import merged_notes, merged_skipped
 from jupyter_dist.saves.locking import FolderLock, lock_shared
 from jupyter_dist.saves.ownership import OwnFolder
-from jupyter_dist.saves.record import MAX_BYTES, SaveRecord, read_index, read_record
+from jupyter_dist.saves.record import MAX_BYTES, SaveRecord, merged_notes, merged_skipped, read_index, read_record
 from jupyter_dist.saves.removal import sweep, used_bytes
 from jupyter_dist.system.memory import available_bytes
 from jupyter_dist.version import __version__
@@ -133,7 +132,7 @@ class RestoreJob:
         return problem or shortage(sum(self.host_bytes[rank] for rank in ranks), available_bytes())
 
     def keep(self, reports: Reports, total_bytes: int, written_bytes: int) -> None:
-        """Compare what ranks have read. Raises JupyterDistError `damaged` if it differs, or if it is nothing."""
+        """Compare the reports of ranks. Raises JupyterDistError `damaged` if they differ, or if no name was read."""
         by_names: dict[str, list[int]] = {}
         for rank, report in reports.items():
             by_names.setdefault(str(report.get("failed", "")), []).append(rank)

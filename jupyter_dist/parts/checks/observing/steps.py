@@ -167,7 +167,7 @@ class SteppingOptimizer:
         }
 
     def _left_out(self, others: frozenset[int]) -> dict[str, Any]:
-        """Count the parameters without a gradient, and name parameters with one that no optimizer holds."""
+        """Count the parameters without a gradient, and name parameters with a gradient that no optimizer holds."""
         alive = _alive(self._named)
         idle = [name for name, tensor in alive if tensor.grad is None and tensor.requires_grad]
         inside = {id(tensor) for model in self.models for _, tensor in model.named()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .observed import Observed
-from .rules import accumulation, activities, communication, devices, growth, lines, resources
+from .rules import accumulation, activities, communication, devices, growth, resources
 from .rules.causes import Cause
 from .rules.stragglers import find_in_messages, find_straggler
 
@@ -45,7 +45,7 @@ RULES: Sequence[Callable[[Observed], Cause | None]] = (
 def judge(seen: Observed) -> list[Cause]:
     """Return why a cell is slow, the costliest cause first."""
     found = [cause for rule in RULES if (cause := rule(seen)) is not None]
-    if not found and (line := lines.find_line(seen)) is not None:
+    if not found and (line := activities.find_line(seen)) is not None:
         return [line]
     return sorted(found, key=lambda cause: -cause.share)[:MAX_CAUSES]
 

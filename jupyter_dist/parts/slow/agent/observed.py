@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from .critical import CriticalPath, find_critical_path
-from .meetings import MatchedCollective, Waits, find_waits, meet
+from .meetings import CriticalPath, MatchedCollective, Waits, find_critical_path, find_waits, meet
 from .reports import Arrival, CodePlace, RankReport
 from .steps import FoundSteps, find_steps
 
@@ -137,7 +136,7 @@ class Observed:
         return used <= MOST_WORK * usual and waits >= LEAST_UNLIKE * waits_usually
 
     def among(self, ranks: Set[int]) -> Observed:
-        """Return what was observed of some ranks, in the collectives that they have alone."""
+        """Return the observations of some ranks, in collectives of these ranks alone."""
         meetings = [meeting for meeting in self.meetings if meeting.began.keys() <= ranks]
         stays = {rank: stays for rank, stays in self.waits.stays.items() if rank in ranks}
         waits = Waits(stays, len(meetings), self.waits.before)

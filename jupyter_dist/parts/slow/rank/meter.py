@@ -46,7 +46,7 @@ _WAITS: set[int] = {
 
 
 @dataclass
-class Found:
+class SampleCount:
     """The samples in which the main thread did the same."""
 
     number: int = 0
@@ -54,7 +54,7 @@ class Found:
     times: list[int] = field(default_factory=list)  # in microseconds of the monotonic clock
 
 
-Samples = defaultdict[Doing, Found]
+Samples = defaultdict[Doing, SampleCount]
 
 
 class PaceMeter(RankPart):
@@ -204,7 +204,7 @@ class MeasuredCell:
 
 
 def _no_samples() -> Samples:
-    return defaultdict(Found)
+    return defaultdict(SampleCount)
 
 
 def _with_state(doing: Doing) -> Doing:

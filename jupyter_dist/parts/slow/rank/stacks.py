@@ -152,7 +152,7 @@ class _Walk:
 
 
 def _runs(frame: FrameType, below: FrameType | None) -> Runs:
-    """Return what the user's line of this frame runs, which has called the other one."""
+    """Return the kind of code that the user's line of this frame runs: Python, or a function in C."""
     if below is None:
         return "c" if lines.is_in_call(frame) else "python"
     return "torch" if below.f_code.co_filename.startswith((mainthread.TORCH, folders.PACKAGE)) else "python"

@@ -31,7 +31,7 @@ from jupyter_dist.saves.record import MAX_BYTES, digest_of, parsed_index
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from jupyter_dist.rank.state.restoring import Restored
+    from jupyter_dist.rank.state.restoring import RestoredState
 
 PROGRESS_SECONDS = 0.2
 MORE_SECONDS = 60.0  # how much longer than the agent's limit a rank waits for the decision
@@ -254,7 +254,7 @@ class RankTransfers:
             found.append({"name": one["name"], "reason": one["reason"], "execution_count": cell, "code": code})
         return found
 
-    def _report(self, restored: Restored, versions: Mapping[str, str]) -> None:
+    def _report(self, restored: RestoredState, versions: Mapping[str, str]) -> None:
         """Write sentences about what was not restored as it was."""
         sentences = [f"Not restored: {one['name']}: {one['reason']}" for one in restored.failed]
         sentences += restored.notes

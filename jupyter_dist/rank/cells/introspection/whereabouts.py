@@ -22,7 +22,7 @@ def main_frame() -> FrameType | None:
 
 
 def user_stack(namespace: dict[str, Any], awaiting: list[FrameType]) -> list[dict[str, Any]]:
-    """Return the frames from the cell's code inwards, outermost first; `awaiting`: those of a cell that awaits."""
+    """Return the frames from the cell's code inwards, outermost first; `awaiting`: the frames of a cell that awaits."""
     for frames in (_frames(main_frame()), awaiting):
         for first, frame in enumerate(frames):
             if frame.f_globals is namespace:

@@ -29,11 +29,11 @@ class _Instructions(NamedTuple):
     names: list[str]
     offsets: list[int]
     lines: list[int | None]
-    jumps: dict[int, int]  # by the offset of their target: the last one that goes on there
+    jumps: dict[int, int]  # by the offset of their target: the last jump to there
 
 
 def line_of(frame: FrameType) -> int:
-    """Return the line of a frame: that of its last instruction that has one."""
+    """Return the line of a frame: the line of its last instruction with a line."""
     number: int | None = frame.f_lineno  # typeshed declares int
     if number is not None:
         return number
@@ -54,7 +54,7 @@ def spends(frame: FrameType) -> tuple[FrameType, int]:
 
 
 def is_in_call(frame: FrameType) -> bool:
-    """Whether a frame is in a call, and not in an instruction of its own."""
+    """Whether a frame is in a call."""
     return _name_at(frame).startswith(("CALL", "PRECALL", "FOR_ITER", "SEND"))
 
 

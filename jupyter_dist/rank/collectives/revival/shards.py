@@ -153,7 +153,7 @@ def _chunks(tensor: torch.Tensor, number: int, dim: int) -> list[torch.Tensor]:
 
 
 def _equal_meshes(meshes: Sequence[Any]) -> dict[int, Any]:
-    """Return these meshes, and all that are equal to one, by id.
+    """Return these meshes, and all equal ones, by id.
 
     To torch equal meshes are the same: each `fully_shard()` without a mesh makes one, and specs of tensors, which torch
     caches, have that of another module with tensors of the same shape.

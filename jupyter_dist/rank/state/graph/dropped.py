@@ -1,4 +1,4 @@
-"""Attributes that an object has, and that the pickling which its class inherits leaves out: they are written beside it.
+"""Attributes that the pickling which a class inherits leaves out: they are written beside the object.
 
 torch's Optimizer writes three of its attributes, so an optimizer of the user loses its own, and each its hooks. A class
 that defines its pickling itself knows its attributes; one that inherits it may have more.
@@ -24,7 +24,7 @@ _NUM_PARTS = 6  # of what __reduce_ex__ may return
 
 
 class DroppedAttributes:
-    """Adds them to reduced objects.
+    """Adds left-out attributes to reduced objects.
 
     Attributes:
         notes: what cannot be written, either.

@@ -1,4 +1,4 @@
-"""All that a save has beside names, in the order in which it is put back: each part by its kind and its name."""
+"""The parts of a save beside names, in the order in which they are put back: each by its kind and its name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WHOLE = frozenset(("hooks",))  # kinds of which there is one
 
 
 def remember() -> None:
-    """Remember what the process has before the first cell."""
+    """Remember the state of the process before the first cell."""
     modules.remember()
     callbacks.remember()
     settings.remember()
@@ -65,6 +65,6 @@ def put_back(shell: Any, saved: Mapping[str, Any]) -> list[str]:
 
 
 def title_of(key: str) -> str:
-    """Return what users call a part."""
+    """Return the name of a part for users."""
     kind, _, name = key.partition(" ")
     return PARTS[kind].title.format(name.replace(":", ".")) if kind in PARTS else key

@@ -62,7 +62,7 @@ def take_hooks(_shell: Any) -> dict[str, dict[Any, Any]]:
 
 
 def _of_users(hooks: Mapping[Any, Any]) -> dict[Any, Any]:
-    # Those that only mark another hook, by its number, have no function.
+    # Entries that only mark another hook, by its number, have no function.
     return {number: hook for number, hook in list(hooks.items()) if type(hook) is bool or _is_users(hook)}
 
 

@@ -1,4 +1,4 @@
-"""Libraries' own objects: those that exist once in a process, and attributes that cells have given to libraries."""
+"""Libraries' own objects: single ones of a process, and attributes that cells have given to libraries."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ProcessObjects:
 
 
 def note_on(value: Any, place: tuple[str, str]) -> str | None:
-    """Return what is not saved of an object of a library; None if all is."""
+    """Return the part of a library's object that is not saved; None if all is."""
     is_kept = place in _KEPT or place[0] in _ELSEWHERE.values()
     if is_kept or place[1].startswith("_") or not (getattr(value, "__dict__", None) or isinstance(value, Mapping)):
         return None
@@ -104,20 +104,20 @@ def named_containers(namespace: Mapping[str, Any]) -> dict[int, tuple[str, str]]
 
 
 def take_attributes(shell: Any) -> dict[str, Any]:
-    """Return what cells have set of modules and classes of libraries, by the module and the names from it."""
+    """Return the attributes of libraries that cells have set, by the module and the names from it."""
     found: dict[str, Any] = {}
     paths = {path for code in shell.user_ns.get("_ih") or () if type(code) is str for path in _set_by(code)}
     for first, *steps in sorted(paths):
         if (place := _place_of(shell.user_ns.get(first))) is not None:
             module, names = place[0], [*place[1], *steps]
-            with contextlib.suppress(Exception):  # it is gone, or the library cannot say it
+            with contextlib.suppress(Exception):  # it is gone, or the library does not know
                 owner = _owner(module, names)
                 found[f"{module}:{'.'.join(names)}"] = getattr(owner, names[-1])
     return found
 
 
 def put_back_attributes(_shell: Any, saved: Mapping[str, Any]) -> list[str]:
-    """Set what cells had set of libraries."""
+    """Set the attributes of libraries that cells had set."""
     notes = []
     for path, value in saved.items():
         module, _, names = path.partition(":")

@@ -43,7 +43,7 @@ def loaded() -> dict[str, ModuleType]:
 
 
 def records() -> dict[str, ModuleRecord]:
-    """Return what is noted about each module."""
+    """Return the note about each module."""
     return {
         name: {"file": _file_of(module), "hash": _hash_of(_file_of(module)), "names": sorted(variables_of(module))}
         for name, module in loaded().items()

@@ -183,7 +183,7 @@ def take_others(_shell: Any) -> dict[str, Any]:
 
 
 def put_back_others(_shell: Any, values: Mapping[str, Any]) -> list[str]:
-    """Set what cells had changed, and the rest as it was before the first cell."""
+    """Set the settings that cells had changed, and the rest as before the first cell."""
     return _put_back(OTHERS, {**_before, **values})
 
 

@@ -19,7 +19,7 @@ class LockState(Memento):
         self.saved = value.locked()
 
     def differs(self) -> bool:
-        """Whether it is taken now, and was not, or the other way round."""
+        """Whether the lock is taken now and was free, or is free and was taken."""
         return bool(self.value.locked() != self.saved)
 
     def restore(self) -> None:

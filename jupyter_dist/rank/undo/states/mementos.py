@@ -45,7 +45,7 @@ class Memento:
         raise NotImplementedError
 
     def has_changed(self) -> bool:
-        """Whether a user would say that the object changed."""
+        """Whether the object has changed for a user."""
         return self.differs()
 
     def restore(self) -> None:
@@ -352,7 +352,7 @@ class FunctionState(FieldsState):
 
 
 class ExceptionState(FieldsState):
-    """What an exception was raised with, and what it came from."""
+    """The arguments, cause and context of an exception."""
 
     __slots__ = ()
     kind = BaseException

@@ -27,7 +27,7 @@ export interface IListed extends IDated {
 }
 
 /** A comparison; with neither result nor error it is not done. */
-export interface ICompared extends IDated {
+export interface IComparedVariable extends IDated {
   readonly result: IComparison | null;
   readonly error: IErrorBody | null;
 }
@@ -61,7 +61,7 @@ export class VariablesModel extends ChangingModel {
   }
 
   /** By the variable's name. Replaced by another one when it changes. */
-  get comparisons(): ReadonlyMap<string, ICompared> {
+  get comparisons(): ReadonlyMap<string, IComparedVariable> {
     return this._comparisons;
   }
 
@@ -131,7 +131,7 @@ export class VariablesModel extends ChangingModel {
     this.emitChanged();
   }
 
-  private _setCompared(name: string, compared: ICompared | null): void {
+  private _setCompared(name: string, compared: IComparedVariable | null): void {
     const changed = new Map(this._comparisons);
     if (compared) {
       changed.set(name, compared);
@@ -153,7 +153,7 @@ export class VariablesModel extends ChangingModel {
   private _asked: string | null = null;
   private _listed: IListed | null = null;
   private _error: IErrorBody | null = null;
-  private _comparisons: ReadonlyMap<string, ICompared> = new Map();
+  private _comparisons: ReadonlyMap<string, IComparedVariable> = new Map();
 }
 
 export function phaseOf(group: IGroup | null): Phase {

@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { closeIcon } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
-import type { ICompared } from '../../model/variables/variables';
+import type { IComparedVariable } from '../../model/variables/variables';
 import type { INotCompared, ITensorDifference } from '../../services/protocol';
 import { ErrorNote } from '../base/errornote';
 import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './variablewords';
@@ -12,7 +12,7 @@ const MAX_SHOWN = 50;
 
 export interface IComparisonProps {
   readonly name: string;
-  readonly compared: ICompared;
+  readonly compared: IComparedVariable;
   /** A cell has run since. */
   readonly isOld: boolean;
   readonly trans: TranslationBundle;

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import React, { useCallback, useEffect, useMemo, useState } from 'react';
 import { arrange, IArrangement } from '../../model/variables/arrange';
-import type { ICompared, VariablesModel } from '../../model/variables/variables';
+import type { IComparedVariable, VariablesModel } from '../../model/variables/variables';
 import { ErrorNote } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { MemoryLines } from './memory';
@@ -30,7 +30,7 @@ export function VariablesView({ model, name, trans, onReady }: IVariablesViewPro
   const shown = useMemo(() => arrange(answer?.variables ?? [], how), [answer, how]);
   const trouble = phase === 'idle' ? '' : trans.__('Ranks are compared when all of them are idle.');
   // Of each cell's end, too: what was compared before it is out of date then.
-  const isCurrent = useCallback((compared: ICompared) => model.isCurrent(compared), [model, phase, listed]);
+  const isCurrent = useCallback((compared: IComparedVariable) => model.isCurrent(compared), [model, phase, listed]);
   const onCompare = useCallback((variable: string) => void model.compare(variable), [model]);
   const onClose = useCallback((variable: string) => model.closeComparison(variable), [model]);
   const onOrder = useCallback((order: IArrangement['order']) => setHow(old => ({ ...old, order })), []);

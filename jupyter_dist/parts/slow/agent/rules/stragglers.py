@@ -250,7 +250,7 @@ def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
 
 
 def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace, activity: str) -> CodePlace:
-    """Return the line, or the one that has called its function, if all ranks run the line and late ranks that call."""
+    """Return the line, or the line of its caller if all ranks run the line, and late ranks that call."""
 
     def callers(ranks: Iterable[int]) -> Counter[CodePlace | None]:
         found: Counter[CodePlace | None] = Counter()

@@ -15,13 +15,13 @@ from torch.utils.data import DataLoader, DistributedSampler
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.collectives import torch_compat
 
-from . import sampling
-from .steps import SETTINGS, held_by
+from .observing import sampling
+from .observing.steps import SETTINGS, held_by
 
 MAX_ROWS = 20_000
 MAX_STATES = 8  # of a parameter, in an optimizer
 
-Row = list[Any]  # what it is, its name, its digest (None: a shard, which is not compared), and its first value
+Row = list[Any]  # its kind, its name, its digest (None: a shard, which is not compared), and its first value
 
 
 def digests_of(name: str, namespace: dict[str, Any]) -> list[Row]:
