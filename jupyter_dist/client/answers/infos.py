@@ -166,7 +166,7 @@ class CommTakenInfo(ApiObject):
 
 
 class ComparedInfo(ApiObject):
-    """All that a model trains with, compared between ranks.
+    """The parts of a model's training, compared between ranks.
 
     Attributes:
         ranks: The ranks that were compared.

@@ -1757,7 +1757,7 @@ export interface IModelDifference {
   values: string[];
 }
 
-/** All that a model trains with, compared between ranks. */
+/** The parts of a model's training, compared between ranks. */
 export interface ICompared {
   name: string;
   /** The ranks that were compared. */

@@ -12,7 +12,7 @@ import {
   isComparable,
   Order
 } from '../../model/variables/arrange';
-import type { ICompared } from '../../model/variables/variables';
+import type { IComparedVariable } from '../../model/variables/variables';
 import type { IVariable, IVariableRow } from '../../services/protocol';
 import { Comparison } from './comparison';
 import { bytesWords, rankWords } from './variablewords';
@@ -24,13 +24,13 @@ const MAX_ROWS = 4;
 export interface IVariableTableProps {
   /** In order. */
   readonly variables: readonly IVariable[];
-  readonly comparisons: ReadonlyMap<string, ICompared>;
+  readonly comparisons: ReadonlyMap<string, IComparedVariable>;
   readonly order: Order;
   readonly label: string;
   /** Why nothing can be compared now; empty if it can. */
   readonly trouble: string;
   readonly trans: TranslationBundle;
-  isCurrent(compared: ICompared): boolean;
+  isCurrent(compared: IComparedVariable): boolean;
   onOrder(order: Order): void;
   onCompare(name: string): void;
   onClose(name: string): void;
@@ -98,7 +98,7 @@ function Head({ order, onOrder, trans }: IVariableTableProps): React.ReactElemen
 
 interface IVariableProps extends Pick<IVariableTableProps, 'trans' | 'trouble' | 'onCompare' | 'onClose'> {
   readonly variable: IVariable;
-  readonly compared: ICompared | undefined;
+  readonly compared: IComparedVariable | undefined;
   readonly isOld: boolean;
   /** Whether Tab goes to its button; arrows go to the others. */
   readonly isFirst: boolean;
