@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -43,6 +44,7 @@ def answer_to(shell: Shell, asked: str) -> str:
 def renew(shell: Shell, folder: Path) -> None:
     """Have no names, as a new group."""
     folder.mkdir(parents=True, exist_ok=True)
+    gc.freeze()  # IPython collects garbage here, which takes long with the libraries of all states
     shell.shell.reset(new_session=True)
     shell.folder = folder
     beside.remember()

@@ -189,7 +189,7 @@ class _Reducer:
         if hides is not None and (hidden := hides(value)) is not None:
             return hidden
         kind = type(value)
-        reduce = self._by_kind.get(kind)
+        reduce = special.reduce_any if kind in self._space.plain_kinds else self._by_kind.get(kind)
         if reduce is not None:
             return reduce(value)
         if issubclass(kind, type):
@@ -202,8 +202,6 @@ class _Reducer:
         return self._reduce_other(value, kind)
 
     def _reduce_other(self, value: Any, kind: type) -> Any:
-        if kind in self._space.plain_kinds:
-            return special.reduce_any(value)
         if (place := self._space.library.place_of(value)) is not None:
             self._stream.notes.update(filter(None, (note_on(value, place),)))
         if (reduced := library.reduce(value, place)) is not None:
