@@ -18,7 +18,8 @@ from jupyter_dist.system.memory import available_bytes
 
 from .graph import marks
 from .graph.memory import bytes_at
-from .process import groups, sources
+from .process import groups
+from .process.modules import sources
 from .store.blobs import BlobReader, check_on_device
 from .store.chunks import in_threads
 from .store.manifest import Manifest

@@ -17,8 +17,8 @@ from typing import Any
 from jupyter_dist.rank.collectives.revival import followers, shards
 from jupyter_dist.rank.guard.own import os
 
-from . import saving
-from .graph import covariables, failing, pickling
+from . import failing, saving
+from .graph import covariables, pickling
 from .graph.covariables import Root
 from .graph.memory import Memory
 from .process import names

@@ -18,8 +18,9 @@ from jupyter_dist.saves.ownership import OwnFolder
 
 from . import reasons
 from .loading import Loader
-from .process import beside, environment, groups, modules, names, randomness, settings, sources
-from .process.ownmodules import is_users_module
+from .process import beside, environment, groups, names, randomness, settings
+from .process.modules import sources, values
+from .process.modules.own import is_users_module
 from .store import manifest
 from .store.blobs import BlobReader
 from .store.chunks import ChunkStore
@@ -85,7 +86,7 @@ class LoadedNames:
     leave: Callable[[], None]
     failed: list[reasons.Lacking] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    puts: modules.Puts = field(default_factory=list)  # the state of modules into its places
+    puts: values.Puts = field(default_factory=list)  # the state of modules into its places
 
     @property
     def num_names(self) -> int:
@@ -160,7 +161,7 @@ def load(shell: Any, folder: str, file: str, options: RestoreOptions) -> LoadedN
         if not options.is_alone:
             _create_groups(own, place, saved)
         content, failed = _read(shell, saved, BlobReader(ChunkStore(own)), options)
-        puts, changed = modules.prepare(saved.get("modules", {}), beside.of_kind("module", content["process"]))
+        puts, changed = values.prepare(saved.get("modules", {}), beside.of_kind("module", content["process"]))
     except BaseException:
         leave()
         raise

@@ -18,7 +18,8 @@ from jupyter_dist.saves.layout import rank_file
 from jupyter_dist.saves.ownership import OwnFolder
 
 from . import reasons
-from .process import beside, environment, groups, library, modules, names, randomness, settings, sources
+from .process import beside, environment, groups, names, randomness, settings
+from .process.modules import library, sources, values
 from .store import manifest
 from .store.blobs import BlobWriter
 from .store.chunks import ChunkStore
@@ -124,7 +125,8 @@ class NamespaceSnapshot:
     def _failing_part(self, name: str, kind: str, value: Any, error: BaseException) -> str:
         if kind != "name" or isinstance(error, RecursionError):
             return name
-        from .graph import failing, pickling
+        from . import failing
+        from .graph import pickling
 
         return failing.path_of(name, value, pickling.make_space(self.space.namespace, self.space.main_module))
 
@@ -244,7 +246,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
         "environment": environment.take(),
         "process_groups": groups.plans(),
         "submodules": names.submodules(snapshot.inputs),
-        "modules": modules.records(),
+        "modules": values.records(),
         "inputs": snapshot.inputs,
         "sources": sources.take(snapshot.space.definitions.objects),
         "execution_count": int(shell.execution_count),

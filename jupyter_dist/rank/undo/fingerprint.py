@@ -30,7 +30,7 @@ from jupyter_dist.rank.cells.variables.opening import (
 from jupyter_dist.rank.collectives.torch_compat import storage_id, version_of, without_functions
 from jupyter_dist.rank.guard.own import time
 from jupyter_dist.rank.state.graph.memory import bytes_at
-from jupyter_dist.rank.state.process.ownmodules import is_users, is_users_module
+from jupyter_dist.rank.state.process.modules.own import is_users, is_users_module
 
 from .states.mementos import slot_of, slots_of
 from .walk import LOOK_EVERY, is_iterator, is_python, is_users_space, kept_apart, module_name

@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import CodeType
 
 from jupyter_dist.rank.guard.own import asyncio, signal, threading
-from jupyter_dist.rank.state.process.ownmodules import is_users
+from jupyter_dist.rank.state.process.modules.own import is_users
 
 # Names with which code can reach objects that it does not name.
 _BOUNDLESS = frozenset(

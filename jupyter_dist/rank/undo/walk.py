@@ -49,7 +49,7 @@ from jupyter_dist.rank.cells.variables.opening import (
 )
 from jupyter_dist.rank.collectives.torch_compat import base_of, storage_id, without_functions
 from jupyter_dist.rank.guard.own import threading, time
-from jupyter_dist.rank.state.process.ownmodules import is_users, is_users_module
+from jupyter_dist.rank.state.process.modules.own import is_users, is_users_module
 
 from . import reach
 from .allowance import Allowance

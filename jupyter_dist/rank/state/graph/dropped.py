@@ -14,7 +14,7 @@ from typing import Any
 import cloudpickle
 from traitlets import EventHandler, HasTraits
 
-from jupyter_dist.rank.state.process.ownmodules import is_users
+from jupyter_dist.rank.state.process.modules.own import is_users
 
 _METHODS = ("__reduce_ex__", "__reduce__", "__getstate__")
 _OTHERWISE = (type, enum.Enum, ModuleType, BaseException)  # are the same again, or have reducers of ours

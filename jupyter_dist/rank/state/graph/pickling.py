@@ -17,8 +17,9 @@ import cloudpickle
 import torch
 from IPython.core.getipython import get_ipython
 
-from jupyter_dist.rank.state.process import groups, library
-from jupyter_dist.rank.state.process.library import ProcessObjects, note_on
+from jupyter_dist.rank.state.process import groups
+from jupyter_dist.rank.state.process.modules import library
+from jupyter_dist.rank.state.process.modules.library import ProcessObjects, note_on
 
 from . import marks, special
 from .definitions import SharedDefinitions

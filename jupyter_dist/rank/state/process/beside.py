@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.rank.state import reasons
 
-from . import callbacks, library, modules, settings
+from . import callbacks, settings
+from .modules import library, values
 
 
 class Part(NamedTuple):
@@ -19,7 +20,7 @@ class Part(NamedTuple):
 
 
 PARTS: dict[str, Part] = {
-    "module": Part(modules.take, None, "{}"),
+    "module": Part(values.take, None, "{}"),
     "attribute": Part(library.take_attributes, library.put_back_attributes, "{}"),
     "logger": Part(callbacks.take_loggers, callbacks.put_back_loggers, "logging.getLogger('{}')"),
     "hooks": Part(callbacks.take_hooks, callbacks.put_back_hooks, "hooks of all modules"),
@@ -31,7 +32,7 @@ _WHOLE = frozenset(("hooks",))  # kinds of which there is one
 
 def remember() -> None:
     """Remember the state of the process before the first cell."""
-    modules.remember()
+    values.remember()
     callbacks.remember()
     settings.remember()
 

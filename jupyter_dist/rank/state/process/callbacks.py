@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .ownmodules import is_users, is_users_module, variables_of
+from .modules.own import is_users, is_users_module, variables_of
 
 LoggerState = dict[str, Any]
 

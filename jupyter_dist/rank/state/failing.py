@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from .pickling import SaveSpace, write
+from .graph.pickling import SaveSpace, write
 
 MAX_DEPTH = 8
 MAX_PARTS = 200  # of one object that are tried

@@ -15,7 +15,7 @@ from typing import Any
 
 from jupyter_dist.rank.state import reasons
 
-from .ownmodules import is_users_module, variables_of
+from .own import is_users_module, variables_of
 
 Reduced = Any
 

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from jupyter_dist.rank.guard.own import os
 
-from .ownmodules import is_users_module, variables_of
+from .own import is_users_module, variables_of
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _OF_CLASSES = (staticmethod, classmethod, property)
