@@ -51,5 +51,5 @@ def test_whether_a_cell_ran_on_all_ranks_that_there_were_is_asked_once_for_each_
     # The upper half was replaced after all runs, and one of it lived all the time before.
     absences = {rank: [[0.0 if rank < NUM_RANKS - 1 else 50.0, 100.0]] for rank in range(half, NUM_RANKS)}
     (cell,) = cells_of(runs, Processes(NUM_RANKS, frozenset(range(NUM_RANKS)), absences))
-    assert cell.model["missed"] == [{"ranks": f"{half}-{NUM_RANKS - 1}", "reason": "skipped"}]
+    assert cell.model["missed"] == [{"ranks": f"{half}-{NUM_RANKS - 1}", "reason": "skipped", "state": "ok"}]
     assert len(asked) <= len(runs)

@@ -22,6 +22,7 @@ from torch._C import _distributed_c10d as bindings
 from torch.autograd import profiler as autograd_profiler
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils import _python_dispatch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 
@@ -556,6 +557,30 @@ def without_functions() -> AbstractContextManager[Any]:
     """Return a context in which no `__torch_function__` of users runs: of a class, or a mode that is on."""
     disable = getattr(torch._C, "DisableTorchFunction", None)
     return nullcontext() if disable is None else disable()
+
+
+def without_dispatch_modes() -> AbstractContextManager[Any]:
+    """Return a context in which no `__torch_dispatch__` mode is on."""
+    context: AbstractContextManager[Any] = _python_dispatch._disable_current_modes()
+    return context
+
+
+def dispatch_modes() -> list[Any]:
+    """Return the `__torch_dispatch__` modes that are on, outermost first."""
+    return list(_python_dispatch._get_current_dispatch_mode_stack())
+
+
+def leave_dispatch_modes(before: list[Any]) -> None:
+    """Turn off the modes that were turned on since `before` was returned by `dispatch_modes`."""
+    now = dispatch_modes()
+    if now[: len(before)] == before:
+        for _ in now[len(before) :]:
+            _python_dispatch._pop_mode()
+
+
+def print_options() -> dict[str, Any]:
+    """Return the options with which tensors are printed; a change takes effect."""
+    return vars(torch._tensor_str.PRINT_OPTS)
 
 
 def storage_id(storage: torch.UntypedStorage) -> int:

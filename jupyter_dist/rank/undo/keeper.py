@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack, _pop_mode
-
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import gc, time
 
 from .allowance import Allowance
@@ -88,8 +87,8 @@ class UndoKeeper:
         began, cell = time.monotonic(), KeptCell(execution_id, is_silent)
         reason = None
         try:
-            cell.modes = list(_get_current_dispatch_mode_stack())
-            with _no_collections(), _disable_current_modes():
+            cell.modes = torch_compat.dispatch_modes()
+            with _no_collections(), torch_compat.without_dispatch_modes():
                 self._take(cell, code, limits)
                 self._kept = _ids_of(cell.mementos)
                 if self._print is None:
@@ -127,7 +126,7 @@ class UndoKeeper:
         """Name the changes of the cell that were not kept; the next cells keep these objects."""
         self._allowance.earn(time.monotonic() - self._began)
         before, self._began, cell = self._print, 0.0, self._cells[-1]
-        with _no_collections(), _disable_current_modes():
+        with _no_collections(), torch_compat.without_dispatch_modes():
             self._print = self._look() if before is not None else None
         if before is None or self._print is None:
             cell.not_kept.append(_UNSEEN)
@@ -246,7 +245,7 @@ class UndoKeeper:
         """
         cells = self._chosen(executions)
         for cell in cells:
-            with _disable_current_modes():
+            with torch_compat.without_dispatch_modes():
                 obstacle = next(filter(None, (memento.obstacle() for _, memento in cell.mementos)), None)
                 if obstacle is not None:
                     message = f"The cell cannot be undone: {obstacle}."
@@ -263,9 +262,9 @@ class UndoKeeper:
         self._print = None
         failed: list[str] = []
         for cell in self._chosen(executions):
-            with _disable_current_modes():
+            with torch_compat.without_dispatch_modes():
                 failed += _write_back([memento for _, memento in cell.mementos])
-            _leave_modes(cell.modes)
+            torch_compat.leave_dispatch_modes(cell.modes)
             self._cells.remove(cell)
             self._release(cell)
             self._reasons[cell.execution_id] = "It was undone."
@@ -321,14 +320,6 @@ def _no_collections() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _leave_modes(before: list[Any]) -> None:
-    """Leave the modes of torch that a cell has left on."""
-    now = _get_current_dispatch_mode_stack()
-    if now[: len(before)] == before:
-        for _ in now[len(before) :]:
-            _pop_mode()
 
 
 def _ids_of(mementos: list[tuple[Key, Memento]]) -> set[int]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.hooks import RemovableHandle
 
+from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.state import reasons
 
 
@@ -97,16 +98,17 @@ def _put_decimal(value: dict[str, Any]) -> None:
 
 
 def _read_printing() -> dict[str, Any]:
-    return dict(vars(torch._tensor_str.PRINT_OPTS))
+    return dict(torch_compat.print_options())
 
 
 def _put_printing(value: dict[str, Any]) -> None:
-    vars(torch._tensor_str.PRINT_OPTS).update(value)
+    torch_compat.print_options().update(value)
 
 
 def _put_filters(value: list[Any]) -> None:
     warnings.filters[:] = value  # type: ignore[index]
-    warnings._filters_mutated()  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        pass  # which makes Python look at the filters again
 
 
 def _read_numpy() -> dict[str, Any] | None:

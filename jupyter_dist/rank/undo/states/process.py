@@ -17,6 +17,7 @@ import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.cells.variables.opening import is_kind_of
+from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import os, signal
 
 from .foreign import DecimalState
@@ -87,7 +88,7 @@ def _parts() -> list[Part]:
         ("switches", sys.getswitchinterval, sys.setswitchinterval),
         ("locale", lambda: locale.setlocale(locale.LC_ALL), lambda before: locale.setlocale(locale.LC_ALL, before)),
         ("umask", _umask, lambda before: os.umask(int(before, 8))),
-        ("tensors shown", lambda: dict(vars(torch._tensor_str.PRINT_OPTS)), vars(torch._tensor_str.PRINT_OPTS).update),
+        ("tensors shown", lambda: dict(torch_compat.print_options()), torch_compat.print_options().update),
         ("autocast", lambda: torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")),
     ]
     if (arrays := sys.modules.get("numpy")) is not None:
@@ -156,7 +157,8 @@ def _set_loggers(before: dict[str, tuple[Any, ...]]) -> None:
 
 def _set_filters(before: list[Any]) -> None:
     warnings.filters[:] = before  # type: ignore[index]
-    getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", lambda: None))()
+    with warnings.catch_warnings():
+        pass  # which makes Python look at the filters again
 
 
 def _set_decimal(before: list[Any]) -> None:
