@@ -98,6 +98,10 @@ COMPAT = {
 OF_OBJECTS = {"_untyped_storage", "_indices", "_values"}
 # Private names of Python itself, which tests/compat/test_names.py looks for in each version.
 OF_PYTHON = {
+    "_abc_register",
+    "_get_dump",
+    "_reset_caches",
+    "_reset_registry",
     "_callback",
     "_error_callback",
     "_fields",

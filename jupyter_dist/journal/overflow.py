@@ -1,4 +1,4 @@
-"""Records that did not fit on the journal's disk; they are sent to the connected server, but not stored."""
+"""Records that did not fit on the journal's disk: sent to the connected server, but not stored."""
 
 from __future__ import annotations
 

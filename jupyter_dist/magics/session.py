@@ -66,7 +66,7 @@ class SessionHost(Protocol):
         """Return the group that a start without a name attaches to if it fits; None: the notebook's."""
 
     def attached(self, group: Group) -> None:
-        """Handle that the user has attached to a group, or started it."""
+        """Handle the attachment of the user to a group, also by a start."""
 
     def submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any], show: Show) -> Execution:
         """Submit a cell, and return its execution."""
@@ -100,7 +100,7 @@ class IPythonHost:
         return None
 
     def attached(self, group: Group) -> None:
-        """Do nothing: magics print what they have done."""
+        """Do nothing: magics print their own results."""
 
     def submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any], show: Show) -> Execution:
         """Submit a cell of this notebook, with the number beside it."""
@@ -269,7 +269,7 @@ class Session:
             if field not in COMPARED:
                 continue
             if field == "ranks_per_node" and isinstance(wanted, int):
-                wanted = [wanted] * len(counts)  # noqa: PLW2901 - what it is short for
+                wanted = [wanted] * len(counts)  # noqa: PLW2901 - its long form
             if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue
             option, what = COMPARED[field]

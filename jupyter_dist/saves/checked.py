@@ -1,4 +1,4 @@
-"""The fields of files in a save, checked as those of a request: whoever made the save has written them.
+"""The fields of files in a save, checked as a request's fields: another user may have made the save.
 
 Names that become parts of paths have a pattern each.
 """

@@ -58,7 +58,7 @@ class SavesFolder:
 
 
 def make_save_id(text: str) -> str:
-    """Return the id of a save from that of its execution."""
+    """Return the id of a save from the id of its execution."""
     return re.sub("[^a-z0-9]+", "-", text.lower())[-50:].strip("-") or "save"
 
 

@@ -143,7 +143,7 @@ async def _is_freed(rank: RankProcess, execution_id: str | None) -> bool:
 
 
 def _is_asked(rank: RankProcess, now: float) -> bool:
-    """Whether to ask a rank that is not idle; one that was idle a moment ago has answered then."""
+    """Whether to ask a rank that is not idle; a rank that was idle a moment ago has answered then."""
     return rank.state != "busy" or abs(now - rank.state_at) >= NEW_SECONDS
 
 

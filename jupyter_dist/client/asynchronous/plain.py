@@ -180,7 +180,7 @@ class PlainAsyncGroup(GroupCaller):
         return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])
 
     async def checks(self, execution_id: str | None = None) -> infos.CellChecksInfo:
-        """Return what is wrong with the training in a cell, as its ranks have proved.
+        """Return the checks of a cell: errors of its training that its ranks have proved.
 
         Ranks are compared in the first steps of each optimizer, and then in ever fewer.
 

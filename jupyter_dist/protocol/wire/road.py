@@ -59,7 +59,7 @@ class TransferNews(TypedDict, total=False):
 
 
 class TransferDecision(TypedDict):
-    """`transfer` to a rank that is prepared: keep what it has prepared, or drop it."""
+    """`transfer` to a rank that is prepared: keep the prepared values, or drop them."""
 
     keep: bool
     reason: str  # why it is dropped

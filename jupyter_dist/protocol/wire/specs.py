@@ -74,7 +74,7 @@ class GroupSpec(Spec):
     owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
     launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
     ranks_per_node: list[int] = field(default_factory=list)  # of each node; empty: all on one machine
-    undo_cells: int = 20  # how many cells can be undone, of those that keep undo
+    undo_cells: int = 20  # how many cells with kept undo can be undone
     undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
     save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone

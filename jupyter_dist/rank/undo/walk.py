@@ -418,7 +418,7 @@ class ObjectWalk:
         self.add((value.tb_frame, value.tb_next))
 
     def _frame(self, value: Any) -> None:
-        """Visit the variables of a frame of users. Those that called it are in the traceback, or are the rank's."""
+        """Visit the variables of a frame of users. Its callers are in the traceback, or are the rank's."""
         space = value.f_globals
         if space is self._namespace:
             self._all()

@@ -141,7 +141,7 @@ class GroupManager:
         return self._made_launchers
 
     async def load_launchers(self) -> None:
-        """Import the launchers: later they may be those of another version, or gone."""
+        """Import the launchers: later they may be of another version, or gone."""
         made = None if self._made_launchers else await asyncio.to_thread(self._make_launchers)
         self._made_launchers = self._made_launchers or made
 

@@ -44,7 +44,7 @@ export function activate(): IRenderer {
         element.replaceChildren();
         Widget.attach(shown.get(item.id)!, element);
       }
-      // Not trusted: HTML is sanitized. Figures are outputs of their own, which VS Code shows below.
+      // Not trusted: HTML is sanitized. Figures are separate outputs, which VS Code shows below.
       const data = { [RANKS_MIME]: item.json() as JSONObject };
       await shown.get(item.id)!.renderModel(new MimeModel({ data, trusted: false }));
     },

@@ -136,7 +136,7 @@ def _is_there(call: WaitedCall, rank: int, other: Fact) -> bool:
 
 
 def _exchange(call: WaitedCall, rank: int, other: Fact) -> bool:
-    """Whether one rank sends to the other, which receives from it."""
+    """Whether one rank sends to the other, and the other receives."""
     theirs = other.call
     if other.state != "waits" or theirs is None or theirs.of_group != call.of_group:
         return False

@@ -1,7 +1,7 @@
-"""Attributes that the pickling which a class inherits leaves out: they are written beside the object.
+"""Attributes that inherited pickling leaves out, written beside their object.
 
 torch's Optimizer writes three of its attributes, so an optimizer of the user loses its own, and each its hooks. A class
-that defines its pickling itself knows its attributes; one that inherits it may have more.
+that defines its pickling itself knows its attributes; with inherited pickling there may be more.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def enter(environment: Environment) -> tuple[list[str], Callable[[], None]]:
     """Set the folder, the variables and where modules are found.
 
     Returns:
-        Sentences on what cannot be set here, and a function that sets all of it as it was.
+        Sentences on what cannot be set here, and a function that sets everything as it was.
     """
     before = (_folder(), dict(os.environ), list(sys.path))
     for name, value in environment["variables"].items():

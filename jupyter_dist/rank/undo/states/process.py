@@ -146,7 +146,7 @@ def _logger(one: logging.Logger) -> tuple[Any, ...]:
 
 
 def _set_loggers(before: dict[str, tuple[Any, ...]]) -> None:
-    """Set loggers; one that a cell made gets no level, handlers and filters, as a new one."""
+    """Set loggers; a logger of a cell gets no level, handlers and filters, as a new one."""
     for name in _loggers():
         one = logging.root if name == logging.root.name else logging.getLogger(name)
         state = before.get(name, (logging.NOTSET, True, False, (), ()))
@@ -168,7 +168,7 @@ def _set_decimal(before: list[Any]) -> None:
 
 
 def _handlers() -> dict[int, Any]:
-    """Return the handlers of signals, without that of interrupts, which is the rank's."""
+    """Return the handlers of signals, without the handler of interrupts, which is the rank's."""
     return {one: signal.getsignal(one) for one in signal.valid_signals() if one != signal.SIGINT}
 
 

@@ -28,7 +28,7 @@ import { notesOf } from '../../widgets/rankoutput/notes/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
-import { pathOf } from '../../widgets/rankoutput/slowness/pacewords';
+import { pathOf } from '../../widgets/states/codelines';
 import type { ISlownessOptions } from '../../widgets/rankoutput/slowness/slowness';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
 import { showFile, showLine } from './showcell';

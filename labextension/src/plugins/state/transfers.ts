@@ -18,7 +18,7 @@ export interface IOutcome {
   /** What its ranks wrote on stdout and stderr. */
   readonly text: string;
   readonly warnings: string;
-  /** How many variables a restore has read; groups of 0.3 do not say it. */
+  /** How many variables a restore has read; not known of groups of 0.3. */
   readonly numNames?: number;
 }
 

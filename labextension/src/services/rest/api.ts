@@ -382,7 +382,7 @@ export abstract class Api {
     return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
   }
 
-  /** Return what is wrong with the training in a cell, as its ranks have proved. Ranks are compared in the first steps of each optimizer, and then in ever fewer. */
+  /** Return the checks of a cell: errors of its training that its ranks have proved. Ranks are compared in the first steps of each optimizer, and then in ever fewer. */
   checks(group: string, executionId: string): Promise<ICellChecks> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'checks'] });
   }

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { SessionIds, sessionOf } from '../../../model/executions/sessionids';
 import type { ICheck, ICodeLine, IExecution } from '../../../services/protocol';
 import { Spoken } from '../../base/spoken';
-import { linkedPlace } from '../slowness/pacewords';
+import { linkedPlace } from '../../states/codelines';
 
 const MAX_KEPT = 200;
 
@@ -30,7 +30,7 @@ export class ChecksNote {
     return this.node.querySelector('.jpd-Check') !== null;
   }
 
-  /** Show the checks of an execution; null: it is not followed any more, and what it had at its end stays. */
+  /** Show the checks of an execution; null: it is not followed any more, and its last checks stay. */
   update(group: string, id: string, execution: IExecution | null): void {
     if (!execution && id === this._id) {
       return;

@@ -3,7 +3,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { ICodeLine, ILineShare, IRankPace } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
-import { canOpen, partLabel, PARTS, partTitle, shareWords, waitedFor } from './pacewords';
+import { canOpen } from '../../states/codelines';
+import { partLabel, PARTS, partTitle, shareWords, waitedFor } from './pacewords';
 
 interface IRankPaceTableProps {
   readonly rows: readonly IRankPace[];

@@ -7,7 +7,7 @@ import { formatSeconds } from '../../../model/format/quantities';
 import type { ICodeLine, IPace, ISlowCause } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
 import { useSignal } from '../../base/hooks';
-import { linkedPlace } from './pacewords';
+import { linkedPlace } from '../../states/codelines';
 import { LineTable, RankPaceTable } from './pacetables';
 import { StepTrend } from './steptrend';
 

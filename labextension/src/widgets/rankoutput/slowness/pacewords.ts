@@ -1,8 +1,7 @@
 /** The texts about where the time of a cell goes. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatPercent, formatStepTime } from '../../../model/format/quantities';
-import { pathOnServer } from '../../../model/format/serverfiles';
-import type { ICodeLine, IPace, IRankPace, IStepTimes } from '../../../services/protocol';
+import type { IPace, IRankPace, IStepTimes } from '../../../services/protocol';
 
 export const PARTS = ['compute', 'communicate', 'wait', 'input'] as const;
 
@@ -85,25 +84,4 @@ export function stepWords(trans: TranslationBundle, steps: IStepTimes): string {
   const [least, most] = [Math.min(...trend), Math.max(...trend)].map(formatStepTime);
   const range = trans.__('It took between %1 and %2 in the course of the cell.', least, most);
   return least === most ? each : `${each} ${range}`;
-}
-
-/** A sentence in three parts: its link to a line of code is in the middle. */
-export function linkedPlace(sentence: string, place: ICodeLine | null): [string, string, string] {
-  const words = place && canOpen(place) ? `line ${place.line} of ${place.name}` : '';
-  const at = words ? sentence.indexOf(words) : -1;
-  return at < 0 ? [sentence, '', ''] : [sentence.slice(0, at), words, sentence.slice(at + words.length)];
-}
-
-/** Whether the page can go to a line: it is in a cell, or in a file that JupyterLab can open. */
-export function canOpen(place: ICodeLine): boolean {
-  return isInCell(place) || pathOf(place) !== null;
-}
-
-/** The path of the file of a line for JupyterLab; null if it is in a cell, or JupyterLab cannot open it. */
-export function pathOf(place: ICodeLine): string | null {
-  return isInCell(place) ? null : pathOnServer(place.file);
-}
-
-function isInCell({ name }: ICodeLine): boolean {
-  return name === 'the cell' || /^cell \[\d+\]$/.test(name);
 }

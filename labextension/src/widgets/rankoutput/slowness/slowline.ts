@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { FoldedCells } from '../../../model/executions/foldedcells';
 import type { ICodeLine, ISlowCause } from '../../../services/protocol';
 import { Spoken } from '../../base/spoken';
-import { linkedPlace } from './pacewords';
+import { linkedPlace } from '../../states/codelines';
 
 export interface ISlowLineOptions {
   trans: TranslationBundle;
