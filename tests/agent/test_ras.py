@@ -14,6 +14,7 @@ from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.reports import askras, rasreport
 from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.secrets import Secrets
 
 HANGS = (Path(__file__).parent / "recorded" / "ras_hangs.txt").read_bytes()
 OURS = {9390: 0, 9392: 1}  # the rank of each process in it
@@ -113,7 +114,9 @@ def ras():
 
 def group_with(backend, **env):
     ranks = [SimpleNamespace(rank=rank, local_pid=pid) for pid, rank in OURS.items()]
-    return SimpleNamespace(spec=SimpleNamespace(accelerator="cuda", backend=backend, env=env), living=lambda: ranks)
+    return SimpleNamespace(
+        spec=SimpleNamespace(accelerator="cuda", backend=backend, env=Secrets(env)), living=lambda: ranks
+    )
 
 
 def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):

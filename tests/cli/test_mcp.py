@@ -15,7 +15,18 @@ from waits import PATIENCE, running
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
-READING = {"list_groups", "verdict", "stacks", "pace", "get_result", "variables", "memory", "logs", "export_script"}
+READING = {
+    "list_groups",
+    "verdict",
+    "stacks",
+    "pace",
+    "checks",
+    "get_result",
+    "variables",
+    "memory",
+    "logs",
+    "export_script",
+}
 CHANGING = {"start_group", "run_code", "interrupt", "save_group", "restore_group", "park_group", "restart_group"}
 CHANGING.add("shut_down_group")
 

@@ -218,13 +218,15 @@ def test_numbers_of_dead_processes_are_never_signalled_when_they_come_back(tmp_p
 def test_reading_changes_nothing(server):
     """Every GET there is, twice, on a living group."""
     group = server.start(2, name="g")
-    server.run("g", "kept = 1")
+    server.run("g", "kept = torch.nn.Linear(1, 1)")
     before = server.ask("GET", "groups/g")
     execution = server.ask("GET", "groups/g/executions")["executions"][0]["id"]
     for operation in (*OPERATIONS, *OPERATIONS):
         if operation.verb == "get" and operation.name != "channel":
             path = operation.path.format(group="g", rank=0, execution_id=execution, name="python3")
-            if operation.name in {"trace_file", "pace"}:  # the cell was not profiled, and was too short to be watched
+            if operation.name == "check":
+                server.ask("GET", f"{path}?name=kept")
+            elif operation.name in {"trace_file", "pace"}:  # the cell was not profiled, and was too short to be watched
                 assert server.refused("GET", path)[0] == 404
             else:
                 server.ask("GET", path)

@@ -15,7 +15,7 @@ def asked_below(code) -> tuple[list[dict], str | None]:
 
     def ask() -> None:
         thread = threading.Thread(
-            target=lambda: answers.append((whereabouts.user_stack(namespace), whereabouts.current_call(namespace)))
+            target=lambda: answers.append((whereabouts.user_stack(namespace, []), whereabouts.current_call(namespace)))
         )
         thread.start()
         thread.join(PATIENCE)

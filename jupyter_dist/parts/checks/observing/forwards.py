@@ -24,7 +24,7 @@ MAX_EVALUATED = 3  # batches of an evaluation that are compared
 
 
 class _Hook:
-    """A hook that a saved or copied model has without this package: as a function that returns its arguments."""
+    """A hook; a saved or copied model has a function in its place that takes anything and returns None."""
 
     def __init__(self, call: Callable[..., None]) -> None:
         self.call = call
@@ -34,10 +34,10 @@ class _Hook:
             self.call(*args)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, ({}, "get")
+        return getattr, (contextlib.nullcontext(), "__exit__")
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return {}.get
+        return contextlib.nullcontext().__exit__
 
 
 class Forwards:

@@ -94,7 +94,7 @@ def _instructions(code: CodeType) -> _Instructions:
     return _Instructions(
         [one.opname for one in every],
         [one.offset for one in every],
-        [spans[bisect_right(begins, one.offset) - 1][1] for one in every],
+        [spans[bisect_right(begins, one.offset) - 1][1] if spans else None for one in every],
         {
             one.argval: index
             for index, one in enumerate(every)
