@@ -187,7 +187,11 @@ async def reads_over_http(url):
 
 async def is_told_of_mistakes(agent):
     for tool, arguments, sentence in (
-        ("no_such_tool", {}, "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, checks, pace, "),
+        (
+            "no_such_tool",
+            {},
+            "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, checks, pace, ",
+        ),
         ("run_code", {}, "run_code needs the argument 'code'. Arguments: code, ranks, group, wait_seconds."),
         ("run_code", {"code": "1", "cod": "2"}, "run_code has no argument 'cod'."),
         (

@@ -127,7 +127,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "array of objects": ("import numpy as np\narr = np.empty(1, dtype=object); arr[0] = hist", "arr[0].append(1)"),
     "frompyfunc": ("import numpy as np\nuf = np.frompyfunc(lambda x: hist.append(x), 1, 1)", "uf([1])"),
     "vectorize": ("import numpy as np\nvf = np.vectorize(lambda x: hist.append(x) or 0)", "vf([1])"),
-    "series of objects": ("import pandas as pd\nser = pd.Series([hist], dtype=object)", "ser.iloc[0].append(1)"),
+    "series of objects": ("import pandas as pd\ncolumn = pd.Series([hist], dtype=object)", "column.iloc[0].append(1)"),
     "attrs of a table": (
         "import pandas as pd\ndf = pd.DataFrame({'a': [1]}); df.attrs['h'] = hist",
         "df.attrs['h'].append(1)",
