@@ -225,6 +225,7 @@ def test_reading_changes_nothing(server):
         if operation.verb == "get" and operation.name != "channel":
             path = operation.path.format(group="g", rank=0, execution_id=execution, name="python3")
             if operation.name == "check":
+                assert server.refused("GET", path)[1]["message"] == "The argument 'name' is missing."
                 server.ask("GET", f"{path}?name=kept")
             elif operation.name in {"trace_file", "pace"}:  # the cell was not profiled, and was too short to be watched
                 assert server.refused("GET", path)[0] == 404

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 from jupyter_dist.parts.checks import models
-from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
 
@@ -22,10 +21,8 @@ class ChecksOperations(ServerPart):
             "on": (status.get("checks") or {}).get("on", False),
         }
 
-    async def check(self, group: ManagedGroup, name: str = "") -> models.ComparedModel:
-        """Return which parts of a model differ between ranks. Raises JupyterDistError `bad_request` without a name."""
-        if not name:
-            raise bad_request("The query has no `name`: the variable of a model, such as `model`.")
+    async def check(self, group: ManagedGroup, name: str) -> models.ComparedModel:
+        """Return which parts of a model differ between ranks."""
         answer, _ = await group.mirror.ask("check_model", name=name)
         found: models.ComparedModel = answer["found"]
         return found

@@ -97,6 +97,8 @@ def parse_query(model: Any, arguments: Mapping[str, list[bytes]]) -> dict[str, A
     found = dict(_defaults(model))
     for name, schema in body_schema(model)["properties"].items():
         if name not in arguments:
+            if name in body_schema(model).get("required", ()):
+                raise bad_request(f"The argument '{name}' is missing.", schema.get("description", ""))
             continue
         text = arguments[name][-1].decode("utf-8", "replace")
         value = _number(text) if schema["type"] in ("integer", "number") else text
