@@ -105,7 +105,8 @@ def _put_printing(value: dict[str, Any]) -> None:
     torch_compat.print_options().update(value)
 
 
-def _put_filters(value: list[Any]) -> None:
+def put_filters(value: list[Any]) -> None:
+    """Set the filters of warnings."""
     warnings.filters[:] = value  # type: ignore[index]
     with warnings.catch_warnings():
         pass  # which makes Python look at the filters again
@@ -164,7 +165,7 @@ OTHERS: dict[str, Setting] = {
     "printing of NumPy": Setting(_read_numpy, _put_numpy),
     "options of pandas": Setting(_read_pandas, _put_pandas),
     "rcParams of Matplotlib": Setting(_read_plots, _put_plots),
-    "filters of warnings": Setting(lambda: list(warnings.filters), _put_filters),
+    "filters of warnings": Setting(lambda: list(warnings.filters), put_filters),
     "limit of recursion": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
     "number of threads": Setting(torch.get_num_threads, torch.set_num_threads),
     "unraisable errors": _of_module(sys, "unraisablehook"),

@@ -19,6 +19,7 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.cells.variables.opening import is_kind_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import os, signal
+from jupyter_dist.rank.state.process.settings import put_filters
 
 from .foreign import DecimalState
 from .mementos import Memento
@@ -81,7 +82,7 @@ def _parts() -> list[Part]:
         ("folder", _folder, os.chdir),
         ("paths", lambda: list(sys.path), _set_paths),
         ("loggers", _loggers, _set_loggers),
-        ("warnings", lambda: list(warnings.filters), _set_filters),
+        ("warnings", lambda: list(warnings.filters), put_filters),
         ("recursion", sys.getrecursionlimit, sys.setrecursionlimit),
         ("signals", _handlers, _set_handlers),
         ("profile", sys.getprofile, sys.setprofile),
@@ -153,12 +154,6 @@ def _set_loggers(before: dict[str, tuple[Any, ...]]) -> None:
         if _logger(one) != state:
             level, one.propagate, one.disabled, one.handlers[:], one.filters[:] = state
             one.setLevel(level)
-
-
-def _set_filters(before: list[Any]) -> None:
-    warnings.filters[:] = before  # type: ignore[index]
-    with warnings.catch_warnings():
-        pass  # which makes Python look at the filters again
 
 
 def _set_decimal(before: list[Any]) -> None:
