@@ -88,13 +88,13 @@ test('while ranks agree a cell looks as a kernel cell does, and its header comes
   await startGroup(request, 'four', 4);
   lab.writeNotebook(
     'agree.ipynb',
-    [...sources, 'print("same")\nif rank == 2: print("other")'],
+    [...sources, 'print("same")\nif rank == 2: print("other")', 'import time; time.sleep(3 if rank == 2 else 0)'],
     lab.onRanks('all', 'four')
   );
   await lab.openNotebook(page, 'agree.ipynb');
   await lab.execute(page, 'notebook:run-all-cells');
-  const [silent, hello, differs] = [0, 1, 4].map(index => lab.cell(page, index));
-  await expect(differs.summary).toContainText('4 ranks');
+  const [silent, hello, differs, late] = [0, 1, 4, 5].map(index => lab.cell(page, index));
+  await expect(late.summary).toContainText('4 ranks \u00b7 ok');
   await page.mouse.move(720, 880);
   // Results are a little closer together than a kernel's.
   await expect.poll(async () => (await heights()).filter((_, i) => i !== 2)).toEqual(plain.filter((_, i) => i !== 2));
@@ -105,6 +105,9 @@ test('while ranks agree a cell looks as a kernel cell does, and its header comes
   await expect(hello.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '0');
   await expect(differs.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
   await expect(differs.prompt).not.toHaveAttribute('title', /ranks/);
+  // Nothing was printed, and the time of one rank is news, also after the cell.
+  await expect(late.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
+  await expect(late.tab('Rank 2')).toContainText('s');
   const { words } = await countControls(page);
   expect(words).toBeLessThanOrEqual(150);
 

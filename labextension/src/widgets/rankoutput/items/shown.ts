@@ -74,7 +74,13 @@ export function fromFollowed(followed: IFollowedExecution, bundle: IRanksBundle)
     shown.ranks = ranks;
     shown.state = state;
     const memory = execution.rank_memory ?? {};
-    shown.perRank = perRank(ranks, statuses, state).map(one => ({ ...one, memory: memory[one.rank] }));
+    // A status has the seconds of its slowest rank.
+    const seconds = execution.rank_seconds ?? {};
+    shown.perRank = perRank(ranks, statuses, state).map(one => ({
+      ...one,
+      seconds: one.seconds === null ? null : (seconds[one.rank] ?? one.seconds),
+      memory: memory[one.rank]
+    }));
     shown.startedAt = execution.started_at;
     shown.endedAt = execution.ended_at;
     shown.error = execution.error;
