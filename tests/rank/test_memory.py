@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -64,15 +65,26 @@ def test_another_thread_does_not_ask_torch_while_the_main_thread_is_in_one_call(
     }
     assert (device.num_asked, counters.num_alloc_retries) == (1, 1)
     found: list[dict[str, int | None]] = []
+    has_asked = threading.Lock()
+    has_asked.acquire()
+
+    def wait_in_one_call() -> None:
+        has_asked.acquire()
+
+    def waits() -> bool:
+        frame, code = sys._current_frames()[threading.main_thread().ident or 0], wait_in_one_call.__code__
+        return frame.f_code is code and frame.f_lineno == code.co_firstlineno + 1
 
     def ask_in_one_call() -> None:
-        while mainthread.main_thread_moves():
+        while not waits():  # the main thread may get no core for some time
             pass
         found.append(counters.counters())
+        has_asked.release()
 
     asking = threading.Thread(target=ask_in_one_call)
     asking.start()
-    asking.join()  # one call, in which the main thread waits
+    wait_in_one_call()
+    asking.join()
     assert (device.num_asked, counters.num_alloc_retries) == (1, 1)
     assert {**found[0], "resident_bytes": 0} == {**known, "resident_bytes": 0}
 

@@ -250,16 +250,14 @@ class Interrupter:
             # While it waited for the reason: another rank was interrupted first, and closed its connections.
             if execution is None or execution.interrupt_at is None:
                 return reported
-        if isinstance(error, asyncio.CancelledError):  # a cancelled wait; users expect KeyboardInterrupt
+        if _stands_for_interrupt(error):
             return ReportedError(KeyboardInterrupt(), trace)
-        if isinstance(error, bdb.BdbQuit):  # a debugger caught the interrupt at its prompt, and then quit
-            return ReportedError(KeyboardInterrupt(), trace)
-        if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
-            return ReportedError(KeyboardInterrupt(), trace)  # Lightning's Trainer turns it into SystemExit
         left = execution.broke_process_group and isinstance(error, KeyboardInterrupt)
         if left or self._is_failure(error, trace):
             why = _ABORTED if self._was_aborted() else _BROKEN
             return ReportedError(KeyboardInterrupt(why), tracebacks.before(trace, "torch"))
+        if isinstance(error, KeyboardInterrupt) and failures.is_inside(error):  # on its way to or from the wait
+            return ReportedError(error, tracebacks.before(trace, "torch"))
         return ReportedError(error, trace)
 
     def _is_failure(self, error: BaseException, trace: TracebackType | None) -> bool:
@@ -403,3 +401,11 @@ def _signal_member(pid: int) -> None:
             signal.pidfd_send_signal(fd, signal.SIGINT)
     finally:
         os.close(fd)
+
+
+def _stands_for_interrupt(error: BaseException) -> bool:
+    """Whether an error is what became of KeyboardInterrupt, which users expect to see."""
+    if isinstance(error, (asyncio.CancelledError, bdb.BdbQuit)):  # of a cancelled wait; of a debugger at its prompt
+        return True
+    # Lightning's Trainer turns it into SystemExit.
+    return isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt)

@@ -56,6 +56,12 @@ def find(error: BaseException | None) -> Failure | None:
     return next((_failure(each) for each in origin.chain(error) if _is_of_a_collective(each)), None)
 
 
+def is_inside(error: BaseException) -> bool:
+    """Whether an error was raised in Python code of torch.distributed."""
+    step = origin.innermost(error)
+    return step is not None and _is_of_distributed(step.tb_frame.f_code.co_filename)
+
+
 def without_mark(text: str) -> str:
     """Return the message of an error of gloo without the place in gloo's sources."""
     return _GREETING.sub("", _OF_GLOO.sub("", text))
@@ -78,8 +84,12 @@ def _is_of_a_collective(error: BaseException) -> bool:
         return True
     filename = step.tb_frame.f_code.co_filename
     if filename.startswith(_DISTRIBUTED):
-        return not filename.startswith(_OTHERS)
+        return _is_of_distributed(filename)
     return origin.is_raised_by_call(step) and _is_marked(error)
+
+
+def _is_of_distributed(filename: str) -> bool:
+    return filename.startswith(_DISTRIBUTED) and not filename.startswith(_OTHERS)
 
 
 def _is_marked(error: BaseException) -> bool:
