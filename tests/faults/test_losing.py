@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.metadata
+import itertools
 import os
 import re
 import shlex
@@ -274,6 +275,26 @@ def test_a_group_of_the_first_protocol_goes_on_and_names_what_it_cannot_do(place
     assert server.run("g", "kept", "0")["items"][0]["output"]["data"]["text/plain"] == "7"
 
 
+def test_a_group_that_has_no_checks_yet_says_which_version_has_started_it(place):
+    """As 0.3.0, whose agents speak today's protocol."""
+    package = other_version(place, PROTOCOL_VERSION).parents[1]
+    shutil.rmtree(package / "parts" / "checks")
+    client = place.agent(1, package / "agent" / "boot.py").client()
+    client.start(1, name="g", group_id="g-00000001")
+    client.close()
+    server = place.serve()
+    execution = server.run("g", "kept = 7")["execution"]["id"]
+    for method, address, body in (
+        ("GET", f"executions/{execution}/checks", None),
+        ("GET", "check?name=model", None),
+        ("POST", "checks", {"on": False}),
+    ):
+        code, error = server.refused(method, f"groups/g/{address}", body)
+        assert (code, error["code"]) == (409, "incompatible"), address
+        assert f"jupyter_dist {PROTOCOL_VERSION}.9 has started it" in error["message"]
+    assert server.run("g", "kept", "0")["items"][0]["output"]["data"]["text/plain"] == "7"
+
+
 def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
     def requests_of(package):
         return set(re.findall(r'^ +"(\w+)": self\._', (package / "agent" / "requests.py").read_text(), re.MULTILINE))
@@ -284,7 +305,13 @@ def test_all_that_came_after_the_first_protocol_is_known_to_be_newer(earlier):
         return {node.target.id for node in found.body if isinstance(node, ast.AnnAssign)}
 
     ours = ROOT / "jupyter_dist"
-    of_parts = {"pace"}  # which their own files answer
+    files = (ours / "parts").glob("*/agent*/**/*.py"), (ours / "parts").glob("*/agent.py")
+    of_parts = {
+        name
+        for path in itertools.chain(*files)
+        for requests in re.findall(r"def requests\(self\)[^}]+\}", path.read_text())
+        for name in re.findall(r'"(\w+)": self\._', requests)
+    }
     assert (requests_of(ours) | of_parts) - requests_of(earlier) == NEWER_REQUESTS.keys()
     newer = fields_of(ours, "ExecutionSpec") - fields_of(earlier, "ExecutionSpec")
     assert newer == NEWER_FIELDS.keys() | UNUSED_FIELDS

@@ -54,7 +54,7 @@ OPERATIONS = (
         details="Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.",
         query=CheckQuery,
         answer=Answer("Which parts differ", ComparedModel),
-        errors=("unknown_group", "agent_unreachable", "not_found"),
+        errors=("unknown_group", "agent_unreachable", "not_found", "incompatible"),
         command="check",
         text=compared_text,
     ),
@@ -66,7 +66,7 @@ OPERATIONS = (
         sentence="Switch the checks of a group's training on or off.",
         body=ChecksSwitch,
         answer=Answer("Whether they are on", ChecksSwitch),
-        errors=("unknown_group", "agent_unreachable"),
+        errors=("unknown_group", "agent_unreachable", "incompatible"),
         text=switch_text,
     ),
 )

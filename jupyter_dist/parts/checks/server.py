@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from jupyter_dist.parts.checks import models
+from jupyter_dist.protocol.wire import earlier
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
+from jupyter_dist.version import __version__
 
 
 class ChecksOperations(ServerPart):
@@ -15,10 +17,12 @@ class ChecksOperations(ServerPart):
     async def checks(self, group: ManagedGroup, execution_id: str) -> models.CellChecks:
         """Return the checks of a cell."""
         execution = group.mirror.executions.get(execution_id)
-        status = group.mirror.model().get("parts") or {}
+        status = (group.mirror.model().get("parts") or {}).get("checks")
+        if status is None and group.mirror.link.version not in ("", __version__):
+            raise earlier.cannot("set_checks", group.mirror.link.version)
         return {
             "checks": cast("list[models.Check]", execution.get("checks") or []),
-            "on": (status.get("checks") or {}).get("on", False),
+            "on": (status or {}).get("on", False),
         }
 
     async def check(self, group: ManagedGroup, name: str) -> models.ComparedModel:

@@ -1,4 +1,4 @@
-"""What groups cannot do that jupyter_dist 0.2 has started: their agents speak protocol 1."""
+"""What groups cannot do that an earlier jupyter_dist has started; agents of 0.2 speak protocol 1."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ NEWER_REQUESTS: Mapping[str, str] = {
     "verdicts": "list its verdicts",
     "ends": "save its ranks before its allocation ends",
     "tunnels": "connect to its nodes through tunnels",
+    "set_checks": "check whether training is right",
+    "check_model": "compare a model whole",
 }
 NEWER_FIELDS: Mapping[str, str] = {"keep_undo": "keep undo of cells", "transfer": NEWER_REQUESTS["transfer"]}
 UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone
@@ -32,7 +34,7 @@ def fields_of_first(t: str, fields: dict[str, Any], version: str) -> dict[str, A
         JupyterDistError: `incompatible`, if it cannot do what is asked.
     """
     if t in NEWER_REQUESTS:
-        raise _cannot(NEWER_REQUESTS[t], version)
+        raise cannot(t, version)
     if t == "replace" and (fields.get("wanted") or {}).get("state", "empty") != "empty":
         raise _cannot("give variables to the ranks that it replaces", version)
     if t != "execute":
@@ -42,6 +44,16 @@ def fields_of_first(t: str, fields: dict[str, Any], version: str) -> dict[str, A
         if execution.pop(name, None):
             raise _cannot(what, version)
     return {**fields, "execution": execution}
+
+
+def is_unknown(t: str, err: JupyterDistError) -> bool:
+    """Whether an agent has answered that it does not know a request: agents of later versions do."""
+    return err.message == f"Unknown request '{t}'."
+
+
+def cannot(t: str, version: str) -> JupyterDistError:
+    """Return the error for a request that the agent of a group does not know."""
+    return _cannot(NEWER_REQUESTS.get(t, f"answer '{t}'"), version)
 
 
 def _cannot(what: str, version: str) -> JupyterDistError:

@@ -46,7 +46,7 @@ class AgentLink:
         self.received_at = 0.0  # monotonic time of its last message
         self.is_silent = False  # alive, but did not answer in time
         self._protocol = PROTOCOL_VERSION  # of the agent
-        self._version = ""
+        self.version = ""  # of its jupyter_dist
         self._questions: Questions[tuple[Header, bytes]] = Questions()
 
     @property
@@ -72,7 +72,7 @@ class AgentLink:
         stream = self._stream
         self._reader = start_task(self._read(stream), "from agent", lambda _: self._lost(stream))
         versions = {"protocol": PROTOCOL_VERSION, "oldest_protocol": OLDEST_PROTOCOL_VERSION}
-        self._version = version
+        self.version = version
 
         def take_hello(header: Header, payload: bytes) -> None:
             self._protocol = header["protocol"]
@@ -102,7 +102,7 @@ class AgentLink:
             raise self._unreachable()
         stream = self._stream
         if self._protocol == earlier.FIRST_PROTOCOL and t != "hello":
-            fields = earlier.fields_of_first(t, fields, self._version)
+            fields = earlier.fields_of_first(t, fields, self.version)
 
         def send(number: int) -> None:
             header = {"t": t, "id": number}
@@ -113,6 +113,10 @@ class AgentLink:
 
         try:
             return await self._questions.ask(send, timeout_seconds, take and (lambda answer: take(*answer)))
+        except JupyterDistError as err:
+            if earlier.is_unknown(t, err):
+                raise earlier.cannot(t, self.version) from err
+            raise
         except FrameError as err:
             raise JupyterDistError("too_large", f"The request is too large: {err}.") from err
         except asyncio.TimeoutError as err:
