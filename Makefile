@@ -57,7 +57,7 @@ PYTHON_TESTS := tests -m "not ray"
 RAY_TESTS := tests/launchers -m ray
 
 # Collects once before: else each of the workers compiles all files, of a new checkout, at the same time.
-test-python: .venv/ready
+test-python: .venv/ready .venv/catalogues
 	@rm -rf $(FAILED)/python
 	$(BIN)/python -m pytest tests --collect-only --quiet > .venv/collected || { cat .venv/collected; exit 1; }
 	$(call PYTEST,python,$(PYTHON_TESTS) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
@@ -159,17 +159,17 @@ ui-tests/node_modules: ui-tests/package-lock.json
 	cd ui-tests && npm ci --silent --no-audit --no-fund
 	touch $@
 
-generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol; the blocking client
+generate: .venv/ready  ## The types of the extension, from jupyter_dist/protocol; the blocking client
 	$(BIN)/python .ci/generate.py
 
-translations: .venv/ready  ## The page's strings into the catalogues of jupyter_dist/locale, and of these the JSON; names what has no translation
+translations: .venv/ready  ## The page's strings into the catalogues of jupyter_dist/locale; names what has no translation
 	$(BIN)/python .ci/translations.py
 
 lint: .venv/ready ui-tests/node_modules  ## Style, types, import rules, spelling, and that generated files are up to date
 	$(BIN)/python .ci/generate.py --check
 	$(BIN)/python .ci/translations.py --check
-	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/translations.py docs/conf.py docs/_ext
-	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/translations.py docs/conf.py docs/_ext
+	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/catalogues.py .ci/buildhook.py .ci/translations.py docs/conf.py docs/_ext
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py .ci/generate_answers.py .ci/generate_api.py .ci/generate_client.py .ci/catalogues.py .ci/buildhook.py .ci/translations.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house
@@ -222,10 +222,15 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 
 # Built by the install, and again after an edit or a pull: the browser tests are about what stands in the sources. The
 # build touches package-lock.json, which gets its time back: else everything would be installed again.
-.venv/frontend: $(shell find labextension -type f) | .venv/ready
+.venv/frontend: $(shell find labextension -type f) .venv/catalogues | .venv/ready
 	@if [ ! -e $@ ] || [ -n "$$(find labextension -type f -newer $@)" ]; then \
 		touch -r package-lock.json .venv/locked && $(INSTALL) --no-deps --editable . && \
 		touch -r .venv/locked package-lock.json && touch $@; fi
+
+# What JupyterLab reads of them is no part of the repository. A build of the package makes it, too.
+.venv/catalogues: $(wildcard jupyter_dist/locale/*/LC_MESSAGES/*.po) | .venv/ready
+	$(BIN)/python .ci/catalogues.py
+	touch $@
 
 browser:
 	@sh .ci/browser

@@ -1,8 +1,7 @@
-"""Make docs/openapi.json, the extension's types and API client, and the blocking client. Run by `make generate`."""
+"""Make the extension's types and API client, and the blocking client. Run by `make generate`."""
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 from pathlib import Path
@@ -13,8 +12,6 @@ from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles, saves
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
 from jupyter_dist.protocol.wire import messages, queries, requests
-from jupyter_dist.server.http.openapi import build_openapi
-from jupyter_dist.server.operations import API_VERSION
 
 sys.path.append(str(Path(__file__).parent))
 from generate_answers import answer_sources
@@ -45,10 +42,8 @@ NAMED_UNIONS = {
 
 def files() -> dict[Path, str]:
     """What is generated, by path."""
-    document = build_openapi("/jupyter-dist/api", str(API_VERSION))
     answers = answer_sources()
     return {
-        ROOT / "docs" / "openapi.json": json.dumps(document, indent=1) + "\n",
         ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),
         API: api_source(),
         **answers,

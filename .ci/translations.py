@@ -1,6 +1,7 @@
-"""Merge the page's strings into the catalogues of its languages, and make of them the JSON that JupyterLab reads.
+"""Merge the page's strings into the catalogues of its languages.
 
-`make translations` writes all of it; `--check` names what is out of date or has no translation, and fails.
+`make translations` writes them, and the JSON that JupyterLab reads; `--check` names what is out of date or has no
+translation, and fails.
 """
 
 from __future__ import annotations
@@ -9,34 +10,21 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
 from babel.messages import Catalog
 from babel.messages.catalog import Message
-from babel.messages.pofile import read_po, write_po
+from babel.messages.pofile import write_po
+from catalogues import DOMAIN, LOCALES, catalogue_path, is_translated, languages, messages, read, write_json
 
 ROOT = Path(__file__).parents[1]
-LOCALES = ROOT / "jupyter_dist" / "locale"
-DOMAIN = "jupyter_dist"
 TEMPLATE = LOCALES / f"{DOMAIN}.pot"
-CONTEXT_END = "\x04"
 # Headers that change with each run or with Babel's version, or have no value here.
 UNUSED_HEADERS = re.compile(
     rb'"(?:POT-Creation-Date|PO-Revision-Date|Generated-By|Last-Translator|Report-Msgid-Bugs-To'
     rb"|Project-Id-Version|Language-Team): .*\n"
 )
-
-
-def languages() -> list[str]:
-    """Return the locales that have a folder, such as `de_DE`."""
-    return sorted(path.name for path in LOCALES.iterdir() if path.is_dir())
-
-
-def catalogue_path(locale: str, kind: str) -> Path:
-    """Return the path of a locale's `po` or `json`, where JupyterLab looks for it."""
-    return LOCALES / locale / "LC_MESSAGES" / f"{DOMAIN}.{kind}"
 
 
 def extracted() -> Catalog:
@@ -57,9 +45,7 @@ def extracted() -> Catalog:
 
 def merged(locale: str, template: Catalog) -> Catalog:
     """Return a locale's catalogue with today's strings: new ones have no translation yet."""
-    path = catalogue_path(locale, "po")
-    with path.open("rb") as file:
-        catalogue = read_po(file, locale=locale, charset="utf-8")
+    catalogue = read(locale)
     catalogue.update(template, no_fuzzy_matching=True, keep_user_comments=True)
     # What the page no longer has is in the history of the repository.
     catalogue.obsolete.clear()
@@ -71,46 +57,6 @@ def po_text(catalogue: Catalog) -> bytes:
     file = BytesIO()
     write_po(file, catalogue, width=120, include_lineno=False, sort_by_file=False)
     return UNUSED_HEADERS.sub(b"", file.getvalue())
-
-
-def json_text(locale: str, catalogue: Catalog) -> bytes:
-    """Return a catalogue as JupyterLab's page reads it; what has no translation is left out, and stays English."""
-    head = {
-        "domain": DOMAIN,
-        "language": locale.replace("_", "-"),
-        "plural_forms": catalogue.plural_forms,
-    }
-    texts: dict[str, object] = {"": head}
-    for message in messages(catalogue):
-        if is_translated(message):
-            context = f"{message.context}{CONTEXT_END}" if message.context else ""
-            texts[context + single_of(message)] = page_forms(message)
-    return (json.dumps(texts, ensure_ascii=False, indent=1) + "\n").encode()
-
-
-def page_forms(message: Message) -> list[str]:
-    """Return the translations of a message by plural form.
-
-    JupyterLab takes an entry with one form for a text without plural. Languages with a single form get an empty
-    second one.
-    """
-    forms = list(message.string) if message.pluralizable else [message.string]
-    return [*forms, ""] if message.pluralizable and len(forms) == 1 else forms
-
-
-def messages(catalogue: Catalog) -> Iterator[Message]:
-    """Return the messages of a catalogue, without its header."""
-    return (message for message in catalogue if message.id)
-
-
-def is_translated(message: Message) -> bool:
-    """Return whether a message has all of its translations, and none that nobody has looked at."""
-    return not message.fuzzy and all(message.string if message.pluralizable else [message.string])
-
-
-def single_of(message: Message) -> str:
-    """Return the English text of a message, for one where it has a plural."""
-    return message.id[0] if message.pluralizable else message.id
 
 
 def named(message: Message) -> str:
@@ -126,7 +72,6 @@ def main() -> None:
     for locale in languages():
         catalogue = merged(locale, template)
         files[catalogue_path(locale, "po")] = po_text(catalogue)
-        files[catalogue_path(locale, "json")] = json_text(locale, catalogue)
         missing += [f"{locale}: {named(message)}" for message in messages(catalogue) if not is_translated(message)]
     stale = {path: text for path, text in files.items() if not path.exists() or path.read_bytes() != text}
     if "--check" in sys.argv[1:]:
@@ -138,6 +83,7 @@ def main() -> None:
         return
     for path, text in stale.items():
         path.write_bytes(text)
+    write_json()
     sys.stdout.write("\n".join([*missing, f"{len(missing)} translations are missing."]) + "\n")
 
 

@@ -53,6 +53,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("source-read", lambda _app, _page, source: source.__setitem__(0, expand(source[0])))
     app.connect("missing-reference", link_model)
+    app.connect("build-finished", write_openapi)
     app.add_transform(CodesAsIds)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -60,6 +61,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def expand(text: str) -> str:
     """The page with what is generated in place."""
     return re.sub(r"^<!-- generated: (\w+) -->$", lambda match: "\n".join(GENERATORS[match[1]]()), text, flags=re.M)
+
+
+def write_openapi(app: Sphinx, error: Exception | None) -> None:
+    """Put the document of the API beside the pages."""
+    if error is None and app.builder.format == "html":
+        Path(app.outdir, "openapi.json").write_text(json.dumps(openapi(), indent=1))
 
 
 class CodesAsIds(SphinxTransform):

@@ -19,7 +19,7 @@ from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
 
 ROOT = Path(__file__).parents[2]
-OF_TYPES = ["docs/openapi.json", "labextension/src/services/protocol.ts"]
+OF_TYPES = ["labextension/src/services/protocol.ts"]
 MADE = [*OF_TYPES, "labextension/src/services/rest/api.ts", "jupyter_dist/client/blocking/wrapped.py"]
 # Files are made in the environment for development; those of the matrix of versions have no linters.
 needs_ruff = pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="made sources are formatted by ruff")

@@ -1,6 +1,6 @@
 """What the API sends: groups, ranks, executions, views, logs, memory and devices.
 
-The single source of these types: JSON schemas are generated from it, and `make generate` writes docs/openapi.json and
+The single source of these types: JSON schemas are generated from it, and `make generate` writes
 labextension/src/services/protocol.ts. requests.py has what clients send, messages.py the WebSocket.
 """
 

@@ -1,4 +1,4 @@
-"""All operations of the API: the router, the rights, docs/openapi.json, the clients and commands are made of them.
+"""All operations of the API: the router, the rights, openapi.json, the clients and commands are made of them.
 
 An operation is declared once, here or in the module `api` of a part. How a client's method is derived from it:
 
