@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from jupyter_dist.agent.contact.server_link import RequestHandler
 from jupyter_dist.agent.group.cells.execution import AgentExecution
@@ -15,8 +15,6 @@ from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol import parts
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -74,63 +72,50 @@ class AgentParts:
         """`core_requests` are names of requests that no part may take."""
         self._group = core.group
         self.requests: dict[str, RequestHandler] = {}
-        self._parts: dict[str, AgentPart] = {}
+        self._parts: parts.Parts[AgentPart] = parts.Parts(self._failed)
         found = find_parts()
         if found.problems:
             self._group.add_note(" ".join(f"{problem}." for problem in found.problems))
-        for name, kind in found.classes.items():
-            self._safely(name, partial(self._begin, name, kind, core, frozenset(core_requests)))
+        self._parts.begin(found.classes, partial(self._begin, core, frozenset(core_requests)))
         self._group.on_part = self._received
 
-    def _begin(self, name: str, kind: type[AgentPart], core: AgentCore, taken: frozenset[str]) -> None:
+    def _begin(self, core: AgentCore, taken: frozenset[str], _name: str, kind: type[AgentPart]) -> AgentPart:
         part = kind(core)
         requests = part.requests()
         if doubled := (taken | self.requests.keys()) & requests.keys():
             raise ValueError(f"its requests {', '.join(sorted(doubled))} are answered already")
-        self._parts[name] = part
         self.requests.update(requests)
+        return part
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution."""
-        self._each(lambda part: part.changed(execution))
+        self._parts.each(lambda part: part.changed(execution))
 
     def ranks_changed(self) -> None:
         """Handle new states of ranks."""
-        self._each(lambda part: part.ranks_changed())
+        self._parts.each(lambda part: part.ranks_changed())
 
     def tick(self) -> None:
         """Give each part the time."""
-        self._each(lambda part: part.tick(time.monotonic()))
+        self._parts.each(lambda part: part.tick(time.monotonic()))
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Return the status of each part that has one."""
-        return {name: status for name, status in self._each(lambda part: part.status()).items() if status is not None}
+        return {
+            name: status for name, status in self._parts.each(lambda part: part.status()).items() if status is not None
+        }
 
     def stop(self) -> None:
         """Stop all parts."""
-        self._each(lambda part: part.stop())
+        self._parts.each(lambda part: part.stop())
 
     def _received(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
         if (part := self._parts.get(name)) is not None:
-            self._safely(name, lambda: part.received(rank, content))
+            self._parts.safely(name, lambda: part.received(rank, content))
 
-    def _each(self, do: Callable[[AgentPart], T]) -> dict[str, T]:
-        results: dict[str, T] = {}
-        for name, part in list(self._parts.items()):
-            self._safely(name, partial(_keep, results, name, do, part))
-        return results
-
-    def _safely(self, name: str, do: Callable[[], object]) -> None:
-        try:
-            do()
-        except Exception as err:  # the group must not end with one of its parts
-            log.exception("The part '%s' failed", name)
-            self._parts.pop(name, None)
-            self._group.add_note(f"The part '{name}' is off in this group, because it failed: {err!r:.300}")
-
-
-def _keep(results: dict[str, T], name: str, do: Callable[[AgentPart], T], part: AgentPart) -> None:
-    results[name] = do(part)
+    def _failed(self, name: str, err: Exception) -> None:
+        log.error("The part '%s' failed", name, exc_info=err)
+        self._group.add_note(f"The part '{name}' is off in this group, because it failed: {err!r:.300}")
 
 
 def find_parts() -> parts.PartClasses:

@@ -11,12 +11,16 @@ from __future__ import annotations
 import functools
 import importlib.util
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 PARTS = "jupyter_dist.parts"  # the entry point group, and the folder
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 
 class PartModules(NamedTuple):
@@ -31,6 +35,46 @@ class PartClasses(NamedTuple):
 
     classes: dict[str, type[Any]]
     problems: list[str]
+
+
+class Parts(Generic[P]):
+    """The parts of one process or group, by name. A part that fails is left out from then on."""
+
+    def __init__(self, failed: Callable[[str, Exception], None]) -> None:
+        """`failed` reports a part that has raised an exception."""
+        self._parts: dict[str, P] = {}
+        self._failed = failed
+
+    def get(self, name: str) -> P | None:
+        """Return a part, or None: there is no such part, or it has failed."""
+        return self._parts.get(name)
+
+    def begin(self, classes: dict[str, type[Any]], begin: Callable[[str, type[Any]], P]) -> None:
+        """Begin a part of each class."""
+        for name, cls in classes.items():
+            self.safely(name, functools.partial(self._begin, name, cls, begin))
+
+    def _begin(self, name: str, cls: type[Any], begin: Callable[[str, type[Any]], P]) -> None:
+        self._parts[name] = begin(name, cls)
+
+    def each(self, do: Callable[[P], T]) -> dict[str, T]:
+        """Do something with each part, and return what came of it, without the parts that fail."""
+        results: dict[str, T] = {}
+        for name, part in list(self._parts.items()):
+            self.safely(name, functools.partial(_keep, results, name, do, part))
+        return results
+
+    def safely(self, name: str, do: Callable[[], object]) -> None:
+        """Call a function of a part. If it raises an exception, that part ends, and no other."""
+        try:
+            do()
+        except Exception as err:
+            self._parts.pop(name, None)
+            self._failed(name, err)
+
+
+def _keep(results: dict[str, T], name: str, do: Callable[[P], T], part: P) -> None:
+    results[name] = do(part)
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from jupyter_dist.protocol import parts
 from jupyter_dist.protocol.wire.specs import RankSpec
@@ -17,7 +17,6 @@ from .memory import MemoryCounters
 from .output.outbox import Outbox
 
 RankRequest = Callable[[Header, bytes], Mapping[str, Any]]  # returns the fields of the answer
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -73,63 +72,51 @@ class RankParts:
 
     def __init__(self, core: RankCore, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._parts: dict[str, RankPart] = {}
+        self._parts: parts.Parts[RankPart] = parts.Parts(self._failed)
         self.requests: dict[str, RankRequest] = {}
         self.idle_requests: dict[str, RankRequest] = {}
         found = find_parts()
         for sentence in found.problems:
             outbox.log(f"jupyter_dist: {sentence}\n")
-        for name, kind in found.classes.items():
-            self._safely(name, partial(self._begin, name, kind, core))
+        self._parts.begin(found.classes, partial(self._begin, core))
 
-    def _begin(self, name: str, kind: type[RankPart], core: RankCore) -> None:
+    def _begin(self, core: RankCore, name: str, kind: type[RankPart]) -> RankPart:
         def send(content: Mapping[str, Any]) -> None:
             self._outbox.send({"t": "part", "part": name}, json.dumps(content).encode())
 
-        part = self._parts[name] = kind(replace(core, send=send))
+        part = kind(replace(core, send=send))
         self.requests.update(part.requests())
         self.idle_requests.update(part.idle_requests())
+        return part
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
         """Prepare for a cell."""
-        self._each(lambda part: part.before(execution, code))
+        self._parts.each(lambda part: part.before(execution, code))
 
     def after(self) -> dict[str, Any]:
         """Return the field of the reply to a cell with what parts have added; empty if none has."""
         added = {
-            name: content for name, content in self._each(lambda part: part.after()).items() if content is not None
+            name: content
+            for name, content in self._parts.each(lambda part: part.after()).items()
+            if content is not None
         }
         return {"parts": added} if added else {}
 
     def take_place(self, spec: RankSpec) -> None:
         """Take another place."""
-        self._each(lambda part: part.take_place(spec))
+        self._parts.each(lambda part: part.take_place(spec))
 
     def timeout(self) -> float | None:
         """Return after how many seconds a part has something to do; None: no part has."""
-        wishes = self._each(lambda part: part.timeout()).values()
+        wishes = self._parts.each(lambda part: part.timeout()).values()
         return min((wish for wish in wishes if wish is not None), default=None)
 
     def tick(self) -> None:
         """Give each part its step."""
-        self._each(lambda part: part.tick())
+        self._parts.each(lambda part: part.tick())
 
-    def _each(self, do: Callable[[RankPart], T]) -> dict[str, T]:
-        results: dict[str, T] = {}
-        for name, part in list(self._parts.items()):
-            self._safely(name, partial(_keep, results, name, do, part))
-        return results
-
-    def _safely(self, name: str, do: Callable[[], object]) -> None:
-        try:
-            do()
-        except Exception as err:  # a cell must not fail because of a part
-            self._parts.pop(name, None)
-            self._outbox.log(f"jupyter_dist: The part '{name}' is off on this rank, because it failed: {err!r:.300}\n")
-
-
-def _keep(results: dict[str, T], name: str, do: Callable[[RankPart], T], part: RankPart) -> None:
-    results[name] = do(part)
+    def _failed(self, name: str, err: Exception) -> None:
+        self._outbox.log(f"jupyter_dist: The part '{name}' is off on this rank, because it failed: {err!r:.300}\n")
 
 
 def find_parts() -> parts.PartClasses:
