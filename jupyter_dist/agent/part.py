@@ -72,7 +72,7 @@ class AgentParts:
         """`core_requests` are names of requests that no part may take."""
         self._group = core.group
         self.requests: dict[str, RequestHandler] = {}
-        self._parts: parts.Parts[AgentPart] = parts.Parts(self._failed)
+        self._parts: parts.RunningParts[AgentPart] = parts.RunningParts(self._failed)
         found = find_parts()
         if found.problems:
             self._group.add_note(" ".join(f"{problem}." for problem in found.problems))

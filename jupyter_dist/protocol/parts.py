@@ -37,7 +37,7 @@ class PartClasses(NamedTuple):
     problems: list[str]
 
 
-class Parts(Generic[P]):
+class RunningParts(Generic[P]):
     """The parts of one process or group, by name. A part that fails is left out from then on."""
 
     def __init__(self, failed: Callable[[str, Exception], None]) -> None:

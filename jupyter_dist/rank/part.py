@@ -72,7 +72,7 @@ class RankParts:
 
     def __init__(self, core: RankCore, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._parts: parts.Parts[RankPart] = parts.Parts(self._failed)
+        self._parts: parts.RunningParts[RankPart] = parts.RunningParts(self._failed)
         self.requests: dict[str, RankRequest] = {}
         self.idle_requests: dict[str, RankRequest] = {}
         found = find_parts()

@@ -5,26 +5,19 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import type { CommandRegistry } from '@lumino/commands';
 import { isGone, takesCells } from '../../model/groups/groups';
 import { loaded } from '../../services/errors';
-import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService, IDistStarter } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import { addGroupCommands, type IGroupCommand } from '../commands/rows';
 import type { ReplaceCommands } from './replacecommands';
 import type { ResizeCommands } from './resizecommands';
 import type { SaveCommands } from './savecommands';
 import type { SavedStart } from './startsaved';
 
-const ARGS = { type: 'object', properties: { group: { type: 'string' }, ranks: { type: 'number' } } } as const;
-
 const BEGIN_ARGS = {
   type: 'object',
   properties: { group: { type: 'string' }, save: { type: 'string' }, folder: { type: 'string' } }
 } as const;
-
-interface IArgs {
-  readonly group?: unknown;
-  readonly ranks?: unknown;
-}
 
 /** Saves, restores and resizes groups, and replaces their dead ranks; the code for it is loaded when it is first used. */
 export const statePlugin: JupyterFrontEndPlugin<void> = {
@@ -46,15 +39,6 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
     const parts = partsOf(app.commands, service, groups, executions, starter, trans);
-    const on =
-      (title: string, act: (group: IGroup, args: IArgs) => Promise<void>) =>
-      async (args: IArgs): Promise<void> => {
-        const group = await choice.resolve(args.group, title);
-        if (group) {
-          await act(group, args).catch(notifyError);
-        }
-      };
-    const options = { ...saveOptions(on, parts, groups, trans), ...resizeOptions(on, parts, groups, trans) };
     app.commands.addCommand(CommandIDs.beginWith, {
       label: trans.__('Begin a Group with a Save'),
       describedBy: { args: BEGIN_ARGS },
@@ -63,13 +47,8 @@ export const statePlugin: JupyterFrontEndPlugin<void> = {
         await (await parts.starting()).begin(group, { name: String(name), folder: String(folder) }).catch(notifyError);
       }
     });
-    for (const [command, option] of Object.entries(options)) {
-      app.commands.addCommand(command, { ...option, describedBy: { args: ARGS } });
-      palette?.addItem({ command, category: trans.__('Ranks') });
-    }
-    groups.changed.connect(() => {
-      Object.keys(options).forEach(command => app.commands.notifyCommandChanged(command));
-    }, app);
+    const rows = [...saveRows(parts, trans), ...resizeRows(parts, trans)];
+    addGroupCommands(app, palette, groups, choice, rows, trans);
   }
 };
 
@@ -108,61 +87,53 @@ function partsOf(
   return { saving, starting, resizing, replacing };
 }
 
-type On = (
-  title: string,
-  act: (group: IGroup, args: IArgs) => Promise<void>
-) => CommandRegistry.ICommandOptions['execute'];
-type Options = Record<string, CommandRegistry.ICommandOptions>;
-
 /** The commands that save and restore. */
-function saveOptions(on: On, parts: IParts, groups: IDistGroups, trans: TranslationBundle): Options {
-  const save = trans.__('Save Ranks\u2026');
-  const saves = trans.__('Saves of Ranks\u2026');
-  return {
-    [CommandIDs.save]: {
-      label: save,
+function saveRows(parts: IParts, trans: TranslationBundle): IGroupCommand[] {
+  return [
+    {
+      id: CommandIDs.save,
+      label: trans.__('Save Ranks\u2026'),
       caption: trans.__('Save the variables of all ranks in files, to restore them later'),
-      isEnabled: () => groups.groups.some(takesCells),
-      execute: on(save, async group => (await parts.saving()).save(group))
+      when: takesCells,
+      act: async group => (await parts.saving()).save(group)
     },
-    [CommandIDs.saves]: {
-      label: saves,
+    {
+      id: CommandIDs.saves,
+      label: trans.__('Saves of Ranks\u2026'),
       caption: trans.__('Show the saves, to restore or delete them'),
-      isEnabled: () => groups.groups.some(group => !isGone(group)),
-      execute: on(saves, async group => (await parts.saving()).show(group))
+      when: group => !isGone(group),
+      act: async group => (await parts.saving()).show(group)
     }
-  };
+  ];
 }
 
 /** The commands that change the number of ranks, or start them again. */
-function resizeOptions(on: On, parts: IParts, groups: IDistGroups, trans: TranslationBundle): Options {
-  const replace = trans.__('Replace Dead Ranks\u2026');
-  const startSaved = trans.__('Start Ranks as at Their Last Save');
-  const resize = trans.__('Resize a Group of Ranks\u2026');
-  return {
-    [CommandIDs.startSaved]: {
-      label: startSaved,
+function resizeRows(parts: IParts, trans: TranslationBundle): IGroupCommand[] {
+  return [
+    {
+      id: CommandIDs.startSaved,
+      label: trans.__('Start Ranks as at Their Last Save'),
       caption: trans.__('Start a group that has ended again, with the variables of its last save'),
-      isEnabled: () => groups.groups.some(group => isGone(group) && Boolean(group.last_save)),
-      execute: on(startSaved, async group => {
+      when: group => isGone(group) && Boolean(group.last_save),
+      act: async group => {
         if (isGone(group) && group.last_save) {
           await (await parts.starting()).again(group, group.last_save);
         }
-      })
+      }
     },
-    [CommandIDs.replace]: {
-      label: replace,
+    {
+      id: CommandIDs.replace,
+      label: trans.__('Replace Dead Ranks\u2026'),
       caption: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
-      isEnabled: () => groups.groups.length > 0,
-      execute: on(replace, async group => (await parts.replacing()).replace(group))
+      act: async group => (await parts.replacing()).replace(group)
     },
-    [CommandIDs.resize]: {
-      label: resize,
+    {
+      id: CommandIDs.resize,
+      label: trans.__('Resize a Group of Ranks\u2026'),
       caption: trans.__('Change the number of ranks; ranks that stay keep their processes and all variables'),
-      isEnabled: () => groups.groups.some(({ state }) => state === 'ready' || state === 'degraded'),
-      execute: on(resize, async (group, { ranks }) =>
-        (await parts.resizing()).resize(group, typeof ranks === 'number' ? ranks : null)
-      )
+      when: ({ state }) => state === 'ready' || state === 'degraded',
+      args: { ranks: { type: 'number' } },
+      act: async (group, { ranks }) => (await parts.resizing()).resize(group, typeof ranks === 'number' ? ranks : null)
     }
-  };
+  ];
 }
