@@ -34,7 +34,6 @@ from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import StartMethod
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
-from jupyter_dist.agent.watch.reports.xids import XidWatch
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -89,7 +88,6 @@ class Agent:
         self._starter: RankStarter  # set by `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
-        self._xids: XidWatch | None = None
         self._hangs: HangWatch | None = None
         self.proving = Proving()
         self._starts: GroupStarts | None = None
@@ -164,8 +162,6 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
-        self._xids = XidWatch(self.group)
-        self._xids.start()
         self._parking = Parking(self.group, self._directory)
         self._periodic = PeriodicSaves(self.group)
         self.before_end = SaveBeforeEnd(self.group, self.interrupt)
@@ -224,7 +220,7 @@ class Agent:
         self.watch(0)
         if self._parts is not None:
             self._parts.stop()
-        for watch in (self._pulse, self._xids, self._hangs):
+        for watch in (self._pulse, self._hangs):
             if watch is not None:
                 watch.stop()
         killed = await self.group.end() if self.group is not None else []

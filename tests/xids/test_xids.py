@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_dist.agent.watch.reports.xids import IS_LOST, MEANINGS, TIMEOUT, XID_EVENTS, XidWatch, listen
+from jupyter_dist.parts.xids.watch import IS_LOST, MEANINGS, TIMEOUT, XID_EVENTS, XidWatch, listen
 
 HANDLES = {0: 0x1000, 1: 0x2000}
 UUIDS = {b"GPU-a": 0, b"GPU-b": 1}
