@@ -59,6 +59,7 @@ class Requests:
             "transfer": self._transfer,
             "preview_save": self._preview_save,
             "undo": self._undo,
+            "redo": self._undo,
             "undoable": self._undoable,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
@@ -173,12 +174,14 @@ class Requests:
     async def _undo(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
         group.check_takes_cells()
-        undo = group.dispatcher.begin_undo(header["execution_id"], header.get("count"), header.get("executions"))
+        undo = group.dispatcher.begin_undo(
+            header["t"], header["execution_id"], header.get("count"), header.get("executions")
+        )
         return answer(execution=undo.model())
 
     async def _undoable(self, _header: Header, _: bytes) -> Answer:
-        """Return the cells that can be undone."""
-        return answer(cells=self._agent.need_group().dispatcher.undoable())
+        """Return the cells that can be undone, and those that can be done again."""
+        return answer(**self._agent.need_group().dispatcher.undoable())
 
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher

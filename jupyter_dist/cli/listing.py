@@ -52,6 +52,7 @@ COMMANDS = {
     "attach": Listed("attach.AttachCommand", "Open a prompt whose cells run on a group's ranks."),
     "exec": Listed("cells.ExecCommand", "Run code on a group's ranks."),
     "undo": Listed("cells.UndoCommand", "Undo the last cells that kept undo."),
+    "redo": Listed("cells.RedoCommand", "Give variables what undone cells had left in them."),
     "run": Listed("cells.RunCommand", "Run a script on a new group, like torchrun."),
     "logs": Listed("reading.logs.LogsCommand", "Show the output of a rank."),
     "export": Listed("reading.export.ExportCommand", "Write the cells that ran on ranks as a script for torchrun."),

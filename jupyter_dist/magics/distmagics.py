@@ -116,6 +116,13 @@ def undo_parser() -> MagicParser:
     return parser
 
 
+def redo_parser() -> MagicParser:
+    """Return the parser of `%dist_redo`."""
+    parser = MagicParser("%dist_redo", description="Give variables what undone cells had left in them.")
+    parser.add_argument("count", nargs="?", type=int, default=1, help="how many cells (1)")
+    return parser
+
+
 def compare_parser() -> MagicParser:
     """Return the parser of `%dist_compare`."""
     parser = MagicParser("%dist_compare", description="Show what of a variable differs between ranks.")
@@ -378,6 +385,16 @@ class DistMagics(RankMagics):
             print(undoable_text(group.undoable()))
             return
         print(group.undo(options.count).text)
+
+    @line_magic
+    @sentences
+    @takes(redo_parser)
+    def dist_redo(self, line: str) -> None:
+        """Give variables what undone cells had left in them, until a cell has changed something. No code runs."""
+        options = redo_parser().parse(line)
+        group = self.group_if_any()
+        if group is not None:
+            print(group.redo(options.count).text)
 
     @line_magic
     @sentences

@@ -70,6 +70,8 @@ export const CommandIDs = {
   saves: 'jupyter-dist:saves',
   /** Undo a cell on ranks, after a dialog; args: `{group?, cell?: id of a notebook's cell}`, by default the last cell. */
   undo: 'jupyter-dist:undo',
+  /** Give variables what an undone cell had left in them; args: `{group?, cell?}`, by default the next undone cell. */
+  redo: 'jupyter-dist:redo',
   /** Undo the last run of the active cell of the current notebook. */
   undoCell: 'jupyter-dist:undo-cell',
   /** Whether ranks keep what is needed to undo the cells of the current notebook. */
@@ -273,6 +275,8 @@ export interface IDistUndo {
   readonly changed: ISignal<IDistUndo, void>;
   /** The cells of a group that can be undone, newest first; none while that is not known. */
   cells(group: string): readonly IUndoableCell[];
+  /** The undone cells that can be done again, in this order. */
+  undone(group: string): readonly IUndoableCell[];
   /** What is known of an execution; null if it kept no undo, or its group is not followed. */
   noteOn(group: string, execution: string): IUndoNote | null;
   /** Follow a group: ask about it now, and when its cells have ended. */

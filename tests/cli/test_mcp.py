@@ -28,7 +28,7 @@ READING = {
     "export_script",
 }
 CHANGING = {"start_group", "run_code", "interrupt", "save_group", "restore_group", "park_group", "restart_group"}
-CHANGING.add("shut_down_group")
+CHANGING |= {"shut_down_group", "undo", "redo"}
 
 # What the SDK's dependencies warn of is not ours.
 pytestmark = [
@@ -98,6 +98,7 @@ def test_an_agent_starts_runs_looks_interrupts_and_ends(client):
             await reads_over_http(url)
             await is_told_of_mistakes(agent)
             await interrupts(agent)
+            await undoes_and_redoes(agent)
             await saves_and_restores(agent)
             await ends(agent)
 
@@ -219,6 +220,16 @@ async def interrupts(agent):
     assert "Interrupted: 0-1" in await agent.ask("interrupt")
     assert f"Execution {execution} on ranks 0-1: interrupted." in await agent.ask("get_result", execution=execution)
     assert await agent.ask("interrupt") == "No rank was running a cell."
+
+
+async def undoes_and_redoes(agent):
+    await agent.ask("run_code", code="steps = [1]")
+    await agent.ask("run_code", code="steps.append(2)", keep_undo=True)
+    assert "Undone: cell [" in await agent.ask("undo")
+    assert "[1]" in await agent.ask("run_code", code="print(steps)", keep_undo=True)
+    assert "Done again: cell [" in await agent.ask("redo")
+    assert "[1, 2]" in await agent.ask("run_code", code="print(steps)")
+    assert "No undone cell can be done again." in await agent.refused("redo")
 
 
 async def saves_and_restores(agent):

@@ -31,6 +31,7 @@ def state():
     local = [getattr(p, '_local_tensor', p).tolist() for p in model.parameters()]
     return local, losses, [id(p) for p in model.parameters()] == ids
 """
+LAST = ["a.append(rank); t.resize_(1); len(a)"]
 MODELS = {
     "ddp": "DistributedDataParallel(net)",
     "fsdp": "fully_shard(net, mesh=init_device_mesh('cpu', (world_size,)))",
@@ -57,6 +58,11 @@ def test_training_is_undone_and_repeated_with_the_same_losses(undoable: Group, k
         for _ in range(2):
             assert group.run("train(2)", check=True).execution["undo"]["not_kept"] == []
         seen.append(group.gather("repr(state())"))
+        group.undo(2)
+        assert group.gather("repr(state())") == before
+        group.redo()
+        group.redo()
+        assert group.gather("repr(state())") == seen[-1]
         group.undo(2)
         assert group.gather("repr(state())") == before
     assert seen[0] == seen[1] == seen[2] != before
@@ -116,6 +122,40 @@ def test_undone_cells_do_not_count(undoable: Group) -> None:
     assert "gone = 1" not in script
 
 
+def test_undone_cells_are_done_again_until_a_cell_changes_something(undoable: Group) -> None:
+    group = undoable
+    seen = "[a, t.tolist(), globals().get('new', {}).get('a') is a]"
+    group.run("a = [1]; t = torch.zeros(2)")
+    first = group.submit("a.append(2); t += 1; new = {'a': a}; torch.rand(1)", notebook="lesson.ipynb", cell_id="c1")
+    first.result()
+    group.run("a.append(rank); t.resize_(1); len(a)")
+    after = group.gather(seen)
+    group.undo(2)
+    assert [cell.line for cell in group.redoable()] == ["a.append(2); t += 1; new = {'a': a}; torch.rand(1)", *LAST]
+    assert "1" in group.run("len(a)").text  # it looks only
+    assert "Done again: cell [" in first.redo().text
+    assert group.gather(seen) == {rank: [[1, 2], [1.0, 1.0], True] for rank in (0, 1)}
+    assert next(one for one in group.executions() if one.id == first.id).undone_at is None
+    assert "new" in str(group.client.ask("POST", "groups", group.id, "script", body={"notebook": "lesson.ipynb"}))
+    group.redo()
+    assert group.gather(seen) == after
+    group.undo(2)
+    group.redo(2)
+    assert group.gather(seen) == after
+    group.undo()
+    group.run("b = 1", "0")
+    with pytest.raises(JupyterDistError, match="No undone cell can be done again"):
+        group.redo()
+    with pytest.raises(JupyterDistError, match="A cell ran after the undo that may have changed something"):
+        group.redo(executions=[undone(group)])
+    assert group.redoable() == []
+
+
+def undone(group: Group) -> str:
+    """Return the last cell that is undone."""
+    return [one.id for one in group.executions() if one.undone_at is not None][-1]
+
+
 def test_a_replaced_rank_and_a_cell_without_undo_are_refused(undoable: Group) -> None:
     group = undoable
     cell = group.submit("a = 1")
@@ -163,6 +203,9 @@ def test_by_magics(notebook) -> None:
     assert "numbers.append(2)" in listed
     assert "Undone: cell" in notebook.run("%dist_undo").text
     assert notebook.run("%%distributed\nnumbers").said == [("0-1", "[1]")]
+    assert "Done again: cell" in notebook.run("%dist_redo").text
+    assert notebook.run("%%distributed\nnumbers").said == [("0-1", "[1, 2]")]
+    assert "No undone cell can be done again." in str(notebook.run("%dist_redo").error)
     notebook.run("%%distributed\nlarge = torch.empty((2 << 30) + 1, dtype=torch.uint8)")  # of which no page is touched
     assert "the limit is 2048 MiB" in notebook.run("%%distributed\ndel large").text
     assert notebook.run("%dist_keep_undo off").text == "Cells keep no undo.\n"

@@ -42,3 +42,7 @@ class Undoable:
         """Undo the last cells."""
         kept = self.keeper.after()["undo"]["kept"]
         return self.keeper.undo(kept[::-1][:number])
+
+    def redo(self, *executions: str) -> None:
+        """Do undone cells again: the last one by default, or these."""
+        self.keeper.redo(executions or [f"e{self.count}"])

@@ -361,12 +361,12 @@ def test_memory_is_limited_and_given_back() -> None:
     for _ in range(6):
         space.run("t.add_(1)")
     assert 1 < len(space.last["kept"]) < 6
-    assert space.keeper._num_bytes <= 3 << 20
+    assert space.keeper._held.num_bytes <= 3 << 20
     space.run("big = torch.zeros(1 << 20)")
     space.run("big.add_(1)")
     assert space.last["kept"] == []
     assert "the limit is 3 MiB" in space.last["cell"]["reason"]
-    assert space.keeper._num_bytes == 0
+    assert space.keeper._held.num_bytes == 0
 
 
 @pytest.mark.parametrize("compares", ["by hash", "by bytes", "as on a device"])

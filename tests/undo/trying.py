@@ -15,7 +15,7 @@ _STAYS = ("__name__", "_oh", "__builtins__", "warnings")
 
 
 def outcomes(space: Undoable, setup: str, change: str, probe: str, last: str = "") -> list[str]:
-    """Return what came of two undos of a change: undone, named, refused, or silently different."""
+    """Return what came of two undos of a change, and of a redo of the first: undone, named, refused, or silently different."""
     space.run(setup)
     found = [_once(space, change, probe) for _ in range(2)]
     if last:
@@ -31,7 +31,7 @@ def _once(space: Undoable, change: str, probe: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         space.run(change)
-    named = space.last["cell"]["not_kept"]
+    named, after = space.last["cell"]["not_kept"], _shown(space, probe)
     if space.last["cell"].get("reason"):
         return "refused"
     try:
@@ -39,9 +39,19 @@ def _once(space: Undoable, change: str, probe: str) -> str:
     except JupyterDistError:
         space.keeper.forget("The next try begins.")
         return "refused"
-    if _shown(space, probe) == before:
-        return "undone"
-    return "named" if named or left else "SILENT"
+    found = "undone" if _shown(space, probe) == before else "named" if named or left else "SILENT"
+    return found if found != "undone" or _is_done_again(space, probe, before, after) else "NOT AGAIN"
+
+
+def _is_done_again(space: Undoable, probe: str, before: str, after: str) -> bool:
+    """Redo the cell and undo it again: whether both times what is shown is right."""
+    try:
+        space.redo()
+    except JupyterDistError as err:
+        return "mode of torch" in str(err)
+    is_right = _shown(space, probe) == after
+    space.undo()
+    return is_right and _shown(space, probe) == before
 
 
 def _shown(space: Undoable, probe: str) -> str:

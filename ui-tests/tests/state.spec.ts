@@ -11,9 +11,9 @@ const toast = (page: Page, text: string | RegExp): Locator =>
   page.locator('.Toastify__toast').filter({ hasText: text });
 
 /** Run code on all ranks, and wait until it has ended well. */
-async function check(request: APIRequestContext, code: string, group = lab.GROUP): Promise<void> {
+async function check(request: APIRequestContext, code: string, { group = lab.GROUP, ...options } = {}): Promise<void> {
   const url = `/jupyter-dist/api/groups/${group}/executions`;
-  const { id } = await (await request.post(url, { data: { code } })).json();
+  const { id } = await (await request.post(url, { data: { code, ...options } })).json();
   const view = await (await request.get(`${url}/${id}?wait=60`)).json();
   expect(view.execution.state, JSON.stringify(view.items)).toBe('ok');
 }
@@ -102,8 +102,9 @@ test('a group is saved, shows what the save lacks, and is restored with the cell
   await expect(saves).toHaveCount(0);
 });
 
-test('a cell is undone from its header with the cells after it, and from its menu, and the header shows when', async ({
-  page
+test('a cell is undone from its header with the cells after it, and from its menu, and done again', async ({
+  page,
+  request
 }) => {
   lab.writeNotebook('undo.ipynb', [
     'values = torch.ones(4) * (rank + 1)\nfirst = values',
@@ -139,6 +140,15 @@ test('a cell is undone from its header with the cells after it, and from its men
   for (const { node } of cells.slice(1, 3)) {
     await expect(node.locator('.jpd-Drift-undone')).toHaveText(/Undone at \d/);
   }
+  // What they had left comes back, and is undone again.
+  await cells[2].node.getByRole('button', { name: 'Redo' }).click();
+  await expect(toast(page, 'Done again: cells')).toBeVisible();
+  await expect(cells[1].node.locator('.jpd-Drift-undone')).toHaveCount(0);
+  await check(request, 'assert extra == 1 and first.tolist() == [-7 * (rank + 1)] * 4', { keep_undo: true });
+  await undo(1).focus();
+  await page.keyboard.press('Enter');
+  await dialog(page, 'Undo 3 cells?').getByRole('button', { name: 'Undo', exact: true }).click();
+  await expect(cells[2].node.locator('.jpd-Drift-undone')).toBeVisible();
   await lab.runCell(page, 3);
   await expect(cells[3].items).toHaveText([/\[1\.0 \u00b7 2\.0, .*\] True False/]);
 
@@ -294,7 +304,7 @@ test.describe('a group of 8 ranks', () => {
     page,
     request
   }) => {
-    await check(request, 'alike = torch.ones(3)\nmine = [rank]', NAME);
+    await check(request, 'alike = torch.ones(3)\nmine = [rank]', { group: NAME });
     lab.writeNotebook('eight.ipynb', ['print(world_size)'], lab.onRanks('all', NAME));
     await lab.openNotebook(page, 'eight.ipynb');
     await command(page, 'jupyter-dist:show-sidebar');
@@ -308,7 +318,7 @@ test.describe('a group of 8 ranks', () => {
     await replacing.getByRole('radio', { name: /Copies of what the other ranks have alike/ }).check();
     await replacing.getByRole('button', { name: 'Replace' }).click();
     await expect(card.getByRole('status')).toContainText('mine differs between the other ranks');
-    await check(request, 'assert alike.sum() == 3 and globals().get("mine") == (None if rank == 3 else [rank])', NAME);
+    await check(request, 'assert alike.sum() == 3 and globals().get("mine") == (None if rank == 3 else [rank])', { group: NAME });
 
     await lab.chooseAction(page, 'Resize\u2026');
     const size = dialog(page, `Resize ${NAME}`).getByLabel('Ranks');

@@ -38,6 +38,7 @@ class RankKept(NamedTuple):
 
     cost: models.UndoCost | None = None  # of its last cell
     executions: frozenset[str] = frozenset()  # that it can undo
+    undone: frozenset[str] = frozenset()  # that it can do again
 
 
 class RankChannel(Protocol):
@@ -126,6 +127,7 @@ class RankProcess:
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
         self.cell_undo: models.UndoCost | None = None  # the cost of undo of its last cell
         self.kept_cells: frozenset[str] = frozenset()  # the executions that it can undo
+        self.undone_cells: frozenset[str] = frozenset()  # undone executions that it can do again
         self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
         self.python_version = ""  # as it reported when it was ready
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
@@ -243,7 +245,7 @@ class RankProcess:
         self._forget_cell()
         self.collective_seq = reply.get("collective_seq")
         self.kinds, self.cell_memory = kinds, memory
-        self.cell_undo, self.kept_cells = undo
+        self.cell_undo, self.kept_cells, self.undone_cells = undo
         self.process_group = reply.get("process_group", "ok")
         self._enter("idle")
 
@@ -347,7 +349,7 @@ class RankProcess:
 
     def take_place(self, spec: RankSpec) -> None:
         """Have the place of this spec in the group: another number, or a group of another size."""
-        self.kept_cells = frozenset()  # the rank drops them
+        self.kept_cells = self.undone_cells = frozenset()  # the rank drops them
         if spec.rank != self.rank:
             for number in (self.rank, spec.rank):  # in the logs of both
                 text = f"Rank {self.rank} became rank {spec.rank}: the group was resized."

@@ -261,10 +261,11 @@ def _end_parts(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     kinds = reply.get("kinds")
     kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
     costs = record.own.get("undo_cost") or [None] * len(ranks)
-    error, undo, kept = _error_of(reply), reply.get("undo"), _kept_executions(reply.get("undo"))
+    error, undo = _error_of(reply), reply.get("undo")
+    kept, undone = _executions(undo, "kept"), _executions(undo, "undone")
     for rank, used, cost in zip(ranks, memory, costs, strict=True):
         rank.cell_error = error
-        undo_kept = RankKept(_undo_cost(undo, cost), kept) if cost is not None else RankKept(None, kept)
+        undo_kept = RankKept(_undo_cost(undo, cost) if cost is not None else None, kept, undone)
         rank.ended_part(reply, kinds, _cell_memory(used) if used is not None else None, undo_kept)
     for rank, added in zip(ranks, record.own.get("parts") or (), strict=False):
         rank.received_of_parts(added)
@@ -283,9 +284,9 @@ def _cell_memory(sent: Any) -> CellMemory | None:
     return {"kind": sent["kind"], "added_bytes": added, "peak_bytes": peak}
 
 
-def _kept_executions(sent: Any) -> frozenset[str]:
-    """Return the executions that ranks keep to undo cells, as far as they have sent them in the right form."""
-    executions = sent.get("kept") if isinstance(sent, dict) else None
+def _executions(sent: Any, name: str) -> frozenset[str]:
+    """Return the executions that ranks can undo or do again, as far as they have sent them in the right form."""
+    executions = sent.get(name) if isinstance(sent, dict) else None
     return frozenset(map(str, executions[:MAX_KEPT])) if isinstance(executions, list) else frozenset()
 
 

@@ -94,13 +94,23 @@ class UndoCommand(Command):
         """Add the group, and which cells."""
         add_group_argument(parser, positional=False)
         parser.add_argument("count", nargs="?", type=int, default=1, help="how many cells (1)")
-        parser.add_argument("--execution", action="append", help="an execution to undo instead; may be repeated")
+        parser.add_argument("--execution", action="append", help="this execution instead; may be repeated")
 
     def act(self) -> int:
         """Undo the cells."""
-        result = self.client.attach(self.options.group).undo(self.options.count, self.options.execution)
+        return self._tell(self.client.attach(self.options.group).undo(self.options.count, self.options.execution))
+
+    def _tell(self, result: Result) -> int:
         self.tell({"execution": result.execution}, result.text)
         return 0
+
+
+class RedoCommand(UndoCommand):
+    """Give variables what undone cells had left in them, until a cell has changed something. No code runs."""
+
+    def act(self) -> int:
+        """Do the cells again."""
+        return self._tell(self.client.attach(self.options.group).redo(self.options.count, self.options.execution))
 
 
 class RunCommand(CellCommand):

@@ -122,7 +122,8 @@ async def start_group(client: AsyncClient, arguments: Arguments, _: int) -> str:
 async def run_code(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
     """Run a cell and return its output so far."""
     group = await client.attach(arguments.get("group"))
-    execution = await group.submit(arguments["code"], arguments.get("ranks", "all"))
+    options = {name: arguments[name] for name in ("keep_undo",) if name in arguments}
+    execution = await group.submit(arguments["code"], arguments.get("ranks", "all"), **options)
     return await _result(execution, arguments, max_chars)
 
 
@@ -230,6 +231,18 @@ async def logs(client: AsyncClient, arguments: Arguments, max_chars: int) -> str
     return head + (bounded(text, max_chars, "Records are cut where they are longer.") or "The log is empty.")
 
 
+async def undo(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Undo the last cells that kept undo."""
+    group = await client.attach(arguments.get("group"))
+    return bounded((await group.undo(arguments.get("count", 1))).text, max_chars, "")
+
+
+async def redo(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Do undone cells again."""
+    group = await client.attach(arguments.get("group"))
+    return bounded((await group.redo(arguments.get("count", 1))).text, max_chars, "")
+
+
 async def interrupt(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """Interrupt running cells."""
     group = await client.attach(arguments.get("group"))
@@ -282,6 +295,8 @@ async def export_script(client: AsyncClient, arguments: Arguments, max_chars: in
 
 _START = {"name": {"type": "string", "maxLength": 200, "description": "A name for the group."}, **OPTIONS}
 _CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python code, as in a notebook cell."}
+_KEEP_UNDO = {"type": "boolean", "description": "Keep the state before it, so that undo can take it back."}
+_COUNT = {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many cells. Default: 1."}
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
 _NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
@@ -345,10 +360,23 @@ TOOLS = (
         "run_code",
         "Run code on ranks, like a notebook cell. rank, world_size, device, torch and dist are defined. Equal output "
         "of ranks is shown once. A cell that is not over after wait_seconds keeps running.",
-        {"code": _CODE, "ranks": _RANKS, "group": _GROUP, "wait_seconds": _WAIT},
+        {"code": _CODE, "ranks": _RANKS, "group": _GROUP, "wait_seconds": _WAIT, "keep_undo": _KEEP_UNDO},
         run_code,
         required=("code",),
         destroys=True,
+    ),
+    Tool(
+        "undo",
+        "Give variables the values of before the last cells, which must have run with keep_undo. Files, prints and the "
+        "network are not undone.",
+        {"count": _COUNT, "group": _GROUP},
+        undo,
+    ),
+    Tool(
+        "redo",
+        "Give variables what the undone cells had left in them, until a cell changes something. No code runs.",
+        {"count": _COUNT, "group": _GROUP},
+        redo,
     ),
     Tool(
         "interrupt",

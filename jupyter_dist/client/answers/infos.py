@@ -1593,9 +1593,14 @@ class UndoableCellInfo(ApiObject):
 
 
 class UndoableCellsInfo(ApiObject):
-    """The cells that can be undone now, newest first; a cell is undone with the cells before it in this list."""
+    """The cells that can be undone now, newest first; a cell is undone with the cells before it in this list.
+
+    Attributes:
+        undone: The undone cells that can be done again, in this order, until a cell changes something.
+    """
 
     cells: list[UndoableCellInfo]
+    undone: list[UndoableCellInfo] | None
 
 
 class VariableInfo(ApiObject):

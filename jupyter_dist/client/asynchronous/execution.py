@@ -152,6 +152,14 @@ class AsyncExecution:
         """
         return await self.group.undo(executions=[self.id])
 
+    async def redo(self) -> Result:
+        """Give variables what the undone cell had left in them. See AsyncGroup.redo.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, also if cells before it are to be done again first.
+        """
+        return await self.group.redo(executions=[self.id])
+
     async def cancel(self) -> None:
         """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""
         await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)

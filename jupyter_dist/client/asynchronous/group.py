@@ -17,6 +17,7 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     RankInfo,
     SaveInfo,
+    UndoableCellInfo,
 )
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
@@ -437,8 +438,29 @@ class AsyncGroup(PlainAsyncGroup):
         Raises:
             JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
         """
+        return await self._undo("undo", count, executions)
+
+    async def redoable(self) -> ApiList[UndoableCellInfo]:
+        """Return the undone cells that can be done again now, in this order."""
+        return listed(UndoableCellInfo, (await self._call("undoable")).get("undone", []))
+
+    async def redo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Give variables what undone cells had left in them; returns when they have it. No code runs.
+
+        It is possible until a cell runs that changes something, or that keeps no undo. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the next undone ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        return await self._undo("redo", count, executions)
+
+    async def _undo(self, do: str, count: int, executions: Sequence[str] | None) -> Result:
         body = {"executions": list(executions)} if executions else {"count": count}
-        result = await AsyncExecution(self, await self._call("undo", body=body)).result()
+        result = await AsyncExecution(self, await self._call(do, body=body)).result()
         if result.state == "aborted" and (error := result.execution["error"]):
             raise JupyterDistError.from_dict(error)
         result.raise_for_error()

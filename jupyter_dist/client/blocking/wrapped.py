@@ -16,6 +16,7 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     RankInfo,
     SaveInfo,
+    UndoableCellInfo,
 )
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
@@ -313,6 +314,24 @@ class BlockingGroup:
             JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
         """
         return self._loop.run(self._group.undo(count, executions))
+
+    def redoable(self) -> ApiList[UndoableCellInfo]:
+        """Return the undone cells that can be done again now, in this order."""
+        return self._loop.run(self._group.redoable())
+
+    def redo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
+        """Give variables what undone cells had left in them; returns when they have it. No code runs.
+
+        It is possible until a cell runs that changes something, or that keeps no undo. Waits its turn, as a cell does.
+
+        Args:
+            count: How many cells.
+            executions: Instead: the ids of these executions, which must be the next undone ones on their ranks.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, with the reason; nothing has been changed.
+        """
+        return self._loop.run(self._group.redo(count, executions))
 
     def restart(self, *, wait: bool = True) -> Self:
         """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
@@ -640,6 +659,14 @@ class BlockingExecution:
             JupyterDistError: `cannot_undo`, also if cells ran after it that are to be undone first.
         """
         return self._loop.run(self._execution.undo())
+
+    def redo(self) -> Result:
+        """Give variables what the undone cell had left in them. See AsyncGroup.redo.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, also if cells before it are to be done again first.
+        """
+        return self._loop.run(self._execution.redo())
 
     def cancel(self) -> None:
         """Remove the cell from the queue, or interrupt it; the ranks keep their variables."""

@@ -32,6 +32,7 @@ _NEEDED = {
     "rank_end": ("rank", "status"),
     "end": ("execution_id",),
     "undone": ("execution_id", "ranks"),
+    "redone": ("execution_id", "ranks"),
     "note": (),
 }
 

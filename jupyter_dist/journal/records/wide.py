@@ -23,7 +23,7 @@ SingleRecord = tuple[Header, bytes]  # header and payload of a record of one ran
 
 def ranks_of(header: Header) -> tuple[int, ...] | None:
     """Return the ranks in whose logs a record belongs; None: all."""
-    if header["kind"] in ("end", "undone"):  # the rank's own rank_end records it
+    if header["kind"] in ("end", "undone", "redone"):  # the rank's own rank_end records it
         return ()
     if header["kind"] == "begin" or is_wide(header):
         return RankSet.from_text(header["ranks"])

@@ -429,6 +429,12 @@ class UndoableCells(TypedDict):
     """The cells that can be undone now, newest first; a cell is undone with the cells before it in this list."""
 
     cells: list[UndoableCell]
+    undone: NotRequired[
+        Annotated[
+            list[UndoableCell],
+            Field("The undone cells that can be done again, in this order, until a cell changes something."),
+        ]
+    ]
 
 
 class ExecutionModel(TypedDict):

@@ -268,6 +268,21 @@ GROUP_OPERATIONS = (
         errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead"),
     ),
     Operation(
+        name="redo",
+        verb="post",
+        path="groups/{group}/redo",
+        right="execute",
+        sentence="Give variables what undone cells had left in them; return the execution that does it.",
+        details=(
+            "It waits its turn as a cell does. No code runs. It is possible until a cell runs that changes something, "
+            "or that keeps no undo."
+        ),
+        body=requests.RedoRequest,
+        is_keyed=True,
+        answer=Answer("The execution that does it, queued or running", models.ExecutionModel, 202),
+        errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead"),
+    ),
+    Operation(
         name="drift",
         verb="get",
         path="groups/{group}/drift",

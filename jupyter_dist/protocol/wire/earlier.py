@@ -13,6 +13,7 @@ NEWER_REQUESTS: Mapping[str, str] = {
     "preview_save": "save its ranks",
     "undo": "undo cells",
     "undoable": "undo cells",
+    "redo": "undo cells",
     "resize": "be resized",
     "park": "be parked",
     "resume": "be parked",

@@ -581,5 +581,17 @@ class UndoRequest(TypedDict, total=False):
     ]
 
 
+class RedoRequest(TypedDict, total=False):
+    """The body of POST .../redo."""
+
+    count: Annotated[int, Field("How many undone cells; default: 1.", minimum=1, maximum=MAX_UNDO_CELLS)]
+    executions: Annotated[
+        list[str],
+        Field(
+            "Instead: these executions, which must be the next undone ones on their ranks.", schema=_words(100, 1000)
+        ),
+    ]
+
+
 class EmptyRequest(TypedDict):
     """A body without fields."""

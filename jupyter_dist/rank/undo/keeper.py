@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -15,32 +13,20 @@ from jupyter_dist.rank.guard.own import gc, time
 
 from .allowance import Allowance
 from .fingerprint import Fingerprint, Looker
+from .kept import NO_ROOM, Held, KeptCell, no_collections, obstacle_of, write
 from .reach import Bystanders
+from .redo import UndoneCells
 from .states.caches import CacheState
 from .states.foreign import PartsState
-from .states.mementos import DictState, InstanceState, Memento, NamesState
-from .states.memory import MemoryPiece, MemoryState
+from .states.mementos import DictState, InstanceState, Memento, NamesState, is_result
+from .states.memory import MemoryState
 from .states.process import GeneratorState, ProcessState
-from .states.tensors import TensorLayout
 from .walk import MAX_NAMED, Key, ObjectWalk, TooManyObjectsError, is_python, know_arrays
 
 _MIB = 1 << 20
 _MUCH_MEMORY = 256 * _MIB
 _UNSEEN = "what the cell changed without naming it was not looked for: there are too many objects"
 _WITH_HOOKS = ("torch.nn.modules.module", "torch.optim.optimizer")
-
-
-@dataclass
-class KeptCell:
-    """What is kept for one cell: the state before it."""
-
-    execution_id: str
-    is_silent: bool  # a request between cells: undone together with the cell before it
-    mementos: list[tuple[Key, Memento]] = field(default_factory=list)
-    not_kept: list[str] = field(default_factory=list)
-    modes: list[Any] = field(default_factory=list)  # modes of torch that were on
-    added_bytes: int = 0
-    milliseconds: float = 0.0
 
 
 class UndoKeeper:
@@ -51,8 +37,9 @@ class UndoKeeper:
         self._bystanders = bystanders
         self._namespace: dict[str, Any] = shell.user_ns
         self._cells: list[KeptCell] = []
-        self._latest: dict[Key, Memento] = {}
-        self._num_bytes = 0
+        self._held = Held()
+        self._undone = UndoneCells(self._held)
+        self._number = 0
         self._reasons: dict[str, str] = {}  # why cells cannot be undone any more, by execution
         self._report: dict[str, Any] | None = None
         self._limits: Mapping[str, int] = {}
@@ -78,17 +65,18 @@ class UndoKeeper:
             limits: `cells` and `bytes`; None: the cell is not to be kept.
             is_silent: whether it is a request between cells, which is kept if cells before it are.
         """
-        if limits is None and not self._cells:
+        if limits is None and not self._cells and not self._undone.cells:
             return
         if limits is None and not is_silent:
             self._drop_all("A cell ran after it that did not keep undo.")
             return
         self._limits = limits = limits or self._limits
-        began, cell = time.monotonic(), KeptCell(execution_id, is_silent)
+        self._number += 1
+        began, cell = time.monotonic(), KeptCell(execution_id, is_silent, self._number)
         reason = None
         try:
             cell.modes = torch_compat.dispatch_modes()
-            with _no_collections(), torch_compat.without_dispatch_modes():
+            with no_collections(), torch_compat.without_dispatch_modes():
                 self._take(cell, code, limits)
                 self._kept = _ids_of(cell.mementos)
                 if self._print is None:
@@ -126,7 +114,7 @@ class UndoKeeper:
         """Name the changes of the cell that were not kept; the next cells keep these objects."""
         self._allowance.earn(time.monotonic() - self._began)
         before, self._began, cell = self._print, 0.0, self._cells[-1]
-        with _no_collections(), torch_compat.without_dispatch_modes():
+        with no_collections(), torch_compat.without_dispatch_modes():
             self._print = self._look() if before is not None else None
         if before is None or self._print is None:
             cell.not_kept.append(_UNSEEN)
@@ -141,13 +129,15 @@ class UndoKeeper:
         if self._began and self._cells and self._report is not None and "reason" not in self._report["undo"]:
             began = time.monotonic()
             self._compare()
-            self._report["undo"]["changed"] = self._has_changed(self._cells[-1])
+            changed = self._report["undo"]["changed"] = self._has_changed(self._cells[-1])
+            if changed or _UNSEEN in self._cells[-1].not_kept:
+                self._undone.drop("A cell ran after the undo that may have changed something.")
             cost = self._report["undo_cost"]
             cost[1] = round(cost[1] + (time.monotonic() - began) * 1000, 3)
-        kept = [cell.execution_id for cell in self._cells if not cell.is_silent]
+        known = {"kept": _names_of(self._cells), "undone": _names_of(self._undone.cells)}
         if self._report is None:
-            return {"undo": {"kept": kept}}
-        return {**self._report, "undo": {"kept": kept, **self._report["undo"]}}
+            return {"undo": known}
+        return {**self._report, "undo": {**known, **self._report["undo"]}}
 
     def _has_changed(self, cell: KeptCell) -> bool:
         """Whether a cell changed something besides its own result; much memory is not compared, as it takes long."""
@@ -156,7 +146,7 @@ class UndoKeeper:
         states = [one for _, one in cell.mementos if one.value is not self._namespace.get("_oh")]
         memory = [one for one in states if isinstance(one, MemoryState)]
         rest = [one for one in states if not isinstance(one, MemoryState | DisplayState)]
-        is_much = sum(one.size for one in memory) > _MUCH_MEMORY
+        is_much = not self._undone.cells and sum(one.size for one in memory) > _MUCH_MEMORY
         return any(one.has_changed() for one in rest) or is_much or any(one.differs() for one in memory)
 
     def forget(self, reason: str) -> None:
@@ -165,7 +155,7 @@ class UndoKeeper:
 
     def _take(self, cell: KeptCell, code: str | None, limits: Mapping[str, int]) -> None:
         know_arrays()
-        walk = ObjectWalk(self._namespace, self._latest, self._allowance)
+        walk = ObjectWalk(self._namespace, self._held.latest, self._allowance)
         walk.from_code(None if self._bystanders.may_act() else code, self._learned)
         for root in (self._namespace.get("_oh"), *_global_hooks()):
             if type(root) is dict or isinstance(root, dict):
@@ -179,10 +169,11 @@ class UndoKeeper:
         found.append((("process", ProcessState), ProcessState()))
         found.append((("display", DisplayState), DisplayState(self._shell.displayhook)))
         cell.mementos, cell.not_kept = found, walk.not_kept
-        before = self._num_bytes
+        before = self._held.num_bytes
         for key, memento in found:
-            self._hold(key, memento)
-        cell.added_bytes = self._num_bytes - before
+            self._held.hold(memento)
+            self._held.latest[key] = memento
+        cell.added_bytes = self._held.num_bytes - before
         self._cells.append(cell)
         self._shrink(limits)
 
@@ -192,45 +183,28 @@ class UndoKeeper:
             needed, limit = num_bytes / _MIB, limits["bytes"] / _MIB
             message = f"The state before the cell takes {needed:.0f} MiB on a rank; the limit is {limit:.0f} MiB."
             raise JupyterDistError("too_large", message, "The setting DistApp.undo_bytes is the limit.")
-        while self._cells and self._num_bytes + num_bytes > limits["bytes"]:
-            self._drop_oldest("The limit on memory (DistApp.undo_bytes) left no room for it.")
+        if self._held.num_bytes + num_bytes > limits["bytes"]:
+            self._undone.drop(NO_ROOM)
+        while self._cells and self._held.num_bytes + num_bytes > limits["bytes"]:
+            self._drop_oldest(NO_ROOM)
 
     def _shrink(self, limits: Mapping[str, int]) -> None:
         """Drop the oldest cells beyond the limits."""
         while sum(not cell.is_silent for cell in self._cells) > limits["cells"]:
             self._drop_oldest("More cells ran after it than are kept (DistApp.undo_cells).")
-        while len(self._cells) > 1 and self._num_bytes > limits["bytes"]:
-            self._drop_oldest("The limit on memory (DistApp.undo_bytes) left no room for it.")
-
-    def _hold(self, key: Key, memento: Memento) -> None:
-        if memento.num_holders == 0:
-            self._num_bytes += memento.num_bytes
-            for piece in _pieces(memento):
-                self._num_bytes += 0 if piece.num_holders else piece.size
-                piece.num_holders += 1
-        memento.num_holders += 1
-        self._latest[key] = memento
-
-    def _release(self, cell: KeptCell) -> None:
-        for key, memento in cell.mementos:
-            memento.num_holders -= 1
-            if memento.num_holders == 0:
-                self._num_bytes -= memento.num_bytes
-                for piece in _pieces(memento):
-                    piece.num_holders -= 1
-                    self._num_bytes -= 0 if piece.num_holders else piece.size
-                if self._latest.get(key) is memento:
-                    del self._latest[key]
+        while len(self._cells) > 1 and self._held.num_bytes > limits["bytes"]:
+            self._drop_oldest(NO_ROOM)
 
     def _drop_oldest(self, reason: str) -> None:
         oldest = self._cells.pop(0)
-        self._release(oldest)
+        self._held.release(oldest.mementos)
         self._reasons[oldest.execution_id] = reason
         while self._cells and self._cells[0].is_silent:
-            self._release(self._cells.pop(0))
+            self._held.release(self._cells.pop(0).mementos)
 
     def _drop_all(self, reason: str) -> None:
         self._print = None
+        self._undone.drop(reason)
         while self._cells:
             self._drop_oldest(reason)
 
@@ -245,11 +219,9 @@ class UndoKeeper:
         """
         cells = self._chosen(executions)
         for cell in cells:
-            with torch_compat.without_dispatch_modes():
-                obstacle = next(filter(None, (memento.obstacle() for _, memento in cell.mementos)), None)
-                if obstacle is not None:
-                    message = f"The cell cannot be undone: {obstacle}."
-                    raise JupyterDistError("cannot_undo", message, "Run the cells again, or restart the ranks.")
+            if (obstacle := obstacle_of(cell.mementos)) is not None:
+                message = f"The cell cannot be undone: {obstacle}."
+                raise JupyterDistError("cannot_undo", message, "Run the cells again, or restart the ranks.")
         return list(dict.fromkeys(sentence for cell in cells for sentence in cell.not_kept))
 
     def undo(self, executions: Sequence[str]) -> list[str]:
@@ -262,16 +234,60 @@ class UndoKeeper:
         self._print = None
         failed: list[str] = []
         for cell in self._chosen(executions):
+            why_not = self._undone.take(cell, self._limits["bytes"])
             with torch_compat.without_dispatch_modes():
-                failed += _write_back([memento for _, memento in cell.mementos])
+                failed += write(cell.mementos)
             torch_compat.leave_dispatch_modes(cell.modes)
             self._cells.remove(cell)
-            self._release(cell)
+            self._undone.cells.append(cell)
             self._reasons[cell.execution_id] = "It was undone."
+            if why_not or failed:
+                self._undone.drop(why_not or "Not all of it could be undone.")
         if failed:
             message = f"Not all could be undone: {'; '.join(failed[:5])}."
             raise JupyterDistError("cannot_undo", message, "The rest was. Run the cells again, or restart the ranks.")
         return left
+
+    # -- redo -----------------------------------------------------------------------------------------
+
+    def check_redo(self, executions: Sequence[str]) -> None:
+        """Raise JupyterDistError if these cells cannot be done again."""
+        self._undone.chosen(executions)
+
+    def redo(self, executions: Sequence[str]) -> list[str]:
+        """Write the states after undone cells into the same objects; raises JupyterDistError as `check_redo`."""
+        chosen = self._undone.chosen(executions)
+        self._print = None
+        failed: list[str] = []
+        results = self._results()
+        for cell in chosen:
+            with torch_compat.without_dispatch_modes():
+                failed += write(cell.after)
+            self._undone.cells.remove(cell)
+            self._held.release(cell.after)
+            cell.after = []
+            self._drop_since(cell)
+            self._cells.append(cell)
+        for names, known in results:
+            names.update({name: value for name, value in known.items() if name not in names})
+        self._shrink(self._limits)
+        if failed:
+            message = f"Not all could be done again: {'; '.join(failed[:5])}."
+            raise JupyterDistError("cannot_undo", message, "The rest was. Run the cells again, or restart the ranks.")
+        return []
+
+    def _drop_since(self, cell: KeptCell) -> None:
+        """Drop cells that ran after a cell that is done again: they changed nothing, and kept the state without it."""
+        while self._cells and self._cells[-1].number > cell.number:
+            looked = self._cells.pop()
+            self._held.release(looked.mementos)
+            self._reasons[looked.execution_id] = "It changed nothing, and an undone cell before it was done again."
+
+    def _results(self) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:
+        """Return the results of cells, of which those after an undo stay."""
+        names = {name: one for name, one in self._namespace.items() if is_result(name) and name.strip("_")}
+        history = self._namespace.get("_oh")
+        return [(self._namespace, names), *([(history, dict(history))] if type(history) is dict else [])]
 
     def _chosen(self, executions: Sequence[str]) -> list[KeptCell]:
         """Return the cells to undo, newest first, with requests after them."""
@@ -310,18 +326,6 @@ class DisplayState(Memento):
             setattr(self.value, name, item)
 
 
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """Collect no garbage meanwhile: many objects are made and none become garbage, which Python would look for."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def _ids_of(mementos: list[tuple[Key, Memento]]) -> set[int]:
     """Return the ids of objects whose state is kept whole, and of inner parts of objects in C."""
     kept = {key[0] for key, one in mementos if type(one) is not InstanceState or is_python(type(one.value))}
@@ -331,27 +335,11 @@ def _ids_of(mementos: list[tuple[Key, Memento]]) -> set[int]:
     return kept.union(map(id, inner))
 
 
-def _pieces(memento: Memento) -> list[MemoryPiece]:
-    return memento.pieces if isinstance(memento, MemoryState) else []
-
-
-def _write_back(mementos: list[Memento]) -> list[str]:
-    """Write states back, phase by phase; return what failed. One failure does not keep the other objects changed."""
-    changed = [memento for memento in mementos if memento.differs()]
-    failed = []
-    for memento in sorted(changed, key=lambda one: one.phase):
-        try:
-            memento.restore()
-        except Exception as err:  # whatever an object's type raises
-            failed.append(f"{type(memento).__name__}: {type(err).__name__}: {err}"[:200])
-    for memento in changed:
-        if isinstance(memento, TensorLayout):
-            with contextlib.suppress(RuntimeError, TypeError):
-                memento.restore_version()
-    return failed
-
-
 def _global_hooks() -> list[Any]:
     """Return torch's dictionaries of hooks for all modules and optimizers."""
     places = (vars(sys.modules[name]) for name in _WITH_HOOKS if name in sys.modules)
     return [item for place in places for name, item in list(place.items()) if name.startswith("_global_")]
+
+
+def _names_of(cells: list[KeptCell]) -> list[str]:
+    return [cell.execution_id for cell in cells if not cell.is_silent]

@@ -30,7 +30,7 @@ class RankUndo:
         elif execution.keep_undo is None:
             return
         do = (execution.call or {}).get("do")
-        if do in ("undo", "get", "save") or (not execution.code.strip() and not execution.call):
+        if do in ("undo", "redo", "get", "save") or (not execution.code.strip() and not execution.call):
             return
         # A restore exchanges all objects: what is kept of before it is of no use.
         is_between = do != "restore" and (execution.silent or (do is not None and execution.keep_undo is None))
@@ -47,7 +47,7 @@ class RankUndo:
         return {} if self._keeper is None else self._keeper.after()
 
     def carry_out(self, call: dict[str, Any]) -> None:
-        """Undo the executions of a call, or check that they can be undone; print what is left as it is.
+        """Undo executions or do them again, or check that it can be done; print what is left as it is.
 
         Raises:
             JupyterDistError: `cannot_undo`.
@@ -55,10 +55,12 @@ class RankUndo:
         executions = [
             execution_id for execution_id, ranks in call["executions"].items() if self._rank in RankSet.from_text(ranks)
         ]
+        keeper = self._need()
+        is_undo = call["do"] == "undo"
         if call["only_check"]:
-            self._need().check(executions)
+            keeper.check(executions) if is_undo else keeper.check_redo(executions)
             return
-        left = self._need().undo(executions)
+        left = keeper.undo(executions) if is_undo else keeper.redo(executions)
         sys.stdout.write(f"{call['sentence']}\n")
         sys.stderr.writelines(f"Not undone: {sentence}.\n" for sentence in left)
 

@@ -222,7 +222,7 @@ class GroupOperations:
         if self._mirror.status.protocol == FIRST_PROTOCOL:
             return {"cells": []}  # its ranks keep no undo
         answer, _ = await self._mirror.ask("undoable")
-        return {"cells": list(answer["cells"])}
+        return {"cells": list(answer["cells"]), "undone": list(answer.get("undone") or [])}
 
     async def undo(
         self, count: int | None = None, executions: list[str] | None = None, key: str | None = None
@@ -232,10 +232,25 @@ class GroupOperations:
         Raises:
             JupyterDistError: `cannot_undo`, if their state was not kept, or is not kept any more.
         """
+        return await self._undo("undo", count, executions, key)
+
+    async def redo(
+        self, count: int | None = None, executions: list[str] | None = None, key: str | None = None
+    ) -> models.ExecutionModel:
+        """Queue the redo of the cells that were undone last, or of the named ones; return its execution.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, if a cell may have changed something since.
+        """
+        return await self._undo("redo", count, executions, key)
+
+    async def _undo(
+        self, do: str, count: int | None, executions: list[str] | None, key: str | None
+    ) -> models.ExecutionModel:
         mirror, execution_id = self._mirror, _execution_id(key)
         mirror.status.check_takes_cells()
         fields: dict[str, Any] = {"execution_id": execution_id, "count": count, "executions": executions}
-        await mirror.ask("undo", take=mirror.on_submitted, **fields)
+        await mirror.ask(do, take=mirror.on_submitted, **fields)
         return mirror.executions.get(execution_id)
 
     async def drift(self) -> differences.DriftModel:

@@ -77,8 +77,8 @@ class _RunReader:
         header = record.header
         if header["kind"] == "end" and (run := self.runs.get(header["execution_id"])) is not None:
             self.runs[run.execution_id] = replace(run, state=str(header.get("state")))
-        if header["kind"] == "undone" and (run := self.runs.get(header["execution_id"])) is not None:
-            self.runs[run.execution_id] = replace(run, is_undone=True)
+        if header["kind"] in ("undone", "redone") and (run := self.runs.get(header["execution_id"])) is not None:
+            self.runs[run.execution_id] = replace(run, is_undone=header["kind"] == "undone")
         if header["kind"] == "begin" and header.get("extends"):
             self._extend(header)
             return

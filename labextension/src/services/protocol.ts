@@ -447,6 +447,8 @@ export interface IUndoableCell {
 /** The cells that can be undone now, newest first; a cell is undone with the cells before it in this list. */
 export interface IUndoableCells {
   cells: IUndoableCell[];
+  /** The undone cells that can be done again, in this order, until a cell changes something. */
+  undone?: IUndoableCell[];
 }
 
 /** One cell that is queued, running or done on a set of ranks. */
@@ -1646,6 +1648,14 @@ export interface IUndoRequest {
   /** How many of the last kept cells; default: 1. */
   count?: number;
   /** Instead: these executions, which must be the last kept ones on their ranks. */
+  executions?: string[];
+}
+
+/** The body of POST .../redo. */
+export interface IRedoRequest {
+  /** How many undone cells; default: 1. */
+  count?: number;
+  /** Instead: these executions, which must be the next undone ones on their ranks. */
   executions?: string[];
 }
 

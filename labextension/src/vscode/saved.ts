@@ -49,6 +49,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     openLine: nothing,
     catchUp: nothing,
     undoCell: nothing,
+    redoCell: nothing,
     killRank: nothing,
     replace: nothing,
     interrupt: nothing

@@ -262,12 +262,14 @@ class Dispatcher:
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
 
-    def begin_undo(self, execution_id: str, count: int | None, executions: Sequence[str] | None) -> AgentExecution:
-        """Queue the undo of cells; see CellUndo.begin."""
-        return self.undo.begin(self._ranks, execution_id, count, executions)
+    def begin_undo(
+        self, do: str, execution_id: str, count: int | None, executions: Sequence[str] | None
+    ) -> AgentExecution:
+        """Queue the undo or the redo of cells; see CellUndo.begin."""
+        return self.undo.begin(self._ranks, do, execution_id, count, executions)
 
-    def undoable(self) -> list[models.UndoableCell]:
-        """Return the cells that can be undone now, newest first."""
+    def undoable(self) -> models.UndoableCells:
+        """Return the cells that can be undone and those that can be done again now."""
         return self.undo.models(self._ranks)
 
     def extend(self, execution: AgentExecution, ranks: list[int], code: bytes) -> None:
@@ -407,7 +409,8 @@ class Dispatcher:
         ranks = str(execution.spec.ranks)
         execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
         for undone in self.undo.ended(execution):
-            self._journal.append("undone", execution_id=undone.id, ranks=str(undone.spec.ranks))
+            kind = "redone" if undone.undone_at is None else "undone"
+            self._journal.append(kind, execution_id=undone.id, ranks=str(undone.spec.ranks))
             self._on_change(undone)
         self._on_change(execution)
 

@@ -1,7 +1,7 @@
-"""Undo of cells on all ranks that ran them: which cells, and the two executions that check and do it.
+"""Undo and redo of cells on all ranks that ran them: which cells, and the two executions that check and do it.
 
-The first execution asks each rank whether it can; the second one, queued behind it, undoes the cells. It does not run
-if a rank refuses, and no cell can run between the two, so that no group is undone by half.
+The first execution asks each rank whether it can; the second one, queued behind it, does it. It does not run if a rank
+refuses, and no cell can run between the two, so that no group is undone by half.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _HINT = "Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards
 
 
 class CellUndo:
-    """Chooses the cells to undo, and notes which have been undone."""
+    """Chooses the cells to undo or to do again, and notes which have been undone."""
 
     def __init__(self, queue: ExecutionQueue, submit: Callable[[AgentExecution], AgentExecution]) -> None:
         self._queue = queue
         self._submit = submit
-        self._undoing: dict[str, list[AgentExecution]] = {}  # the cells of each undo, by its execution
+        self._undoing: dict[str, list[AgentExecution]] = {}  # the cells of each undo and redo, by its execution
         self._refusals: dict[str, str] = {}  # what a rank has answered, by the execution that checks
 
     def undoable(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
@@ -41,31 +41,42 @@ class CellUndo:
             if execution.spec.keep_undo and execution.is_final and execution.undone_at is None
             if execution.begin_seq is not None and _keep(ranks, execution)
         ]
-        return sorted(found, key=lambda execution: execution.begin_seq or 0, reverse=True)
+        return sorted(found, key=_began, reverse=True)
 
-    def models(self, ranks: Mapping[int, RankProcess]) -> list[models.UndoableCell]:
-        """Return the models of `undoable`."""
-        return [_model(execution) for execution in self.undoable(ranks)]
+    def redoable(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
+        """Return the undone cells that can be done again, the first one first."""
+        found = [one for one in self._queue if one.undone_at is not None and _keep(ranks, one, is_undone=True)]
+        return sorted(found, key=_began)
+
+    def models(self, ranks: Mapping[int, RankProcess]) -> models.UndoableCells:
+        """Return the models of `undoable` and `redoable`."""
+        return {"cells": list(map(_model, self.undoable(ranks))), "undone": list(map(_model, self.redoable(ranks)))}
 
     def begin(
-        self, ranks: Mapping[int, RankProcess], execution_id: str, count: int | None, executions: Sequence[str] | None
+        self,
+        ranks: Mapping[int, RankProcess],
+        do: str,
+        execution_id: str,
+        count: int | None,
+        executions: Sequence[str] | None,
     ) -> AgentExecution:
-        """Queue the undo of the last cells, or of the named ones; return its execution.
+        """Queue the undo or the redo of the last cells, or of the named ones; return its execution.
 
         Raises:
             JupyterDistError: `cannot_undo`, `unknown_execution`, and as Dispatcher.submit.
         """
         if (known := self._queue.find(execution_id)) is not None:
             return known  # a retry: the first answer was lost
-        cells = self._named(executions) if executions else self._last(ranks, count or 1)
+        choose = {"undo": (self._named, self._last), "redo": (self._named_undone, self._next)}[do]
+        cells = choose[0](executions) if executions else choose[1](ranks, count or 1)
         chosen = RankSet(rank for cell in cells for rank in cell.spec.ranks)
         call: dict[str, Any] = {
-            "do": "undo",
+            "do": do,
             "executions": {cell.id: str(cell.spec.ranks) for cell in cells},
-            "sentence": f"Undone: {_names(cells)}.",
+            "sentence": f"{'Undone' if do == 'undo' else 'Done again'}: {_names(cells)}.",
             "only_check": True,
         }
-        note = f"# undo {_names(cells)}".encode()
+        note = f"# {do} {_names(cells)}".encode()
         check = ExecutionSpec(f"{execution_id}-check", chosen, silent=True, call=call)
         undo = ExecutionSpec(
             execution_id, chosen, silent=True, after=check.execution_id, call={**call, "only_check": False}
@@ -100,11 +111,26 @@ class CellUndo:
                 raise JupyterDistError("cannot_undo", message, "Wait until it ends, or interrupt it.")
             if not cell.spec.keep_undo or cell.begin_seq is None:
                 raise JupyterDistError("cannot_undo", f"{_names([cell])} did not keep undo.".capitalize(), _HINT)
-        return sorted(cells, key=lambda cell: cell.begin_seq or 0, reverse=True)
+        return sorted(cells, key=_began, reverse=True)
+
+    def _next(self, ranks: Mapping[int, RankProcess], count: int) -> list[AgentExecution]:
+        found = self.redoable(ranks)
+        if len(found) < count:
+            some = f"{len(found)} undone cell{'s' if len(found) > 1 else ''}" if found else "No undone cell"
+            message = f"{some} can be done again{f', not {count}' if found else ''}."
+            raise JupyterDistError("cannot_undo", message, "It is possible until a cell runs that changes something.")
+        return found[:count]
+
+    def _named_undone(self, executions: Sequence[str]) -> list[AgentExecution]:
+        cells = [self._queue.get(execution_id) for execution_id in dict.fromkeys(executions)]
+        for cell in cells:
+            if cell.undone_at is None:
+                raise JupyterDistError("cannot_undo", f"{_names([cell])} is not undone.".capitalize())
+        return sorted(cells, key=_began)
 
     def replied(self, execution: AgentExecution, status: str, words: Any) -> None:
         """Note why a rank cannot undo a cell."""
-        if status != "ok" and (execution.spec.call or {}).get("do") == "undo":
+        if status != "ok" and (execution.spec.call or {}).get("do") in ("undo", "redo"):
             self._refusals.setdefault(execution.id, str(words or "A rank could not check it."))
 
     def why_not(self, check: AgentExecution) -> JupyterDistError | None:
@@ -113,18 +139,23 @@ class CellUndo:
         return None if refusal is None else JupyterDistError("cannot_undo", refusal)
 
     def ended(self, execution: AgentExecution) -> list[AgentExecution]:
-        """Handle the end of an execution; return the cells that it has undone."""
+        """Handle the end of an execution; return the cells that it has undone or done again."""
         cells = self._undoing.pop(execution.id, [])
         if execution.state == "ok":
+            is_undo = (execution.spec.call or {}).get("do") == "undo"
             for cell in cells:
-                cell.undone_at = time.time()
+                cell.undone_at = time.time() if is_undo else None
             return cells
         return []
 
 
-def _keep(ranks: Mapping[int, RankProcess], execution: AgentExecution) -> bool:
-    processes = (ranks.get(rank) for rank in execution.spec.ranks)
-    return all(process is not None and execution.id in process.kept_cells for process in processes)
+def _began(execution: AgentExecution) -> int:
+    return execution.begin_seq or 0
+
+
+def _keep(ranks: Mapping[int, RankProcess], execution: AgentExecution, *, is_undone: bool = False) -> bool:
+    known = (ranks.get(rank) for rank in execution.spec.ranks)
+    return all(one and execution.id in (one.undone_cells if is_undone else one.kept_cells) for one in known)
 
 
 def _names(cells: Sequence[AgentExecution]) -> str:

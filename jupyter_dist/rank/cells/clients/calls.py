@@ -44,6 +44,7 @@ class Calls:
             "save": transfers.save,
             "restore": transfers.restore,
             "undo": undo,
+            "redo": undo,
         }
 
     def carry_out(self, call: Call) -> None:

@@ -56,6 +56,10 @@ class Memento:
         """Return why the state cannot be written back; None if it can."""
         return None
 
+    def now(self) -> Memento:
+        """Return the present state of the same object."""
+        return type(self)(self.value)
+
 
 class DictState(Memento):
     """The items of a dictionary, in order."""
@@ -109,7 +113,7 @@ class NamesState(DictState):
 
     def has_changed(self) -> bool:
         """Whether a name is bound to another object now, besides the names of results: `_`, `_5`."""
-        return any(_RESULTS.match(str(name)) is None for name in [*self._changed(), *self._added()])
+        return not all(map(is_result, [*self._changed(), *self._added()]))
 
     def restore(self) -> None:
         """Bind the names as before."""
@@ -127,6 +131,11 @@ class NamesState(DictState):
 
     def _added(self) -> list[Any]:
         return [name for name in list(self.value) if name not in self.saved and not _is_input(name)]
+
+
+def is_result(name: Any) -> bool:
+    """Whether a name has the result of a cell: `_`, `_5`."""
+    return type(name) is str and _RESULTS.match(name) is not None
 
 
 def _is_input(name: Any) -> bool:
@@ -374,6 +383,10 @@ class LibraryState(Memento):
         """Return the modules and classes under these names."""
         found = _get_dict(self.value) if is_kind_of(self.value, type) else attributes_of(self.value) or {}
         return [found[name] for name in names if isinstance(found.get(name), type | ModuleType)]
+
+    def now(self) -> Memento:
+        """Return the present objects under these names."""
+        return LibraryState(self.value, self._names)
 
     def _now(self) -> dict[str, Any]:
         is_class = is_kind_of(self.value, type)

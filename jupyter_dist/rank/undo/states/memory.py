@@ -73,6 +73,13 @@ class MemoryState(Memento):
             self.read(number * PIECE_BYTES, piece)
         self._before, self._changed = [], []
 
+    def now(self) -> MemoryState:
+        """Return the present bytes, which share the pieces that are the same."""
+        state = type(self)(self.value)
+        state.plan(self)
+        state.take()
+        return state
+
     def _is_unchanged(self, offset: int, piece: MemoryPiece) -> bool:
         if piece.hash is None:
             return self.equal(offset, piece)

@@ -42,6 +42,10 @@ class ProcessState(Memento):
         """Return True: its parts are compared when they are written."""
         return True
 
+    def now(self) -> Memento:
+        """Return the present state of the process."""
+        return ProcessState()
+
     def has_changed(self) -> bool:
         """Whether a part is another now."""
         return any(not _is_equal(read(), before) for (_, read, _), before in zip(self._parts, self.saved, strict=True))
@@ -202,6 +206,10 @@ class GeneratorState(Memento):
         self._read, self._write = read, write
         self.saved = read()
         self.num_bytes = 6000
+
+    def now(self) -> Memento:
+        """Return the present state of the generator."""
+        return GeneratorState(self.value, self._read, self._write)
 
     def differs(self) -> bool:
         """Whether the generator has given a number since."""

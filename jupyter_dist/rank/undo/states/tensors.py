@@ -34,6 +34,10 @@ class TensorLayout(Memento):
         """The node of the autograd graph that made the tensor; None of a leaf."""
         return self._function
 
+    def now(self) -> Memento:
+        """Return the present layout."""
+        return TensorLayout(self.value, self._alias is not None)
+
     def differs(self) -> bool:
         """Whether the layout or the graph is another now."""
         value = self.value

@@ -36,7 +36,7 @@ describe('UndoModel', () => {
     const executions = [{ id: 'a', undo: { bytes: 8, milliseconds: 1, not_kept: [] }, undone_at: 5 }, { id: 'b' }];
     let asked = 0;
     const service = {
-      undoable: async () => ({ cells: [cell(`c${(asked += 1)}`, '0')] }),
+      undoable: async () => ({ cells: [cell(`c${(asked += 1)}`, '0')], undone: [cell('a', '0')] }),
       executions: async () => ({ executions: executions as unknown as IExecution[] })
     };
     model = new UndoModel(service, { groups: [group, other], changed } as unknown as IDistGroups);
@@ -51,6 +51,7 @@ describe('UndoModel', () => {
     await settled();
     expect(asked).toBe(1);
     expect(model.cells('g')[0].execution_id).toBe('c1');
+    expect(model.undone('g').map(({ execution_id: id }) => id)).toEqual(['a']);
     expect(model.noteOn('g', 'a')?.undoneAt).toBe(5);
     expect(model.noteOn('g', 'b')).toBeNull();
     changed.emit();

@@ -10,6 +10,7 @@ import { expandRanks, includesRank } from '../format/ranks';
 /** What is known of a group. */
 interface IReport {
   cells: readonly IUndoableCell[];
+  undone: readonly IUndoableCell[];
   notes: ReadonlyMap<string, IUndoNote>;
   /** When a rank last began or ended a cell, as it was asked for: later, cells have run since. */
   at: number;
@@ -28,6 +29,10 @@ export class UndoModel extends ChangingModel implements IDistUndo {
     return this._reports.get(group)?.cells ?? [];
   }
 
+  undone(group: string): readonly IUndoableCell[] {
+    return this._reports.get(group)?.undone ?? [];
+  }
+
   noteOn(group: string, execution: string): IUndoNote | null {
     return this._reports.get(group)?.notes.get(execution) ?? null;
   }
@@ -40,15 +45,15 @@ export class UndoModel extends ChangingModel implements IDistUndo {
 
   /** Ask the server; a failure leaves what was known. */
   private async _refresh(group: IGroup): Promise<void> {
-    const known = this._reports.get(group.id) ?? { cells: [], notes: new Map() };
+    const known = this._reports.get(group.id) ?? { cells: [], undone: [], notes: new Map() };
     this._reports.set(group.id, { ...known, at: changedAt(group) });
     try {
-      const [{ cells }, { executions }] = await Promise.all([
+      const [{ cells, undone = [] }, { executions }] = await Promise.all([
         this._service.undoable(group.id),
         this._service.executions(group.id)
       ]);
       const at = this._reports.get(group.id)?.at ?? changedAt(group);
-      this._reports.set(group.id, { cells, notes: notesOf(executions), at });
+      this._reports.set(group.id, { cells, undone, notes: notesOf(executions), at });
       this.emitChanged();
     } catch (reason) {
       console.debug('jupyter_dist: which cells can be undone is not known', reason);
@@ -67,7 +72,10 @@ export class UndoModel extends ChangingModel implements IDistUndo {
   private readonly _reports = new Map<string, IReport>();
 }
 
-/** A cell, and the cells that must be undone with it, because they ran after it on some of its ranks; newest first. */
+/**
+ * A cell, and the cells before it in a list that share ranks with it, in the order of the list. Of cells that can be undone
+ * these ran later and must be undone with it; of undone cells they ran earlier and must be done again with it.
+ */
 export function undoneWith(cells: readonly IUndoableCell[], execution: string): IUndoableCell[] {
   const index = cells.findIndex(cell => cell.execution_id === execution);
   const chosen: IUndoableCell[] = [];

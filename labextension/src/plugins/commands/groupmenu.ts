@@ -47,6 +47,7 @@ export const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
     { command: CommandIDs.save, isEnabled: hasStarted },
     { command: CommandIDs.saves, isEnabled: hasStarted },
     { command: CommandIDs.undo, isEnabled: hasStarted },
+    { command: CommandIDs.redo, isEnabled: hasStarted },
     { command: CommandIDs.resize, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
   ],
   [

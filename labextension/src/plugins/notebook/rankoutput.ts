@@ -160,7 +160,8 @@ function driftOf(
   const catchUp = (group: string, execution: string): void =>
     void commands.execute(CommandIDs.catchUp, { group, execution });
   const undoCell = (group: string, cell: string): void => void commands.execute(CommandIDs.undo, { group, cell });
-  return { missed, catchUp, undoCell, cellOf: node => cellOf(tracker, node) };
+  const redoCell = (group: string, cell: string): void => void commands.execute(CommandIDs.redo, { group, cell });
+  return { missed, catchUp, undoCell, redoCell, cellOf: node => cellOf(tracker, node) };
 }
 
 /** What a cell's header asks for about its speed. */

@@ -51,5 +51,28 @@ export class UndoCommands {
     notifyGroup(group.id, message, warnings ? 'warning' : 'success', { autoClose: warnings ? false : SHORT_MS });
   }
 
+  /** Do an undone cell again, and the undone cells before it; without a cell, the next undone one. */
+  async redo(group: IGroup, cellId: string | null): Promise<void> {
+    const { _trans: trans } = this;
+    const { undone = [] } = await this._service.undoable(group.id);
+    const chosen = cellId === null ? undone[0] : undone.find(cell => cell.cell_id === cellId);
+    if (!chosen) {
+      throw new DistError({
+        code: 'cannot_undo',
+        message: trans.__('No undone cell of %1 can be done again.', group.name),
+        hint: trans.__('It is possible until a cell runs that changes something.')
+      });
+    }
+    const executions = undoneWith(undone, chosen.execution_id).map(({ execution_id: id }) => id);
+    const begun = await this._service.redo(group.id, { executions });
+    const { isOk, error, text } = await this._transfers.end(begun, trans.__('Redoing on %1', group.name));
+    if (!isOk) {
+      const failed = trans.__('Nothing was done again.');
+      notifyFailure(error ? new DistError(error) : new Error(failed), group.id);
+      return;
+    }
+    notifyGroup(group.id, text || trans.__('Done again.'), 'success', { autoClose: SHORT_MS });
+  }
+
   private readonly _transfers: Transfers;
 }

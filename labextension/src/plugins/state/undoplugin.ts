@@ -31,16 +31,21 @@ export const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
   ): IDistUndo => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const model = new UndoModel(service, groups);
-    const undo = async (group: IGroup, cell: string | null): Promise<void> => {
-      try {
-        const { UndoCommands } = await loaded(import(/* webpackChunkName: "undo" */ './undocommands'));
-        await new UndoCommands(service, executions, trans).undo(group, cell);
-      } catch (reason) {
-        notifyError(reason);
-      }
-    };
+    const act =
+      (what: 'undo' | 'redo'): Undo =>
+      async (group, cell) => {
+        try {
+          const { UndoCommands } = await loaded(import(/* webpackChunkName: "undo" */ './undocommands'));
+          await new UndoCommands(service, executions, trans)[what](group, cell);
+        } catch (reason) {
+          notifyError(reason);
+        }
+      };
+    const undo = act('undo');
+    const choice = new GroupChoice(groups, tracker, trans);
     const options = {
-      ...undoOptions(model, groups, new GroupChoice(groups, tracker, trans), undo, trans),
+      ...undoOptions(model, groups, choice, undo, trans),
+      ...redoOptions(model, groups, choice, act('redo'), trans),
       ...notebookOptions(model, groups, tracker, undo, trans)
     };
     for (const [command, option] of Object.entries(options)) {
@@ -78,6 +83,32 @@ function undoOptions(
         const group = await choice.resolve(args.group, label);
         if (group) {
           await undo(group, typeof args.cell === 'string' ? args.cell : null);
+        }
+      }
+    }
+  };
+}
+
+/** The command that does an undone cell of a group again, by default the next one. */
+function redoOptions(
+  model: IDistUndo,
+  groups: IDistGroups,
+  choice: GroupChoice,
+  redo: Undo,
+  trans: TranslationBundle
+): Options {
+  const label = trans.__('Redo the Undone Cell on Ranks');
+  const properties = { group: { type: 'string' }, cell: { type: 'string' } } as const;
+  return {
+    [CommandIDs.redo]: {
+      label,
+      caption: trans.__('Give variables what the undone cell had left in them; no code runs'),
+      describedBy: { args: { type: 'object', properties } },
+      isEnabled: args => typeof args.cell === 'string' || groups.groups.some(({ id }) => model.undone(id).length > 0),
+      execute: async args => {
+        const group = await choice.resolve(args.group, label);
+        if (group) {
+          await redo(group, typeof args.cell === 'string' ? args.cell : null);
         }
       }
     }

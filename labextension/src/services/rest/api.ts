@@ -45,6 +45,7 @@ import type {
   IPresets,
   IRanksQuery,
   IRanksRequest,
+  IRedoRequest,
   IReplaceRequest,
   IResizeRequest,
   IRestoreRequest,
@@ -255,6 +256,11 @@ export abstract class Api {
   /** Undo cells that kept undo, on all ranks that ran them; return the execution that does it. It waits its turn as a cell does. Variables get the values of before the cells, in the same objects. Files, prints, the network and other processes are not undone. */
   undo(group: string, body: IUndoRequest = {}, retries?: IRetries): Promise<IExecution> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'undo'], body, isKeyed: true }, retries);
+  }
+
+  /** Give variables what undone cells had left in them; return the execution that does it. It waits its turn as a cell does. No code runs. It is possible until a cell runs that changes something, or that keeps no undo. */
+  redo(group: string, body: IRedoRequest = {}, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'redo'], body, isKeyed: true }, retries);
   }
 
   /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */

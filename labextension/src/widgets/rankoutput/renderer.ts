@@ -75,7 +75,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._replace = new ReplaceButton(options);
     this._actions = new ActionButtons(options.actions);
     this._rankButtons = new RankButtons(options.trans);
-    this._drift = new DriftNote(options);
+    this._drift = new DriftNote({ ...options, redraw: () => this._schedule() });
     this._slow = new Slowness(options);
     this._checks = new ChecksNote(options);
     this._widgets = new WidgetFollower(options);

@@ -24,10 +24,12 @@ export interface IDriftNoteOptions {
   catchUp(group: string, execution: string): void;
   /** Undo a cell of a notebook. */
   undoCell(group: string, cell: string): void;
+  /** Do an undone cell of a notebook again. */
+  redoCell(group: string, cell: string): void;
 }
 
 interface IPart {
-  readonly kind: 'missed' | 'some' | 'edited' | 'undo' | 'undone';
+  readonly kind: 'missed' | 'some' | 'edited' | 'undo' | 'undone' | 'redo';
   readonly text: string;
   readonly title: string;
   /** What its button does; without, it is no button. */
@@ -35,7 +37,7 @@ interface IPart {
 }
 
 export class DriftNote implements IDisposable {
-  constructor(private readonly _options: IDriftNoteOptions) {
+  constructor(private readonly _options: IDriftNoteOptions & { redraw: () => void }) {
     this.node.className = 'jpd-Drift';
     this.node.hidden = true;
     _options.undo.changed.connect(this._draw, this);
@@ -90,6 +92,11 @@ export class DriftNote implements IDisposable {
       this.node.hidden = parts.length === 0;
       // Elements are kept while their text is unchanged: one may have the focus.
       this.node.replaceChildren(...parts.map(part => this._element(part)));
+      const isUndone = parts.some(({ kind }) => kind === 'undone');
+      if (isUndone !== this._isUndone) {
+        this._isUndone = isUndone;
+        this._options.redraw(); // the header is shown of a cell that has news
+      }
     }
   }
 
@@ -121,11 +128,16 @@ export class DriftNote implements IDisposable {
 
   /** When it was undone, or a button to undo it. */
   private _undoParts({ group, execution_id: id }: IRanksBundle): IPart[] {
-    const { trans, undo, undoCell } = this._options;
+    const { trans, undo, undoCell, redoCell } = this._options;
     const note = undo.noteOn(group.id, id);
     if (note?.undoneAt) {
       const text = trans.__('Undone at %1', clockTime(note.undoneAt, Date.now() / 1000));
-      return [{ kind: 'undone', text, title: trans.__('Variables are as they were before this cell') }];
+      const gone = undo.undone(group.id).find(({ execution_id: other }) => other === id)?.cell_id;
+      const title = trans.__('Give variables what this cell had left in them; no code runs');
+      return [
+        { kind: 'undone', text, title: trans.__('Variables are as they were before this cell') },
+        ...(gone ? [{ kind: 'redo' as const, text: trans.__('Redo'), title, act: () => redoCell(group.id, gone) }] : [])
+      ];
     }
     const kept = undo.cells(group.id).find(({ execution_id: other }) => other === id);
     const cell = kept?.cell_id;
@@ -174,6 +186,7 @@ export class DriftNote implements IDisposable {
   private _checksum = '';
   private _isDisposed = false;
   private _isSaid = false;
+  private _isUndone = false;
   private _pause: ReturnType<typeof setTimeout> | undefined;
   private _shape = '';
   private _source: string | null = null;
