@@ -14,9 +14,9 @@ from benchmarks.options import Options
 from benchmarks.ours import FINAL, Client, Server
 from benchmarks.processes import scheduled_seconds, wait_until
 from benchmarks.tables import Table
-from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.reports import read_report
 from jupyter_dist.parts.slow.agent.pacewatch import LEAST_ARRIVALS, MANY_SECONDS, MAX_ARRIVALS, WatchedCell
-from jupyter_dist.parts.slow.agent.reports import read_report
 
 from .slow import SlowPage
 from .thousand import simulated_group

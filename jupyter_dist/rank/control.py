@@ -17,7 +17,7 @@ from jupyter_dist.rank.cells.interrupt import CurrentExecution, Interrupter
 from jupyter_dist.rank.cells.introspection import completion, inspection, life, whereabouts
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
-from jupyter_dist.rank.collectives.diagnosis import counters, flight, waiting
+from jupyter_dist.rank.collectives.diagnosis import counters, flight, mainthread, waiting
 from jupyter_dist.rank.collectives.diagnosis.records import IncompleteCollective
 from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.own import json, os, time, traceback
@@ -45,6 +45,10 @@ def _in_words(err: BaseException) -> str:
         return f"{type(err).__name__}: {err}"[:500]
     except Exception:
         return safe_name(err)
+
+
+class MainThreadEnded(BaseException):
+    """The main thread has ended, as by `pthread_exit`: this rank can run nothing more."""
 
 
 @dataclass
@@ -197,6 +201,8 @@ class Control:
         self._answer(header)
 
     def _on_stack(self, header: Header, _: bytes) -> None:
+        if mainthread.has_ended():
+            raise MainThreadEnded
         unfinished = flight.unfinished()
         outstanding = unfinished[0] if unfinished else None
         awaiting = self.runner.awaiting()

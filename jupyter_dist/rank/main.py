@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
-from jupyter_dist.protocol.wire.specs import RankSpec
+from jupyter_dist.protocol.wire.specs import STACK_FILE, STACK_SIGNAL, RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.clients.transfers import RankTransfers, TransferSetting
 from jupyter_dist.rank.cells.comms import WidgetComms
@@ -397,12 +397,23 @@ def _prepare_process(spec: RankSpec) -> None:
     last_words_fd = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
     faulthandler.enable(last_words_fd)
     faulthandler.register(signal.SIGUSR2, last_words_fd)
+    _write_stacks_at(STACK_SIGNAL)
     spawning.fork_by_default()
     spawning.send_by_value()
     process_group.use_threads()
     process_group.reseed(spec.accelerator)
     if spec.outlives_term:
         _outlive_term()
+
+
+def _write_stacks_at(signum: int) -> None:
+    """Have C code write the stacks of all threads at a signal, for the agent: also while the GIL is held for long."""
+    with contextlib.suppress(OSError):  # a kernel without such files
+        found = os.memfd_create(STACK_FILE)
+        fd = fcntl.fcntl(found, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
+        os.close(found)
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
+        faulthandler.register(signum, fd)
 
 
 def _outlive_term() -> None:

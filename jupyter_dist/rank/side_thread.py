@@ -8,7 +8,7 @@ import select
 from collections.abc import Callable
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
 
-from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED
+from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED, EXIT_MAIN_ENDED, SIDE_THREAD
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.guard.own import threading, time
 from jupyter_dist.rank.output.outbox import Outbox
@@ -16,7 +16,7 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.wire import FrameSender
 from jupyter_dist.transport.frames import FrameDecoder, FrameError
 
-from .control import Control, complain
+from .control import Control, MainThreadEnded, complain
 
 FLUSH_SECONDS = 0.05
 RECV_BYTES = 1 << 18
@@ -48,16 +48,23 @@ class SideThread(threading.Thread):
     def run(self) -> None:
         """Run until the process ends or the agent is gone."""
         self._wire.side_thread = threading.get_ident()
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as comm:
+            comm.write(SIDE_THREAD)  # for the agent, should this rank not answer
+        code = 1
         try:
             while True:
                 self._step_surely()
         except (OSError, EOFError) as err:  # the agent is gone, so this rank can no longer be used
-            is_closed_here = isinstance(err, OSError) and err.errno == errno.EBADF
+            if isinstance(err, OSError) and err.errno == errno.EBADF:
+                code = EXIT_DESCRIPTORS_CLOSED
+        except MainThreadEnded:
+            self._flush()
+            self._wire.send()
+            code = EXIT_MAIN_ENDED
         except BaseException:  # an internal error: a rank that cannot be reached must not seem alive
-            is_closed_here = False
             complain()
         self._wire.close()
-        exit_now(EXIT_DESCRIPTORS_CLOSED if is_closed_here else 1)
+        exit_now(code)
 
     def _step_surely(self) -> None:
         try:

@@ -47,6 +47,7 @@ class CountedRanks(RankSet):
 
 
 class IdleRank:
+    is_silent = False
     state = "idle"
     execution_id = None
     cell_error = None

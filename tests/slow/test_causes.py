@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jupyter_dist.parts.slow.agent.asking.reports import Arrival, Grown, RankReport, Sampled, ShardedUpdates, Updates
 from jupyter_dist.parts.slow.agent.judge import judge
 from jupyter_dist.parts.slow.agent.observed import StepsSeen, observe
-from jupyter_dist.parts.slow.agent.reports import Arrival, Grown, RankReport, Sampled, ShardedUpdates, Updates
 
 from .reports import LOOP, place, samples, seen, steps
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from jupyter_dist.parts.slow.agent.asking.reports import RankReport
 from jupyter_dist.parts.slow.agent.judge import judge
 from jupyter_dist.parts.slow.agent.observed import observe
-from jupyter_dist.parts.slow.agent.reports import RankReport
 from jupyter_dist.parts.slow.agent.summary import PaceTotals
 
 from .reports import LOOP, SLOW, place, samples, seen, steps

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.reports import RankReport
 from jupyter_dist.parts.slow.agent.pacewatch import (
     LATER_ARRIVALS,
     LATER_SECONDS,
@@ -12,7 +13,6 @@ from jupyter_dist.parts.slow.agent.pacewatch import (
     QUICK_ARRIVALS,
     WatchedCell,
 )
-from jupyter_dist.parts.slow.agent.reports import RankReport
 
 from .reports import samples, steps
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from jupyter_dist.parts.slow.agent.asking.reports import RankReport, Sampled
 from jupyter_dist.parts.slow.agent.judge import judge
 from jupyter_dist.parts.slow.agent.observed import Observed, observe
-from jupyter_dist.parts.slow.agent.reports import RankReport, Sampled
 
 from .reports import LOOP, place, steps
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.reports import RankReport
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective, find_waits
 from jupyter_dist.parts.slow.agent.pacewatch import WatchedCell
-from jupyter_dist.parts.slow.agent.reports import RankReport
 from jupyter_dist.parts.slow.agent.steps import find_steps
 
 from .reports import samples, steps

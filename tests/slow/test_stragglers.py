@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from jupyter_dist.parts.slow.agent.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.clocks import Clocks
+from jupyter_dist.parts.slow.agent.asking.reports import Arrival, read_report
 from jupyter_dist.parts.slow.agent.judge import ShownCauses, judge
 from jupyter_dist.parts.slow.agent.observed import observe
-from jupyter_dist.parts.slow.agent.reports import Arrival, read_report
 from jupyter_dist.parts.slow.agent.rules.stragglers import find_straggler
 
 from .reports import LOOP, SLOW, place, samples, seen, steps

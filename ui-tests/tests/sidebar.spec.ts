@@ -219,7 +219,7 @@ test('a rank that cannot be interrupted is named, killed alone, and replaced', a
   await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'busy');
   await row(page, 'train', 1).hover();
   await page.getByRole('button', { name: 'Interrupt rank 1' }).click();
-  await expect(row(page, 'train', 1)).toContainText('C code may hold the GIL');
+  await expect(row(page, 'train', 1)).toContainText('it holds the GIL in C code that computes');
   await row(page, 'train', 1).getByRole('button', { name: 'Kill rank 1' }).click();
   await expect(page.getByRole('dialog')).toContainText('The other ranks keep theirs');
   await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();

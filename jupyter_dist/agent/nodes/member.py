@@ -104,6 +104,7 @@ class NodeAgent:
         self._handlers: dict[str, Callable[[Header, bytes], Awaitable[Answer]]] = {
             "start": self._start,
             "usage": self._usage,
+            "look": self._look,
             "settle": self._settle,
             "port": self._port,
             "trial_port": self._open_trial_port,
@@ -360,6 +361,13 @@ class NodeAgent:
         rank = self._ranks.get(int(header["p"]))
         used = await rank.handle.usage() if rank is not None and rank.handle is not None else None
         return {"memory": used[0], "cpu": used[1]} if used else {"memory": None}
+
+    async def _look(self, header: Header, _: bytes) -> Answer:
+        rank = self._ranks.get(int(header["p"]))
+        seen = None
+        if rank is not None and rank.handle is not None:
+            seen = await rank.handle.look(float(header["silent_seconds"]), header["knows_line"] is True)
+        return {"does": seen.does, "frames": seen.frames} if seen is not None else {"does": None}
 
     async def _settle(self, *_: Any) -> Answer:
         await self._start_method.settle()

@@ -19,6 +19,7 @@ from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.records import RankRecord
 from jupyter_dist.agent.processes.starters import StartedRank
+from jupyter_dist.agent.processes.starting.outside import SeenOutside
 from jupyter_dist.agent.processes.starting.process import SETTLE_SECONDS, OnExit, ProcessHandle, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
@@ -43,6 +44,7 @@ MAX_PENDING_BYTES = 2 * MAX_PAYLOAD_BYTES  # of messages of ranks that are not c
 CHUNK_BYTES = 256 << 10
 FORK_SECONDS = 320.0  # its zygote may have to import first (processes/starters.py)
 USAGE_SECONDS = 2.0
+MAX_SEEN = 200  # characters
 TRIAL_ANSWER_SECONDS = 15.0
 GONE = "its node agent ended"
 FLAPS, FLAP_SECONDS = 3, 60.0  # a link that is lost so often within this time is not cut, but loses packets
@@ -66,6 +68,14 @@ class NodeProcessHandle(ProcessHandle):
         """Have its node agent interrupt its cell by a signal."""
         if self.of is not None:
             self.of.send({"t": "interrupt", "p": self.number})
+
+    async def look(self, seconds: float, knows_line: bool) -> SeenOutside | None:
+        """Have its node agent look at the process from outside."""
+        return None if self.of is None else await self.of.look(self.number, seconds, knows_line)
+
+    async def line_if_running(self) -> list[dict[str, Any]]:
+        """Return nothing: by a link, that would take too long."""
+        return []
 
     async def usage(self) -> tuple[int, float] | None:
         """Return the memory and CPU time that its node agent reads."""
@@ -392,6 +402,15 @@ class RemoteNode:
         with contextlib.suppress(JupyterDistError):
             header, _ = await self._ask("usage", USAGE_SECONDS, p=number)
             return (int(header["memory"]), float(header["cpu"])) if header.get("memory") is not None else None
+        return None
+
+    async def look(self, number: int, seconds: float, knows_line: bool) -> SeenOutside | None:
+        """Look at a rank's silent process from outside; None if nothing is known."""
+        with contextlib.suppress(JupyterDistError):  # an agent of an earlier version does not know the question
+            header, _ = await self._ask("look", USAGE_SECONDS, p=number, silent_seconds=seconds, knows_line=knows_line)
+            frames = header.get("frames")
+            is_known = isinstance(header.get("does"), str) and isinstance(frames, list)
+            return SeenOutside(header["does"][:MAX_SEEN], header["frames"]) if is_known else None
         return None
 
     async def settle(self) -> None:

@@ -11,11 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED
+from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED, EXIT_MAIN_ENDED
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
+_OUR_CODES: dict[int | None, str] = {
+    EXIT_DESCRIPTORS_CLOSED: "a cell closed file descriptors that the rank needs",
+    EXIT_MAIN_ENDED: "its main thread has ended (pthread_exit), so it could run nothing more",
+}
 LAST_WORDS_LINES = 20
 LAST_WORDS_BYTES = 1 << 16
 MAX_FRAMES = 5  # of each thread, innermost first
@@ -161,8 +165,8 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None, stderr: s
         because: the reason if we killed it.
         stderr: its last words, which have the reason if C++ code ended it.
     """
-    if ending.code == EXIT_DESCRIPTORS_CLOSED:
-        return "ended: a cell closed file descriptors that the rank needs"
+    if ending.code in _OUR_CODES:
+        return f"ended: {_OUR_CODES[ending.code]}"
     if ending.signal is None:
         return "could not be started" if ending.code is None else f"exited with code {ending.code}"
     number = ending.signal

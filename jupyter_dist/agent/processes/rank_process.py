@@ -19,6 +19,7 @@ from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 
 from .death import Ending, LastWords, describe_companions, exit_model
+from .starting.outside import SeenOutside
 from .starting.process import ProcessHandle
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class RankProcess:
         self._left_because: str | None = None  # it was asked to exit
         self._mute: asyncio.TimerHandle | None = None
         self._channel: RankChannel | None = None
+        self._silent: tuple[float, SeenOutside] | None = None  # since when it does not answer, and why
         self._questions: Questions[Header] = Questions()
         self._handlers = {
             "phase": self._on_phase,
@@ -274,6 +276,27 @@ class RankProcess:
         """Return the seconds since the cell was interrupted; 0 if it was not."""
         return 0.0 if self.interrupted_at is None else time.monotonic() - self.interrupted_at
 
+    async def look(self) -> SeenOutside | None:
+        """Look at its process from outside, because it does not answer; None if nothing is known."""
+        if self.handle is None or self.state == "dead" or self.unreachable is not None:
+            return None
+        now = time.monotonic()
+        since, before = self._silent or (now, None)
+        seen = await self.handle.look(now - since, knows_line=before is not None and bool(before.frames))
+        if seen is not None and before is not None and not seen.frames and before.does.startswith(seen.does):
+            seen = before
+        self._silent = None if seen is None else (since, seen)
+        return seen
+
+    async def line_if_running(self) -> list[dict[str, Any]]:
+        """Return the frames of its main thread, seen from outside, if that computes now; none otherwise."""
+        return [] if self.handle is None or self.state == "dead" else await self.handle.line_if_running()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether its process was silent at the last question."""
+        return self._silent is not None
+
     async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
         """Send a request, return the answer. Raises `timed_out`, `rank_dead`, or the error that the rank returned."""
         if self._channel is None or self.state == "dead":
@@ -282,7 +305,9 @@ class RankProcess:
             raise JupyterDistError("node_unreachable", self.unreachable, "Wait until the link is back.")
         ask = lambda number: self.send({"t": kind, "id": number, **fields}, payload)  # noqa: E731
         try:
-            return RankAnswer(self.rank, kind, await self._questions.ask(ask, timeout_seconds))
+            found = RankAnswer(self.rank, kind, await self._questions.ask(ask, timeout_seconds))
+            self._silent = None
+            return found
         except asyncio.TimeoutError as err:
             message = f"Rank {self.rank} did not answer '{kind}' within {timeout_seconds:g} s."
             raise JupyterDistError("timed_out", message) from err

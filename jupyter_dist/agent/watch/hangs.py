@@ -22,7 +22,7 @@ from .freeing import Freeing
 from .look import look_at
 from .reports import askras, rasreport
 from .verdicts.facts import Fact, Facts
-from .verdicts.sentences import waits_in
+from .verdicts.sentences import silence, waits_in
 from .verdicts.stillness import Stillness
 from .verdicts.verdict import judge
 
@@ -141,6 +141,12 @@ class HangWatch:
     async def _look(self) -> Facts:
         facts = await look_at(self._group)
         self.last_look = time.time(), facts
+        for rank in self._group.living():
+            fact = facts.get(rank.rank)
+            if fact is not None and fact.silent and rank.state == "busy" and not rank.ignores_interrupt:
+                rank.set_state("unresponsive", f"Not responding: it {silence(fact)}.")
+            elif fact is not None and fact.state != "unknown" and rank.state == "unresponsive":
+                rank.set_state("busy" if rank.execution_id else "idle")
         return facts
 
     def _report(self, verdicts: dict[str, models.Verdict], facts: Facts) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starting.outside import SeenOutside
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
@@ -29,7 +30,15 @@ MAX_NUMBER = 1 << 62
 MAX_GROUPS = 256
 MAX_RECORDS = 64
 
-Asked = tuple[str | None, Header | None]  # which execution a rank has, and its answer
+QUIET_SECONDS, QUIET_AGAIN_SECONDS = 0.4, 0.15  # without an answer: then a rank is looked at from outside
+
+
+class RankAsked(NamedTuple):
+    """What is known of a rank in a look."""
+
+    execution_id: str | None
+    answer: Header | None = None
+    silent: SeenOutside | None = None  # why it does not answer
 
 
 def finite(value: object) -> float | None:
@@ -56,30 +65,30 @@ async def stacks_of(group: AgentGroup) -> list[models.RankStack]:
     return [{**stack, "ranks": str(RankSet(ranks))} for stack, ranks in found.values()]
 
 
-async def _ask_all(group: AgentGroup) -> list[tuple[RankProcess, Asked]]:
+async def _ask_all(group: AgentGroup) -> list[tuple[RankProcess, RankAsked]]:
     ranks = list(group.ranks)
     return list(zip(ranks, await asyncio.gather(*map(_ask, ranks)), strict=True))
 
 
-async def _ask(rank: RankProcess) -> Asked:
-    """Return which execution a rank has, and its answer to `stack`; None for a rank that is dead or does not answer."""
+async def _ask(rank: RankProcess) -> RankAsked:
+    """Return which execution a rank has, and its answer to `stack`, or what is seen of a rank that does not answer."""
     execution_id = rank.execution_id
     if rank.state == "dead":
-        return execution_id, None
+        return RankAsked(execution_id)
+    question = asyncio.ensure_future(rank.request("stack", ANSWER_SECONDS))
+    silent = None
+    await asyncio.wait({question}, timeout=QUIET_AGAIN_SECONDS if rank.is_silent else QUIET_SECONDS)
+    if not question.done() and (silent := await rank.look()) is not None:
+        question.cancel()
     try:
-        return execution_id, await rank.request("stack", ANSWER_SECONDS)
-    except JupyterDistError:
-        return execution_id, None
+        return RankAsked(execution_id, await question)
+    except (JupyterDistError, asyncio.CancelledError):
+        return RankAsked(execution_id, None, silent)
 
 
-def _stack(fact: Fact, asked: Asked) -> models.RankStack:
-    _, answer = asked
-    return {
-        "ranks": "",
-        "state": fact.state,
-        "call": waits_in(fact),
-        "frames": [_frame(frame) for frame in frames_of(answer or {})],
-    }
+def _stack(fact: Fact, asked: RankAsked) -> models.RankStack:
+    frames = asked.silent.frames if asked.silent is not None else frames_of(asked.answer or {})
+    return {"ranks": "", "state": fact.state, "call": waits_in(fact), "frames": [_frame(frame) for frame in frames]}
 
 
 def _frame(frame: dict[str, Any]) -> models.StackFrame:
@@ -102,8 +111,8 @@ class _Cells(NamedTuple):
     queued: frozenset[int]  # ranks for which a cell is queued that waits for no cell that hangs
 
 
-def _cells(group: AgentGroup, asked: Iterable[tuple[RankProcess, Asked]]) -> _Cells:
-    idle = {rank.rank for rank, (execution_id, _) in asked if execution_id is None}
+def _cells(group: AgentGroup, found: Iterable[tuple[RankProcess, RankAsked]]) -> _Cells:
+    idle = {rank.rank for rank, asked in found if asked.execution_id is None}
     queue = group.dispatcher.queue
     queued = frozenset[int]().union(*(execution.spec.ranks for execution in queue.startable()))
     return _Cells(queue, last_cells(queue, idle), queued)
@@ -123,12 +132,13 @@ def last_cells(queue: ExecutionQueue, ranks: Collection[int]) -> dict[int, int]:
     return found
 
 
-def _fact(cells: _Cells, rank: RankProcess, asked: Asked) -> Fact:
-    execution_id, answer = asked
+def _fact(cells: _Cells, rank: RankProcess, asked: RankAsked) -> Fact:
+    execution_id, answer, silent = asked
     if rank.state == "dead":
         return Fact(rank.rank, "dead")
     if answer is None:
-        return Fact(rank.rank, "unknown")
+        place, does = (place_of({"stack": silent.frames}), silent.does) if silent is not None else ("", "")
+        return Fact(rank.rank, "unknown", place=place, execution_id=execution_id, silent=does)
     if rank.execution_id != execution_id:  # it went on while it answered
         return Fact(rank.rank, "runs")
     comes, left_over = _text(answer.get("comes")), _left_over(answer)
@@ -172,6 +182,14 @@ def _asks(cells: _Cells, rank: RankProcess, execution_id: str) -> bool:
 
 def _last_cell(cells: _Cells, rank: RankProcess) -> str:
     return f"since cell [{cells.last[rank.rank]}]" if rank.rank in cells.last else ""
+
+
+def silence_of(seen: SeenOutside | None) -> str:
+    """Return a sentence about a rank that does not answer."""
+    if seen is None:
+        return "Not responding, and its process shows no reason."
+    place = place_of({"stack": seen.frames})
+    return f"Not responding: it {seen.does}{f', at {place}' if place else ''}."
 
 
 def frames_of(answer: Header) -> list[dict[str, Any]]:

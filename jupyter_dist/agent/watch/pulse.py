@@ -11,11 +11,10 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.system.processes import read_process
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
-from .look import MAX_TEXT
+from .look import MAX_TEXT, silence_of
 
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
@@ -99,7 +98,7 @@ class Pulse:
             answer = await rank.request("stack" if execution_id else "ping", ANSWER_SECONDS)
         except JupyterDistError as err:
             if err.code == "timed_out" and not await _is_freed(rank, execution_id):
-                rank.set_state("unresponsive", self._with_interrupt(rank, _silence(rank)))
+                rank.set_state("unresponsive", self._with_interrupt(rank, silence_of(await rank.look())))
             return
         if rank.state == "unresponsive":
             rank.set_state("busy" if rank.execution_id else "idle")
@@ -145,17 +144,6 @@ async def _is_freed(rank: RankProcess, execution_id: str | None) -> bool:
 def _is_asked(rank: RankProcess, now: float) -> bool:
     """Whether to ask a rank that is not idle; a rank that was idle a moment ago has answered then."""
     return rank.state != "busy" or abs(now - rank.state_at) >= NEW_SECONDS
-
-
-def _silence(rank: RankProcess) -> str:
-    """Return the activity of a rank that does not answer, as far as known: the GIL cannot be seen from outside."""
-    pid = rank.local_pid
-    if pid is None:
-        return "Not responding: C code may hold the GIL, the process may be stopped, or the link to its node is slow."
-    found = read_process(pid)
-    if found is not None and found.state in "Tt":
-        return "Not responding: its process is stopped, by a signal or a debugger."
-    return "Not responding: C code may hold the GIL, or the machine is swapping."
 
 
 def _is_ignored(rank: RankProcess) -> bool:

@@ -71,7 +71,13 @@ class CellRunner:
             return self._failed(_content(err, [f"\x1b[0;31m{type(err).__name__}\x1b[0m: {err}"]))
         finally:
             self._execution = None
-        pages = self.show.pages if isinstance(self.show, PlainOutputs) else []
+        pages = []
+        if isinstance(self.show, PlainOutputs):
+            pages = self.show.pages
+            if (
+                self.show.is_empty and "clear_output(" in code
+            ):  # there was nothing to clear, and clients may count on it
+                self.emit("clear_output", {"wait": False})
         return {"status": "ok", "payload": pages, "user_expressions": self._evaluated(fields.get("user_expressions"))}
 
     def _evaluated(self, expressions: object) -> dict[str, Any]:

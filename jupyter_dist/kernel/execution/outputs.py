@@ -86,6 +86,11 @@ class PlainOutputs:
         if result.done:
             self._late = LateDisplays(result, {name: (key, ranks) for name, (key, ranks, _) in self._displays.items()})
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was shown."""
+        return not any(self._sent.values())
+
     def _send_new(self, result: Result) -> None:
         all_lines = {rank: list(_lines(result, rank)) for rank in result.ranks}
         if any(lines[: len(sent)] != sent for rank, lines in all_lines.items() if (sent := self._sent.get(rank))):

@@ -19,8 +19,12 @@ HEAD_VARIABLE = "JUPYTER_DIST_HEAD"  # "1": the ranks of this agent will be on n
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
 CALLBACK_ID = "callback"  # of the code of a widget, which runs while no cell does: what an interrupt names
 INTERRUPT_SIGNAL = signal.SIGRTMAX - 1  # to a rank: interrupt the cell; SIGINT may have a handler of the cell's
+STACK_SIGNAL = signal.SIGRTMAX - 3  # to a rank that does not answer: write all stacks, in C, to the file of this name
+STACK_FILE = "jupyter_dist_stacks"
+SIDE_THREAD = "jd side thread"  # what /proc calls it: at most 15 characters
 SECRET_FIELDS = ("env", "environ")
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
+EXIT_MAIN_ENDED = 214  # of a rank whose main thread has ended, as pthread_exit() does: it can run nothing more
 
 S = TypeVar("S", bound="Spec")
 

@@ -24,6 +24,9 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import CLEANER_SECONDS, signal_if_caught, signal_same, usage_of
 from jupyter_dist.transport.frames import Header
 
+from . import outside
+from .outside import SeenOutside
+
 SETTLE_SECONDS = CLEANER_SECONDS + 1.0
 
 _BOOT = str(Path(__file__).parents[2] / "boot.py")
@@ -44,6 +47,14 @@ class ProcessHandle:
     def interrupt(self) -> None:
         """Interrupt the process's cell by a signal: its side thread, which interrupts it otherwise, cannot run."""
         signal_if_caught(self.pid, self.started, INTERRUPT_SIGNAL)
+
+    async def look(self, seconds: float, knows_line: bool) -> SeenOutside | None:
+        """Look from outside at the process, which does not answer; see outside.look."""
+        return await outside.look(self.pid, self.started, seconds, knows_line)
+
+    async def line_if_running(self) -> list[dict[str, Any]]:
+        """Return the frames of its main thread if that computes now, none otherwise; see outside.line_if_running."""
+        return await outside.line_if_running(self.pid, self.started)
 
     async def usage(self) -> tuple[int, float] | None:
         """Return the process's memory in bytes and CPU time in seconds; None if it has ended or cannot be asked."""

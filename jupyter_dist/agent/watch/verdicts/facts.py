@@ -81,6 +81,7 @@ class Fact:
     at: int | None = None  # changes when the main thread gets further
     error: str | None = None  # what ended the last cell of an idle one
     left_over: str = ""  # what its device still does for an earlier cell
+    silent: str = ""  # what it does that does not answer: "holds the GIL in C code that computes"
     sleeps: bool = False  # for a time, or until a process that it has started ends
 
     @property

@@ -52,7 +52,7 @@ def shapes_differ(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
 
 def is_busy(waiting: list[Fact], others: list[Fact]) -> models.Verdict:
     """A verdict: needed ranks may still get there."""
-    where = "; ".join(_where(fact) for fact in others[:_MAX_PLACES] if fact.place)
+    where = "; ".join(_where(fact) for fact in others[:_MAX_PLACES] if fact.place or fact.silent)
     called = [fact for fact in others if _all_called(waiting, fact)]
     what = "called something else, or with other tensors" if called == others else "not called it yet"
     text = f"{_ranks(others)} {_has(others)} {what}{': ' if where else ''}{where}."
@@ -227,6 +227,8 @@ def _with_error(fact: Fact) -> str:
 def _where(fact: Fact) -> str:
     """Return where a rank is that may still get there."""
     line = fact.place.removeprefix(IN_DEBUGGER)
+    if fact.silent:
+        return f"rank {fact.rank} {silence(fact)}"
     if fact.state == "idle":
         by_itself = f", and {fact.comes} may call it" if fact.comes else ""
         return f"rank {fact.rank} is idle {fact.place}{by_itself}"
@@ -234,6 +236,11 @@ def _where(fact: Fact) -> str:
         return f"rank {fact.rank} is stopped in the debugger at {line}".removesuffix(" at ")
     left = f"; {fact.left_over}" if fact.left_over else ""
     return f"rank {fact.rank} is at {line}{left}"
+
+
+def silence(fact: Fact) -> str:
+    """Describe the silence of a rank, and its place."""
+    return f"{fact.silent}, at {fact.place}" if fact.place else fact.silent
 
 
 def _limits(waiting: list[Fact]) -> str:

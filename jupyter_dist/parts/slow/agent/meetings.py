@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .reports import Arrival, CodePlace, RankReport, Sampled
+from .asking.reports import Arrival, CodePlace, RankReport, Sampled
 
 MAX_CHAIN = 4  # of ranks that wait for each other in several process groups
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from .asking.reports import Arrival, CodePlace, RankReport
 from .meetings import CriticalPath, MatchedCollective, Waits, find_critical_path, find_waits, meet
-from .reports import Arrival, CodePlace, RankReport
 from .steps import FoundSteps, find_steps
 
 LEAST_SAMPLES = 15

@@ -20,10 +20,11 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
-from .clocks import Clocks
+from .asking.clocks import Clocks
+from .asking.reports import RankReport, read_report
+from .asking.unsure import UnsureLines
 from .judge import ShownCauses, judge
 from .observed import StepsSeen, observe, steps_of
-from .reports import RankReport, read_report
 from .summary import PaceTotals, witnesses_of
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class WatchedCell:
         self.num_looks = self.num_ranks = 0
         self.reports: deque[tuple[float, dict[int, RankReport]]] = deque()
         self._looks: deque[dict[int, RankReport]] = deque(maxlen=MAX_LOOKS)
+        self.unsure = UnsureLines()
         self.totals = PaceTotals()
         self.history: list[StepsSeen] = []
         self.shown = ShownCauses()
@@ -162,15 +164,18 @@ class PaceWatch(AgentPart):
     async def _watch(self, execution: AgentExecution) -> None:
         cell = self._cells[execution.id] = WatchedCell(execution.id)
         while not execution.is_final:
+            began = time.monotonic()
             await self._look(execution, cell)
-            await asyncio.sleep(cell.next_seconds)
+            await asyncio.sleep(max(0.0, cell.next_seconds - (time.monotonic() - began)))
 
     async def _look(self, execution: AgentExecution, cell: WatchedCell) -> None:
         running = [self.core.group.ranks[rank] for rank in execution.running_ranks]
         cell.num_ranks = len(running)
         limit = cell.max_arrivals
         answers = await asyncio.gather(*(self._ask(rank, execution.id, limit) for rank in running))
-        found = {rank.rank: report for rank, report in zip(running, answers, strict=True) if report is not None}
+        known = [(rank, report) for rank, report in zip(running, answers, strict=True) if report is not None]
+        settled = await asyncio.gather(*(cell.unsure.settle(rank, report) for rank, report in known))
+        found = {rank.rank: report for (rank, _), report in zip(known, settled, strict=True)}
         before = cell.causes
         hosts = {rank.rank: str(rank.spec.node) for rank in running}
         cell.take(time.monotonic(), found, self._clocks, hosts)

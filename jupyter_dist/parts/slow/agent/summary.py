@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.ranks import RankSet
 
+from .asking.reports import CodePlace, RankReport
 from .observed import Observed
-from .reports import CodePlace, RankReport
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import random
+import sys
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ NUM_WAKES, MAX_WAKE_SECONDS = 8, 3e-4
 BURST_COST = 0.003  # in the first seconds, so that a cause is soon found
 BURST_SECONDS = 12.0
 LATE_SECONDS = 0.01
+USUAL_SWITCH_SECONDS, SWITCH_SECONDS = 0.005, 0.0005  # after which a thread that waits for the GIL asks for it
+GIL_SECONDS = 2 * SWITCH_SECONDS
 FORGET_SECONDS = 30.0  # an agent that has not asked for so long does not ask again
 MAX_LINES = 40
 MAX_ARRIVALS = 256
@@ -107,7 +110,7 @@ class PaceMeter(RankPart):
 
     def _stop(self) -> None:
         if self._measured is not None:
-            self._measured.pauses.end()
+            self._measured.end()
             self._measured = None
 
 
@@ -135,15 +138,27 @@ class MeasuredCell:
         self._delay_ns = _run_delay_ns(os.getpid())
         self._side_delay_ns = _run_delay_ns(threading.get_native_id())
         self.pauses.begin()
+        # Else a sample is found up to 5 ms after it was due, where the main thread gives up the GIL by itself.
+        if abs(sys.getswitchinterval() - USUAL_SWITCH_SECONDS) < SWITCH_SECONDS / 10:
+            sys.setswitchinterval(SWITCH_SECONDS)
+
+    def end(self) -> None:
+        """Measure no more."""
+        self.pauses.end()
+        if abs(sys.getswitchinterval() - SWITCH_SECONDS) < SWITCH_SECONDS / 10:  # the cell has not set another one
+            sys.setswitchinterval(USUAL_SWITCH_SECONDS)
 
     def sample(self, namespace: dict[str, Any], now: float) -> None:
         """Take a sample of the main thread."""
         began = time.thread_time()
+        worked = 0.0
         if self._slept_at is not None:
-            self._wakes.append(began - self._slept_at)
-        self._note_lateness(now)
-        doing = stacks.doing(namespace)
+            self._wakes.append(worked := began - self._slept_at)
         cpu_ns = time.clock_gettime_ns(self._clock)
+        late = self._note_lateness(now) - worked
+        # The main thread may have had the GIL when the sample was due, at an earlier line.
+        waited = late > GIL_SECONDS and (cpu_ns - self._sampled_cpu_ns) / 1e9 >= late / 4
+        doing = stacks.doing(namespace, waited)
         if doing is not None:
             doing = _with_state(doing)
             self._num_compiles += doing.activity == "compile" != self._activity
@@ -164,8 +179,11 @@ class MeasuredCell:
         # At random times, which are in no rhythm with a loop.
         self.next_sample = now + interval * random.uniform(0.5, 1.5)  # noqa: S311
 
-    def _note_lateness(self, now: float) -> None:
-        """Count the samples that came late although nothing ran: the process was stopped, throttled or swapped out."""
+    def _note_lateness(self, now: float) -> float:
+        """Return by how many seconds the sample is late.
+
+        Count it if nothing ran meanwhile: the process was stopped, throttled or swapped out.
+        """
         used = time.process_time()
         late = now - self.next_sample
         if late > LATE_SECONDS and used - self._process_seconds < late / 2:
@@ -174,6 +192,7 @@ class MeasuredCell:
             self._num_late += (delay_ns - self._side_delay_ns) / 1e9 < late / 2
             self._side_delay_ns = delay_ns
         self._process_seconds = used
+        return late
 
     def take(self, max_arrivals: int) -> dict[str, Any]:
         """Return the measurements since the last call."""
@@ -243,6 +262,7 @@ def _rows(samples: Samples) -> list[list[Any]]:
             _line(doing.outer),
             doing.runs,
             found.times[-MAX_TIMES:],
+            [_line(line) for line in doing.maybe],
         ]
         for doing, found in ordered[:MAX_LINES]
     ]
@@ -250,7 +270,7 @@ def _rows(samples: Samples) -> list[list[Any]]:
     for doing, found in ordered[MAX_LINES:]:
         others[doing.activity][0] += found.number
         others[doing.activity][1] += found.cpu_ns // 1000
-    return [*rows, *([activity, *counts, None, None, False, None, "c", []] for activity, counts in others.items())]
+    return [*rows, *([activity, *counts, None, None, False, None, "c", [], []] for activity, counts in others.items())]
 
 
 def _line(line: stacks.Line | None) -> list[Any] | None:

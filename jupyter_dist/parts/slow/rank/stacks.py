@@ -85,19 +85,22 @@ class Doing(NamedTuple):
     is_blocked: bool = False  # in a system call: it waits for a file, a socket or a time
     outer: Line | None = None  # the user's line that has called the function of this one
     runs: Runs = "c"
+    maybe: tuple[Line, ...] = ()  # lines before that may have taken the time in its place
 
 
-def doing(namespace: dict[str, Any]) -> Doing | None:
-    """Return the activity of the main thread; None while no code of a cell runs."""
-    return doing_in(sys._current_frames().get(threading.main_thread().ident or 0), namespace)
+def doing(namespace: dict[str, Any], waited: bool = False) -> Doing | None:
+    """Return the activity of the main thread; None while no code of a cell runs. `waited`: for the GIL, before."""
+    return doing_in(sys._current_frames().get(threading.main_thread().ident or 0), namespace, waited)
 
 
-def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None:
+def doing_in(frame: FrameType | None, namespace: dict[str, Any], waited: bool = False) -> Doing | None:
     """Return the activity of the thread that has this innermost frame."""
     if frame is None:
         return None
     frame, number = lines.spends(frame)
     walk = _Walk(frame, number)
+    maybe = lines.may_have_spent(frame, number) if waited else []
+    innermost = frame.f_code
     for _ in range(MAX_FRAMES):
         if frame is None:
             break
@@ -106,7 +109,8 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any]) -> Doing | None
     if walk.line is None or not walk.cell:
         return None
     activity = RUN if walk.best == _NONE else ACTIVITIES[walk.best]
-    return Doing(activity, walk.line, walk.inner, walk.cell, outer=walk.outer, runs=walk.runs)
+    earlier = tuple(Line(innermost.co_filename, number, innermost.co_name) for number in maybe)
+    return Doing(activity, walk.line, walk.inner, walk.cell, outer=walk.outer, runs=walk.runs, maybe=earlier)
 
 
 class _Walk:

@@ -1,7 +1,8 @@
 """Finds the line at which a thread spends its time.
 
-CPython lets another thread look only where a loop jumps back, where a Python function begins, and after a call: what
-took long before that, such as `x in long_list`, is found there. And the jump of a loop may have no line.
+CPython lets another thread look only where a loop jumps back, where a Python function begins, and after some calls:
+what took long before that, such as `x in long_list`, is found there. And the jump of a loop may have no line. Where
+several lines may have taken the time, all of them are named: the agent finds out which by looks from outside.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _WORKS = (
     *("STORE_SUBSCR", "DELETE_SUBSCR", "GET_ITER", "FOR_ITER", "FORMAT"),
 )
 MAX_CODES = 1000
+MAX_LINES = 20  # that may have taken the time of one
 
 
 class _Instructions(NamedTuple):
@@ -51,6 +53,19 @@ def spends(frame: FrameType) -> tuple[FrameType, int]:
     if name == "RESUME" and caller is not None and (line := _work_before(caller)) is not None:
         return caller, line
     return frame, line_of(frame)
+
+
+def may_have_spent(frame: FrameType, number: int) -> list[int]:
+    """Return the other lines, nearest first, that may have taken the time before this one, while the GIL was held."""
+    code = _instructions(frame.f_code)
+    found: dict[int, None] = {}
+    for index in range(bisect_right(code.offsets, frame.f_lasti) - 1, 0, -1):
+        name, line = code.names[index], code.lines[index]
+        if name.startswith((*_JUMPS, "RESUME")) and code.offsets[index] != frame.f_lasti:
+            break
+        if name.startswith((*_WORKS, "CALL", "PRECALL")) and line not in (None, number):
+            found[line] = None
+    return list(found)[:MAX_LINES]
 
 
 def is_in_call(frame: FrameType) -> bool:

@@ -30,12 +30,20 @@ _MOVE_SECONDS = 0.002
 def main_thread_sleeps() -> bool:
     """Whether the main thread is found waiting in the kernel repeatedly, so it is not computing."""
     for _ in range(_STATE_SAMPLES):
-        # The main thread's id is the pid; threading's native_id is stale after a fork.
-        status = read_text(f"/proc/self/task/{os.getpid()}/stat")
-        if status.rpartition(")")[2].split()[0] != "S":
+        if _state() != "S":
             return False
         time.sleep(_SAMPLE_SECONDS)
     return True
+
+
+def has_ended() -> bool:
+    """Whether the main thread has ended, and only other threads of this process run."""
+    return _state() == "Z"
+
+
+def _state() -> str:
+    # The main thread's id is the pid; threading's native_id is stale after a fork.
+    return read_text(f"/proc/self/task/{os.getpid()}/stat").rpartition(")")[2].split()[0]
 
 
 def main_thread_moves() -> bool:

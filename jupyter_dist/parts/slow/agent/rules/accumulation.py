@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from jupyter_dist.parts.slow.agent.asking.reports import RankReport, ShardedUpdates, Updates
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import Observed
-from jupyter_dist.parts.slow.agent.reports import RankReport, ShardedUpdates, Updates
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, percent

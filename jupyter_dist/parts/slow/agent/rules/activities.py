@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
-from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, name_ranks, percent
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 from collections import defaultdict
 from collections.abc import Iterator
 
+from jupyter_dist.parts.slow.agent.asking.reports import Sampled
 from jupyter_dist.parts.slow.agent.observed import RUN
-from jupyter_dist.parts.slow.agent.reports import Sampled
 
 from .causes import seconds_in_words
 

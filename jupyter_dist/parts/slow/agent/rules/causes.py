@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_dist.parts.slow.agent.reports import CodePlace
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:

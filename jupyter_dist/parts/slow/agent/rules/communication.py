@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
-from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .accumulation import LEAST_CHANGES, find_accumulation, num_begun

@@ -9,8 +9,8 @@ import itertools
 import re
 import statistics
 
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
-from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent

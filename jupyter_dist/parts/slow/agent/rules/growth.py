@@ -10,8 +10,8 @@ import itertools
 import statistics
 from collections.abc import Sequence
 
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, StepsSeen
-from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, seconds_in_words

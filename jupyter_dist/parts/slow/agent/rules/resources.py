@@ -6,8 +6,8 @@ import itertools
 import statistics
 from collections import Counter
 
+from jupyter_dist.parts.slow.agent.asking.reports import Grown
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
-from jupyter_dist.parts.slow.agent.reports import Grown
 from jupyter_dist.protocol.ranks import RankSet
 
 from .activities import objects_share

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
-from jupyter_dist.parts.slow.agent.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
 
 from .causes import Cause, at_place, name_ranks, percent, seconds_in_words

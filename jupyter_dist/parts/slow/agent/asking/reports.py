@@ -17,6 +17,7 @@ MAX_STEPS = 200
 MAX_GROWN = 10
 MAX_MODELS = 8
 MAX_TIMES = 200
+MAX_MAYBE = 20
 
 
 class CodePlace(NamedTuple):
@@ -48,6 +49,7 @@ class Sampled(NamedTuple):
     outer: CodePlace | None = None  # the user's line that has called the function of this one
     runs: str = "torch"  # or `python`, or `c`: a function in C that the line itself calls
     times: tuple[int, ...] = ()  # in microseconds of its host's clock
+    maybe: tuple[CodePlace, ...] = ()  # lines before that may have taken the time in place of this one
 
 
 class Arrival(NamedTuple):
@@ -158,8 +160,14 @@ def _sampled(row: Sequence[Any]) -> Sampled:
     sampled = Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, *places, is_blocked is True)
     if not more:  # of ranks of an earlier version
         return sampled
-    outer, runs, times = more
-    return sampled._replace(outer=_place(outer), runs=_text(runs), times=tuple(map(_whole, times[:MAX_TIMES])))
+    outer, runs, times, *maybe = more
+    earlier = (_place(line) for line in (maybe[0] if maybe else ())[:MAX_MAYBE])
+    return sampled._replace(
+        outer=_place(outer),
+        runs=_text(runs),
+        times=tuple(map(_whole, times[:MAX_TIMES])),
+        maybe=tuple(line for line in earlier if line is not None),
+    )
 
 
 def _place(told: Any) -> CodePlace | None:
