@@ -62,6 +62,8 @@ def test_cells_hangs_saves_and_states_are_counted(group_server: JupyterServer, t
     assert saved["execution"]["state"] == "ok", saved
     ends("jupyter_dist_saves_total", "ok", "save")  # labels in the order of their names
     assert more("jupyter_dist_hangs_total") == 1
+    assert more("jupyter_dist_verdicts_total") == 1
+    assert more("jupyter_dist_verdicts_refuted_total") == 0  # the user interrupted the cell
     assert "secret" not in text(server)
 
 

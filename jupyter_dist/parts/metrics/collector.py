@@ -44,6 +44,7 @@ class GroupCollector(Collector):
         self._saves: Counter[tuple[str, str]] = Counter()
         self._hangs_ended: Counter[str] = Counter()
         self._num_hangs = 0
+        self._verdicts: dict[str, tuple[int, int]] = {}  # of each group: shown, refuted; of groups that ended, too
         self._busy_seconds = 0.0
         self._devices: list[machine.Device] = []
         self._read_at = float("-inf")
@@ -75,8 +76,18 @@ class GroupCollector(Collector):
         )
         ended = {(end,): n for end, n in self._hangs_ended.items()}
         yield _counter("hangs_ended", "Cells that could not end and have ended all the same, by end.", ["end"], ended)
+        yield from self._verdict_metrics(groups)
         yield _counter("saves", "Saves and restores of groups, by end.", ["operation", "end"], self._saves)
         yield from self._device_metrics()
+
+    def _verdict_metrics(self, groups: list[models.GroupModel]) -> Iterator[Metric]:
+        for group in groups:
+            if counts := group.get("parts", {}).get("metrics"):  # an earlier version has none
+                self._verdicts[group["id"]] = counts["verdicts_shown"], counts["verdicts_refuted"]
+        shown, refuted = (sum(counts) for counts in zip((0, 0), *self._verdicts.values(), strict=True))
+        text = "Verdicts on cells that cannot end, are slow, or train wrongly"
+        yield _counter("verdicts", f"{text}.", [], {(): shown})
+        yield _counter("verdicts_refuted", f"{text}, which what happened afterwards has refuted.", [], {(): refuted})
 
     # -- counting -----------------------------------------------------------------------------------
 
