@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 
 class Secrets:
-    """Environment variables by name, whose values leave by two doors alone: an `exec`, and a private socket.
+    """Environment variables by name, whose values leave by three doors alone: `exec`, a private file, and a socket.
 
     No text, JSON, copy or serialized form of it has a value: none gets into a file, a log or an answer by another road.
     Where a value has been left out, as in group.json, its name is kept.
@@ -50,8 +50,18 @@ class Secrets:
         """Return these variables with `others`, which take precedence."""
         return Secrets({**self._values, **others._values}, (self._unknown | others._unknown) - others._values.keys())
 
+    def without(self, names: Iterable[str]) -> Secrets:
+        """Return these variables without the named ones."""
+        left = set(names)
+        values = {name: value for name, value in self._values.items() if name not in left}
+        return Secrets(values, self._unknown - left)
+
     def for_exec(self) -> dict[str, str]:
         """Return the variables for the environment of a process."""
+        return dict(self._values)
+
+    def for_private_file(self) -> dict[str, str]:
+        """Return the variables for a file that only this user can read, from which an engine's job takes them."""
         return dict(self._values)
 
     def for_socket(self) -> dict[str, str] | list[str]:

@@ -252,7 +252,8 @@ class Rank:
 
     def _be_at(self, spec: RankSpec) -> None:
         before, self._spec = self._spec, spec
-        changed = {name: value for name, value in spec.env.items() if before.env.get(name) != value}
+        earlier = before.for_exec()
+        changed = {name: value for name, value in spec.for_exec().items() if earlier.get(name) != value}
         os.environ.update(changed)
         environment.follow(changed)
         followers.follow((before.rank, before.world_size), (spec.rank, spec.world_size))
@@ -389,7 +390,7 @@ def gpu_id(spec: RankSpec) -> int | str | None:
 
 def _prepare_process(spec: RankSpec) -> None:
     """Reset the state that a forked process shares with the zygote."""
-    os.environ.update(spec.env)
+    os.environ.update(spec.for_exec())
     sys.argv = [""]
     if "" not in sys.path:
         sys.path.insert(0, "")

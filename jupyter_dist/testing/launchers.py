@@ -21,6 +21,7 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, Event, Wanted
 from jupyter_dist.server.launchers.launcher import Launcher
 from jupyter_dist.server.launchers.nodefiles import AgentExited, AgentStarted
@@ -75,7 +76,7 @@ class Place:
             num_nodes=num_nodes,
             ranks_per_node=ranks_per_node,
             command=(sys.executable, str(PROGRAM), str(join), *actions),
-            env={**os.environ, "FROM_THE_GROUP": "yes", "OF_GROUP": group_id, "OWN": CANARY},
+            env=Secrets({**os.environ, "FROM_THE_GROUP": "yes", "OF_GROUP": group_id, "OWN": CANARY}),
             cwd=str(self.folder),
             options=options,
             files=(join,),

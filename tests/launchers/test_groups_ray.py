@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from faults.server import TOKEN, JupyterServer
-from leaks import children_of
 from magickernel import kernel_of
 from waits import PATIENCE, until
 
@@ -132,7 +131,8 @@ def test_a_killed_server_is_followed_by_one_that_knows_the_nodes(place):
 
 def test_the_ranks_of_a_killed_node_agent_are_named_and_the_others_live(place):
     (watcher,) = (pid for pid in node_agents(place) if b"JUPYTER_DIST_NODE_RANK=1\0" in variables_of(pid))
-    os.kill(min(children_of(watcher)), signal.SIGKILL)
+    (agent,) = (process.pid for process in processes().values() if process.parent == watcher)
+    os.kill(agent, signal.SIGKILL)
     until(lambda: [rank["state"] for rank in place.group()["ranks"]].count("dead") == 3, place.group)
     (gone,) = (node for node in place.group()["nodes"] if node["state"] == "gone")
     assert gone["message"] == "its node agent was killed (signal 9)"

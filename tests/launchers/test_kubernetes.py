@@ -12,6 +12,7 @@ from launchers.kubernetesapi import BAD_IMAGE, NODES
 from waits import PATIENCE, until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
 from jupyter_dist.server.launchers.kubernetes import job
 from jupyter_dist.server.launchers.kubernetes.launcher import of_image
@@ -177,7 +178,7 @@ def test_pods_have_what_was_asked_for():
         "node_selector": {"gpu": "a100"},
         "pod": {"tolerations": [{"key": "gpu"}], "volumes": [{"name": "data", "emptyDir": {}}]},
     }  # fmt: skip
-    wanted = Wanted("g", "train", Path("/"), 2, ("python", "-m", "x"), {}, "/work", options)
+    wanted = Wanted("g", "train", Path("/"), 2, ("python", "-m", "x"), Secrets(), "/work", options)
     manifest = job_manifest("jupyter-dist-g", wanted, "nvidia.com/gpu")
     pod = manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]

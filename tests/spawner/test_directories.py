@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -168,3 +169,17 @@ def test_groups_of_somebody_else_are_not_listed(tmp_path):
     assert spawner.directories() == []
     mine.release()
     theirs.release()
+
+
+def test_the_values_that_an_earlier_version_kept_are_out_of_the_file_once_it_is_read(tmp_path):
+    """The result still has them: a group of 0.3.0 is started again with its values."""
+    group = GroupDirectory(tmp_path)
+    path = tmp_path / "group.json"
+    path.write_bytes(Path(__file__).with_name("group-0.3.0.json").read_bytes())
+    before = json.loads(path.read_text())
+    assert group.read_group_json() == before
+    assert "canary" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    request = {**before["spec"]["request"], "env": ["MY_SECRET"], "environ": ["HOME", "JUPYTERHUB_API_TOKEN", "MY_KEY"]}
+    assert group.read_group_json() == {**before, "spec": {**before["spec"], "request": request}}
+    assert [each.name for each in tmp_path.iterdir()] == ["group.json"]

@@ -373,6 +373,7 @@ class Nodes:
             "received": node.conversation.received,
             "cwd": self._spec.cwd,
             "ranks": str(RankSet(node.ranks)),
+            "env": self._spec.env.for_socket(),  # no file of an engine has it
         }
         self._socket.send(identity, encode_frame(welcome))
         if node.state == "unreachable":

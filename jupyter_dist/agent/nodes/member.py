@@ -25,6 +25,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle,
 from jupyter_dist.agent.processes.starting.startmethod import PreloadingStarter, Preparing, StartMethod
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.devices import read_devices, visible
 from jupyter_dist.system.limits import within
@@ -85,7 +86,7 @@ class NodeAgent:
         self._by_process: dict[ProcessHandle, LocalRank] = {}
         self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
         self._new_start_method = start_method
-        self._start_method: PreloadingStarter
+        self._start_method: PreloadingStarter | None = None  # begins with the environment of the group
         self._out_of_memory = OutOfMemory()
         self._sock: NodeSocket | None = None
         self._endpoints = endpoints_of(join, node)
@@ -114,10 +115,8 @@ class NodeAgent:
 
     async def run(self) -> str:
         """Be a node of the group until it ends; return why it ends otherwise, or nothing."""
-        self._start_method = self._new_start_method(self._join.preload, self._exited)
         await self._stores.listen()
         self._devices = await read_devices()
-        self._begin(self._report_warm(), "report that torch is imported")
         ticking = start_task(self._tick(), "link to the head", self._failed)
         try:
             return await self._over
@@ -257,6 +256,10 @@ class NodeAgent:
         self._node = int(header["node"])
         self._is_welcome = self._was_welcome = True
         self._conversation.connected(self._sock.send, int(header["received"]))
+        if self._start_method is None:
+            os.environ.update(Secrets.parsed(header["env"]).for_exec())
+            self._start_method = self._new_start_method(self._join.preload, self._exited)
+            self._begin(self._report_warm(self._start_method), "report that torch is imported")
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
         self._outgoing.flush()
@@ -313,10 +316,10 @@ class NodeAgent:
 
     # -- requests -------------------------------------------------------------------------------------------
 
-    async def _report_warm(self) -> None:
+    async def _report_warm(self, start_method: PreloadingStarter) -> None:
         notes: list[str] = []
         try:
-            await self._start_method.prepare(Preparing(IMPORT_SECONDS, on_note=notes.append))
+            await start_method.prepare(Preparing(IMPORT_SECONDS, on_note=notes.append))
         except JupyterDistError as err:
             self._send(*pack({"t": "warm"}, {"error": err.to_dict()}))
         else:
@@ -324,6 +327,7 @@ class NodeAgent:
 
     async def _start(self, header: Header, _: bytes) -> Answer:
         spec = self._own_spec(RankSpec.from_dict(header["spec"]))
+        assert self._start_method is not None  # the head asks after its welcome
         await self._start_method.prepare(Preparing(IMPORT_SECONDS))
         number = int(header["p"])
         rank = self._ranks[number] = LocalRank(number, spec.rank, lambda name, data: self._on_read(rank, name, data))
@@ -370,9 +374,10 @@ class NodeAgent:
         return {"does": seen.does, "frames": seen.frames} if seen is not None else {"does": None}
 
     async def _settle(self, *_: Any) -> Answer:
+        assert self._start_method is not None
         await self._start_method.settle()
         if not self._by_process:  # a restart; else the other ranks continue
-            await sweep(os.getpid(), self._start_method.children())
+            await sweep(os.getpid(), self._children())
         return {}
 
     async def _port(self, *_: Any) -> Answer:
@@ -447,12 +452,14 @@ class NodeAgent:
         for rank in list(self._by_process.values()):
             if rank.handle is not None:
                 rank.handle.kill()
-        await self._start_method.settle()
-        await sweep(os.getpid(), self._start_method.children())
+        if self._start_method is not None:
+            await self._start_method.settle()
+        await sweep(os.getpid(), self._children())
 
     async def _end(self) -> None:
         await self._end_ranks()
-        await self._start_method.stop()
+        if self._start_method is not None:
+            await self._start_method.stop()
         await sweep(os.getpid(), ())
         self._trial_port.close()
         await self._stores.close()
@@ -461,8 +468,11 @@ class NodeAgent:
             self._sock.close(linger_ms=500)
 
     def _reap(self) -> None:
-        reap(self._start_method.children())
-        end_orphans(self._start_method.children())
+        reap(self._children())
+        end_orphans(self._children())
+
+    def _children(self) -> set[int]:
+        return self._start_method.children() if self._start_method is not None else set()
 
     def _begin(self, work: Any, name: str) -> asyncio.Task[None]:
         task = start_task(work, name)

@@ -109,7 +109,7 @@ class GroupSpec(Spec):
 
     def to_store(self) -> dict[str, Any]:
         """Return the fields for a file: of secrets, the names."""
-        return _opened(super().to_dict(), are_values_kept=False)
+        return named(super().to_dict())
 
     @property
     def is_on_nodes(self) -> bool:
@@ -146,6 +146,17 @@ def closed(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "env": Secrets.parsed(spec.get("env")), "request": request}
 
 
+def has_values(spec: object) -> bool:
+    """Whether the dict of a GroupSpec in a file has values of secrets: 0.3.0 kept them in `request`."""
+    request = spec.get("request") if isinstance(spec, dict) else None
+    return isinstance(request, dict) and any(isinstance(request.get(name), (dict, str)) for name in SECRET_FIELDS)
+
+
+def named(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the dict of a GroupSpec for a file: of secrets, the names."""
+    return _opened(closed(spec), are_values_kept=False)
+
+
 def _opened(spec: dict[str, Any], *, are_values_kept: bool = True) -> dict[str, Any]:
     def opened(fields: dict[str, Any]) -> dict[str, Any]:
         secrets = {name: fields[name] for name in SECRET_FIELDS if isinstance(fields.get(name), Secrets)}
@@ -173,7 +184,8 @@ class RankSpec(Spec):
     cwd: str
     store_path: str  # a store that no process group has used: the path of a FileStore, or `link:NAME`
     generation: int
-    env: dict[str, str] = field(default_factory=dict, repr=False)  # the rank's own, including torchrun's
+    env: dict[str, str] = field(default_factory=dict)  # the rank's own, including torchrun's
+    given: Secrets = field(default_factory=Secrets)  # the group's `env`, which takes precedence
     join_timeout_seconds: float = 60.0
     node: int | None = None  # which of the group's machines; None: it has only one
     device_index: int | None = None  # of the machine, if the variable of visible devices has names
@@ -183,6 +195,18 @@ class RankSpec(Spec):
     cpu_binding: str = "none"  # as in the GroupSpec; its node agent knows the CPUs
     cpus: list[int] = field(default_factory=list)  # that it may use; empty: all that its node agent may
     shape: int = 0  # counts the resizes of the group: within one shape, a number of a rank means one process
+
+    def __post_init__(self) -> None:
+        """Close the field of a message."""
+        object.__setattr__(self, "given", Secrets.parsed(self.given))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields with the values of secrets, for a socket; `from_dict` reads them."""
+        return {**super().to_dict(), "given": self.given.for_socket()}
+
+    def for_exec(self) -> dict[str, str]:
+        """Return the variables for the environment of the rank."""
+        return {**self.env, **self.given.for_exec()}
 
 
 @dataclass(frozen=True)

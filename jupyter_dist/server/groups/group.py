@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.mirror import ANSWER_SECONDS, GroupMirror
@@ -132,7 +133,7 @@ class ManagedGroup:
         self,
         launcher: Launcher | None,
         options: Mapping[str, Any],
-        env: Mapping[str, str],
+        env: Secrets,
         archive: Callable[[], bytes],
     ) -> None:
         """Have a launcher start the node agents of the group, which has just been started.

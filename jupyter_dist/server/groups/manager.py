@@ -278,9 +278,8 @@ class GroupManager:
                 group = await self._warm.begin(own, begin)
             try:
                 if is_on_nodes:
-                    variables = {**own.env, **fields["env"].for_exec()}
-                    env = agent_environment(list(self._defaults.preload_modules), variables)
-                    await group.launch_nodes(launcher, options, env, self._spawner.archive)
+                    env = agent_environment(list(self._defaults.preload_modules), own.env)
+                    await group.launch_nodes(launcher, options, Secrets(env), self._spawner.archive)
             except BaseException:
                 await group.shutdown()
                 raise

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +14,9 @@ from typing import Any, ClassVar, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import in_proportion
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.system.files.jsonfile import read_json
+from jupyter_dist.system.files.private import write_private
 
 from .nodefiles import AgentExited, AgentStarted, NodeFiles
 
@@ -81,7 +81,7 @@ class Wanted:
     directory: Path  # the group's, on the server's machine: the state is saved there
     num_nodes: int
     command: tuple[str, ...]
-    env: Mapping[str, str] = field(repr=False)  # the whole one of the command; without credentials of the server
+    env: Secrets  # the whole one of the command, without credentials of the server; the head sends the group's `env`
     cwd: str
     options: Mapping[str, Any] = field(default_factory=dict)
     ranks_per_node: tuple[int, ...] = ()  # of each node; empty: one
@@ -237,19 +237,6 @@ def _is_folder_of(group_id: str, folder: Any) -> bool:
     """Whether a path is the folder of a job of this group, or is in the group's: it is removed with its content."""
     path = Path(folder)
     return path.is_absolute() and ".." not in path.parts and group_id in path.parts[-2:]
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user can read, whole or not at all."""
-    unready = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    fd = os.open(unready, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(fd, "w") as file:
-            file.write(text)
-        unready.replace(path)
-    except BaseException:
-        unready.unlink(missing_ok=True)
-        raise
 
 
 def launcher_failed(message: str, hint: str = "") -> JupyterDistError:

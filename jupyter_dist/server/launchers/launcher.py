@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from traitlets import MetaHasTraits
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.server.traits import Seconds
 
 from .allocation import Allocation, Wanted, launcher_failed
@@ -143,7 +144,7 @@ class Launcher(LauncherOptions, metaclass=_AbstractTraits):
             options=options,
             python=wanted.command[0],
             command=node_command(options, wanted.command, wanted.cwd),
-            env=passed(options, wanted.env, self.engine_variables),
+            env=Secrets(passed(options, wanted.env.for_exec(), self.engine_variables)),
         )
 
     def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:

@@ -390,6 +390,8 @@ class GroupMirror:
         before, self.status.fields = self.status.fields.get("disk"), header["group"]
         if "spec" in header["group"]:  # a waiting agent has none
             self.status.update(spec=closed(header["group"]["spec"]))
+        if self.directory.gets_values:  # the file was written again, if the group was resized
+            self.directory.read_group_json()
         self.directory.keep()
         disk = self.status.fields.get("disk")
         if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its numbers change all the time

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import logging
 import math
 import os
 import re
@@ -22,11 +23,14 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
+from jupyter_dist.protocol.wire.specs import has_values, named
 from jupyter_dist.system.files.locks import is_at
 from jupyter_dist.system.files.owners import open_above
 from jupyter_dist.system.files.places import group_places
-from jupyter_dist.system.files.private import claim, make_private
+from jupyter_dist.system.files.private import claim, make_private, write_private
 from jupyter_dist.system.processes import read_process
+
+log = logging.getLogger(__name__)
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
 MAX_SOCKET_PATH_BYTES = 90
@@ -99,6 +103,7 @@ class GroupDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock_fd: int | None = None
+        self.gets_values = False  # its agent, of 0.3.0, writes values of secrets into group.json
 
     @classmethod
     def create(cls, parent: Path) -> GroupDirectory:
@@ -201,11 +206,21 @@ class GroupDirectory:
             self._lock_fd = None
 
     def read_group_json(self) -> dict[str, Any]:
-        """Return the content of the agent's group.json; empty if it cannot be read."""
+        """Return the content of the agent's group.json; empty if it cannot be read. It has no values of secrets then.
+
+        The result has them, if an agent of 0.3.0 wrote them: such a group is started again with them.
+        """
+        path = self.path / "group.json"
         try:
-            content = json.loads(_last_bytes(self.path / "group.json", MAX_GROUP_JSON_BYTES))
+            content = json.loads(_last_bytes(path, MAX_GROUP_JSON_BYTES))
         except (OSError, ValueError, RecursionError):
             return {}
+        if isinstance(content, dict) and has_values(content.get("spec")):
+            self.gets_values = True
+            try:
+                write_private(path, json.dumps({**content, "spec": named(content["spec"])}, indent=1))
+            except OSError as err:
+                log.warning("jupyter_dist: %s keeps values of environment variables: %s", path, err)
         return believable(content)
 
     def age_seconds(self) -> float:

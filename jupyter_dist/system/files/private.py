@@ -84,3 +84,16 @@ def is_private(directory: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write or replace a file that only this user can read, whole or not at all. Raises OSError."""
+    unready = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    fd = os.open(unready, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(fd, "w") as file:
+            file.write(text)
+        unready.replace(path)
+    except BaseException:
+        unready.unlink(missing_ok=True)
+        raise

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import math
-import os
 import re
 import shlex
 import socket
@@ -22,6 +21,7 @@ from jupyter_dist.agent import boot
 from jupyter_dist.agent.boot import ROLES
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, Spec
+from jupyter_dist.system.files.private import write_private
 from jupyter_dist.version import __version__
 
 NAME = "join.json"
@@ -53,11 +53,7 @@ class JoinFile(Spec):
 
     def write(self, path: Path) -> None:
         """Write the join file, readable by this user alone. Raises OSError."""
-        temporary = path.with_suffix(".new")
-        temporary.unlink(missing_ok=True)
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(self.to_dict(), file, indent=1)
-        temporary.replace(path)
+        write_private(path, json.dumps(self.to_dict(), indent=1))
 
     @classmethod
     def parse(cls, text: str) -> JoinFile:

@@ -20,7 +20,7 @@ AGENT_FILES, FILES_PER_RANK = 40, 8
 
 
 def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None, generation: int = 0) -> dict[str, str]:
-    """Return the variables to add to the environment of a rank's agent. `spec.env` takes precedence.
+    """Return the variables to add to the environment of a rank's agent, besides those of `spec.env`.
 
     `master` is None for ranks on nodes: these know their network (nodes/head.py, nodes/member.py).
     """
@@ -51,7 +51,7 @@ def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None,
     if master is not None:  # one machine: no backend listens beyond it
         own = {"MASTER_ADDR": master[0], "MASTER_PORT": str(master[1]), **accelerators.on_interface("lo")}
         environment.update(own)
-    return {**environment, **spec.env.for_exec()}
+    return environment
 
 
 def _device_environment(spec: GroupSpec, num_ranks: int) -> dict[str, str]:
@@ -110,8 +110,10 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, mast
     environment = rank_environment(spec, rank, master, generation)
     device_index = spec.devices[local_rank] if spec.device_names else None
     local_world_size = spec.node_counts[node]
+    given = spec.env
     if spec.shares_devices:
-        environment |= shared_device_environment(spec, rank)
+        shared = shared_device_environment(spec, rank)
+        environment, given = environment | shared, given.without(shared)
         local_rank, local_world_size = 0, 1
     return RankSpec(
         group_id=spec.group_id,
@@ -127,6 +129,7 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, mast
         store_path=store_path,
         generation=generation,
         env=environment,
+        given=given,
         join_timeout_seconds=spec.start_timeout_seconds,
         node=node if spec.is_on_nodes else None,
         device_index=device_index,

@@ -17,11 +17,11 @@ from jupyter_dist.server.launchers.allocation import (
     Ended,
     NamedLauncher,
     Queued,
-    write_private,
 )
 from jupyter_dist.server.launchers.nodefiles import LOST, NodeFiles
 from jupyter_dist.server.launchers.tools import ToolError
 from jupyter_dist.system.files.jsonfile import read_json
+from jupyter_dist.system.files.private import write_private
 
 from .cluster import JOB_LABEL, Cluster
 

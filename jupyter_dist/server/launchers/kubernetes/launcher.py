@@ -111,7 +111,7 @@ class KubernetesLauncher(Launcher):
         manifest = job_manifest(job.name, dataclasses.replace(wanted, command=tuple(command)), self.gpu_resource)
         created = self.cluster.create_job(job.namespace, manifest)
         try:
-            environment = environment_script(wanted.env, _OF_SERVICES, _OF_THE_POD)
+            environment = environment_script(wanted.env.for_private_file(), _OF_SERVICES, _OF_THE_POD)
             self.cluster.create_secret(job.namespace, secret_manifest(created, wanted.files, environment))
         except BaseException:
             with contextlib.suppress(ToolError):

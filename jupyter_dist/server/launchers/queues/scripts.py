@@ -102,7 +102,7 @@ def job_script(files: NodeFiles, wanted: Wanted, engine: Starter) -> str:
 
 def write_scripts(files: NodeFiles, wanted: Wanted, engine: Starter) -> None:
     """Write the scripts that the nodes run into the folder of the job. Raises OSError."""
-    environment = environment_script(wanted.env, engine.prefixes)
+    environment = environment_script(wanted.env.for_private_file(), engine.prefixes)
     run = (_RUN_NOTIFIED if engine.notifies else _RUN).format(
         command=shlex.join(files.command(wanted.command, wanted.files))
     )

@@ -165,6 +165,7 @@ class Driver:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+        (folder / "job.json").unlink()  # it has the environment of the nodes
         self.num_nodes: int = self.job["num_nodes"]
         self.is_asked_to_end = False
         self.hosts: list[str] = []

@@ -29,13 +29,13 @@ from jupyter_dist.server.launchers.allocation import (
     Queued,
     Wanted,
     launcher_failed,
-    write_private,
 )
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, ToolError, run, start_detached
 from jupyter_dist.server.traits import Seconds
 from jupyter_dist.system.files.jsonfile import read_json
+from jupyter_dist.system.files.private import write_private
 from jupyter_dist.system.inherited import without_credentials
 
 from .options import AUTO, OPTIONS, bundles
@@ -112,7 +112,7 @@ class RayLauncher(Launcher):
         job = RayJob(self, wanted.directory, files, wanted.num_nodes)
         try:
             job.save()  # before Ray is asked, so that no server ever loses it
-            await asyncio.to_thread(job.start, self.python or wanted.python, wanted.env)
+            await asyncio.to_thread(job.start, self.python or wanted.python, wanted.env.for_exec())
             await self._accepted(job)
         except BaseException:
             with contextlib.suppress(JupyterDistError):
@@ -260,7 +260,7 @@ def _job(wanted: Wanted, files: NodeFiles, lease: float) -> dict[str, Any]:
         "num_nodes": wanted.num_nodes,
         "command": [copies.get(word, word) for word in wanted.command],
         "files": list(copies.values()),
-        "env": {name: value for name, value in wanted.env.items() if not name.startswith("RAY_")},
+        "env": {name: value for name, value in wanted.env.for_private_file().items() if not name.startswith("RAY_")},
         "cwd": wanted.cwd,
         "lease_seconds": lease,
     }

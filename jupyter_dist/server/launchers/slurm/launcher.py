@@ -188,7 +188,7 @@ class SlurmLauncher(BatchLauncher):
         )
         script = JOB_SCRIPT.format(arguments=shlex.join(arguments))
         try:
-            said = await self.tool("sbatch", *command, env=wanted.env, given=script)
+            said = await self.tool("sbatch", *command, env=wanted.env.for_exec(), given=script)
         except ToolError as err:
             job.job_id = await self._id_by_name(job.name)
             if job.job_id is None:
@@ -207,7 +207,7 @@ class SlurmLauncher(BatchLauncher):
             *job.files.command(wanted.command, wanted.files),
         ]  # fmt: skip
         try:
-            job.srun = await asyncio.to_thread(_start, command, _environment(wanted.env), job.files)
+            job.srun = await asyncio.to_thread(_start, command, _environment(wanted.env.for_exec()), job.files)
         except (OSError, ToolError) as err:
             raise launcher_failed(f"The nodes cannot be started: {err}") from err
 
