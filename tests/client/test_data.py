@@ -175,6 +175,31 @@ def test_containers_share_and_contain_themselves_as_they_did(tmp_path):
     assert (found[0]["texts"], found[0]["many"], found[1]) == (ring["texts"], ring["many"], shared)
 
 
+ROW = {"epoch": 1, "loss": 0.5, "name": "a\x7f", "best": None}
+ALIKE = {
+    "records": [{**ROW, "epoch": number, "best": number > 7} for number in range(40)],
+    "lists": [[number, 1 << 70 + number * 200] for number in range(40)],
+    "tuples": [(float(number), str(number)) for number in range(40)],
+    "others": [{"a": 1, "b": 2}, *({"b": number, "a": 1} for number in range(40))],
+    "numbers as names": [{number: 1} for number in range(40)],
+    "of lengths": [[0] * number for number in range(40)],
+    "empty": [[] for _ in range(40)],
+    "with others": [[number, [number]] for number in range(40)],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_like_containers_arrive_as_they_were_and_share_as_they_did(tmp_path, name):
+    rows = [*ALIKE[name], *([ALIKE[name][0]] if name == "with others" else [])]
+    found = sent(tmp_path / "x", {"first": rows[3], "rows": rows, "again": [rows, tuple(rows)], "last": rows[-1]})
+    assert found["rows"] == rows
+    assert repr(found["rows"]) == repr(rows)  # also in order, and True is no 1
+    assert found["first"] is found["rows"][3]
+    assert found["last"] is found["rows"][-1] is found["again"][1][-1]
+    assert len(set(map(id, found["rows"]))) == len(set(map(id, rows)))
+    assert found["rows"] is found["again"][0]
+
+
 # -- what a machine that was taken over sends -----------------------------------------------------------------
 
 
@@ -264,6 +289,14 @@ FORGERIES = {
     "a function as a factory": ([["defaultdict", "eval", [], []]], "another function"),
     "a file as a time zone": ([["ZoneInfo", "../../../etc/passwd"]], "a time zone that is none"),
     "an object that is not there yet": ([["tuple", [[0]]]], "0 where a number of 0 to -1"),
+    "a table of objects": ([["list", []], ["table", "tuple", None, [[[0]]]]], "a table of objects"),
+    "a table without names": ([["table", "dict", ["a", "a"], [[1], [2]]]], "no names"),
+    "a table of more than there is": ([["table", "list", None, [{"s": "\x7f" * (1 << 22)}]]], "objects in tables"),
+    "a table of rows that end": ([["table", "list", None, [[1, 2], [1]]]], "shorter"),
+    "rows that are not there": ([["table", "list", None, [[1, 2]]], ["tuple", {"r": [1, 2]}]], "not there"),
+    "depth in rows": (
+        [["tuple", []], *[["tuple", {"r": [number, 1]}] for number in range(200)]], "more than 100 deep"
+    ),
     "an unknown kind": ([["numpy.ctypeslib", 1]], "an unknown kind"),
     "depth": ([["tuple", []], *[["tuple", [[number]]] for number in range(200)]], "more than 100 deep"),
 }  # fmt: skip

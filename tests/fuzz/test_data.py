@@ -19,8 +19,8 @@ few = settings(settings.get_profile("channels"), deadline=None)
 
 ODD = [
     *(None, True, 0, 1, -1, 2, 255, 1 << 31, 1 << 62, (1 << 64) - 1, -(1 << 63), 1 << 200, 1e308, float("nan"), "", "a"),
-    *("|O", "<O8", "<i8", "|b1", "<U1", "<i8,O", "<M8[ns]", "load", "bool", "cuda", "Parameter", "ValueError", "../..", "ns"),
-    *([], [0], [1], [-1], [[0]], {}, {"d": "a"}, {"q": 0}, {"s": "\x7f"}, [1 << 40], [1 << 31, 1 << 31, 4], [0, 1 << 62]),
+    *("|O", "<O8", "<i8", "|b1", "<U1", "<i8,O", "<M8[ns]", "load", "bool", "cuda", "Parameter", "ValueError", "../..", "ns", "table"),
+    *([], [0], [1], [-1], [[0]], {}, {"d": "a"}, {"q": 0}, {"r": [0, 3]}, {"s": "\x7f"}, [1 << 40], [1 << 31, 1 << 31, 4], [0, 1 << 62]),
 ]  # fmt: skip
 
 
@@ -31,6 +31,7 @@ def written():
     pd = pytest.importorskip("pandas")
     tensor = torch.arange(6.0).reshape(2, 3)
     ring = [collections.OrderedDict(a=1), collections.defaultdict(list, b=[2]), frozenset({(1, 2)})]
+    ring += [[{"a": number, "b": "x"} for number in range(16)], [(0.5, number) for number in range(16)]]
     ring.append((ring, datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), ValueError("no"), 1 << 3000))
     dates = pd.date_range("2026", periods=2, tz="UTC")
     frame = pd.DataFrame({"n": pd.array([1, None], "Int64"), "t": ["a", "b"], "k": pd.Categorical(["x", "y"])}, dates)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,20 @@ MAX_DESCRIPTION_BYTES = 256 << 20  # as objects of Python, this is several GiB
 MAX_DEPTH = 100  # of what is made at once: Python hashes and frees such objects with a C stack
 MAX_INLINE_BYTES = 512  # smaller than what a buffer costs
 MAX_INT_BITS = 2048  # larger ones are written in hex, which takes linear time
+MAX_ALIKE = 1 << 22  # objects that are made by tables, in all
 
 Item = Any  # None, a bool, a number, a text; or [n], the object with this number
 _MIN_ROW = 16
 _BETWEEN = "\x7f"  # JSON needs no escape for it
 _DIRECT = frozenset({float, str, bool, type(None)})
 _SCALARS = _DIRECT | {int}
+_ALIKE = {dict, list, tuple}
+_TABLE = "table"  # a node for many containers: see DataWriter._table
+_MAKERS: dict[str, Callable[[Any, Any], Iterator[Any]]] = {
+    "dict": lambda keys, rows: (dict(zip(keys, row, strict=True)) for row in rows),
+    "list": lambda _, rows: map(list, rows),
+    "tuple": lambda _, rows: rows,
+}
 
 
 class NotDataError(Exception):
@@ -55,14 +63,16 @@ class DataWriter:
         self._numbers: dict[Any, int | None] = {}  # by identity; None while the object is described
         self._kept: list[Any] = []  # so that no identity is used twice
         self._unfilled: list[tuple[int, ObjectKind, Any]] = []
+        self._count = 0  # of objects: a table is one node for many
+        self._alike = 0
         self._depth = 0
 
     def pieces(self, value: Any) -> list[memoryview]:
         """Return the description and the buffers. Raises NotDataError."""
         item = self.item(value)
         while self._unfilled:
-            number, kind, container = self._unfilled.pop()
-            self._nodes[number] = [kind.name, *kind.parts(self, container)]
+            place, kind, container = self._unfilled.pop()
+            self._nodes[place] = [kind.name, *kind.parts(self, container)]
         content = f'"value": {json.dumps(item)}, "nodes": {json.dumps(self._nodes, ensure_ascii=False)}}}'
         description = MARK + content.encode("utf-8", "surrogatepass")
         if len(description) > MAX_DESCRIPTION_BYTES:
@@ -81,14 +91,35 @@ class DataWriter:
         return [self.item(value) for value in values]
 
     def items(self, values: Sequence[Any]) -> list[Item] | dict[str, Any]:
-        """Describe several objects: one by one, or a long row of numbers or texts as a whole."""
-        if len(values) >= _MIN_ROW and (row := self._row(values)):
-            return row
+        """Describe several objects: one by one, or a long row of numbers, texts or like containers as a whole."""
+        if len(values) >= _MIN_ROW:
+            kinds = set(map(type, values))
+            is_table = len(kinds) == 1 and kinds <= _ALIKE
+            row = self._table(kinds.pop(), values) if is_table else self._row(kinds, values)
+            if row is not None:
+                return row
         item = self.item
         return [value if type(value) in _DIRECT else item(value) for value in values]
 
-    def _row(self, values: Sequence[Any]) -> dict[str, Any] | None:
-        kinds = set(map(type, values))
+    def _table(self, kind: type, values: Sequence[Any]) -> dict[str, Any] | None:
+        """Describe new containers of as many numbers and texts by columns: one node, whose objects are numbered on."""
+        keys, names = list(values[0]) if kind is dict else None, set(map(id, values))
+        is_new = len(names) == len(values) and self._numbers.keys().isdisjoint(names)
+        if not is_new or len(set(map(len, values))) > 1 or self._alike + len(values) > MAX_ALIKE:
+            return None
+        if keys is not None and not ({*map(type, keys)} == {str} and all(list(value) == keys for value in values)):
+            return None
+        columns = list(zip(*(value.values() for value in values) if kind is dict else values, strict=True))
+        if not columns or not all(_SCALARS.issuperset(map(type, column)) for column in columns):
+            return None
+        described = [self.items(column) for column in columns]
+        first, self._count, self._alike = self._count, self._count + len(values), self._alike + len(values)
+        self._nodes.append([_TABLE, kind.__name__, keys, described])
+        self._kept.append(values)
+        self._numbers.update(zip(map(id, values), range(first, self._count), strict=True))
+        return {"r": [first, len(values)]}
+
+    def _row(self, kinds: set[type], values: Sequence[Any]) -> dict[str, Any] | None:
         if kinds == {str}:
             row = _BETWEEN.join(values)
             return {"s": row} if row.count(_BETWEEN) == len(values) - 1 else None
@@ -121,9 +152,9 @@ class DataWriter:
         kind = self._kind_of(value)
         self._kept.append(value)
         if kind.fill is not None:
-            self._numbers[key] = number = len(self._nodes)
+            self._unfilled.append((len(self._nodes), kind, value))
             self._nodes.append(None)
-            self._unfilled.append((number, kind, value))
+            self._numbers[key] = number = self._new_number()
             return number
         self._numbers[key] = None
         self._numbers[key] = number = self._described(kind, value)
@@ -136,7 +167,11 @@ class DataWriter:
         node = [kind.name, *kind.parts(self, value)]
         self._depth -= 1
         self._nodes.append(node)
-        return len(self._nodes) - 1
+        return self._new_number()
+
+    def _new_number(self) -> int:
+        self._count += 1
+        return self._count - 1
 
 
 class DataReader:
@@ -148,6 +183,7 @@ class DataReader:
         self._made: list[Any] = []
         self._depths: list[int] = []
         self._deepest = 0
+        self._alike = 0
         self._description = pieces[0]
 
     def value(self) -> Any:
@@ -157,6 +193,9 @@ class DataReader:
         content = json.loads(bytes(self._description).decode("utf-8", "surrogatepass"))
         unfilled = []
         for name, *parts in content["nodes"]:
+            if name == _TABLE:
+                self._make_table(*parts)
+                continue
             kind = self._kind_named(name)
             self._deepest = 0
             made = kind.make(self, *parts)
@@ -177,22 +216,46 @@ class DataReader:
         if type(item) is not list or len(item) != 1:
             raise NotDataError("a reference that is none")
         number = whole(item[0], 0, len(self._made) - 1)
-        self._deepest = max(self._deepest, self._depths[number])
+        self._deepen(self._depths[number])
+        return self._made[number]
+
+    def _deepen(self, depth: int) -> None:
+        self._deepest = max(self._deepest, depth)
         if self._deepest >= MAX_DEPTH:
             raise NotDataError(f"objects in objects, more than {MAX_DEPTH} deep")
-        return self._made[number]
 
     def all(self, items: Any) -> list[Any]:
         """Return the objects for which these stand."""
         if type(items) is dict:
             ((code, row),) = items.items()
-            return text(row).split(_BETWEEN) if code == "s" else self._numbers(code, row)
+            return text(row).split(_BETWEEN) if code == "s" else self._row(code, row)
         if type(items) is not list:
             raise NotDataError("no list of objects")
         at = self.at
         return [item if type(item) in _SCALARS else at(item) for item in items]
 
-    def _numbers(self, code: str, place: Any) -> list[Any]:
+    def _make_table(self, name: Any, keys: Any, columns: Any) -> None:
+        if type(columns) is not list or not columns or text(name) not in _MAKERS:
+            raise NotDataError("a table of no columns")
+        if name == "dict" and not (type(keys) is list and len(set(map(text, keys))) == len(keys) == len(columns)):
+            raise NotDataError("a table whose columns have no names")
+        found = [self.all(column) for column in columns]
+        if not all(_SCALARS.issuperset(map(type, column)) for column in found):
+            raise NotDataError("a table of objects")
+        self._alike += len(found[0])
+        if self._alike > MAX_ALIKE:
+            raise NotDataError(f"{self._alike} objects in tables")
+        made = list(_MAKERS[name](keys, zip(*found, strict=True)))
+        self._made += made
+        self._depths += [int(name == "tuple")] * len(made)
+
+    def _row(self, code: str, place: Any) -> list[Any]:
+        if code == "r":
+            first, count = wholes(place, 0, 2)
+            if first + count > len(self._made):
+                raise NotDataError("a row of objects that are not there")
+            self._deepen(max(self._depths[first : first + count], default=0))
+            return self._made[first : first + count]
         if code not in ("d", "q"):
             raise NotDataError("a row of neither numbers nor texts")
         row = array(code)
