@@ -75,6 +75,14 @@ def peer_uid(sock: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[1])
 
 
+def is_own_peer(sock: socket.socket) -> bool:
+    """Whether the process at the other end of a unix socket is of this user or root.
+
+    A user who is root in a user namespace has another number here: the user's, or 65534 where it is not mapped.
+    """
+    return peer_uid(sock) in (0, os.getuid())
+
+
 def cpu_ticks(pid: int) -> int:
     """Return the processor time that a process has used; 0 if it does not exist."""
     try:

@@ -5,13 +5,30 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any
 
 from jupyter_dist.system.limits import within
+from jupyter_dist.system.processes import is_own_peer
 
 from .frames import FrameDecoder, Header, encode_frame
 
 READ_BYTES = 1 << 18
+
+Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+async def start_private_server(accept: Accept, path: Path) -> asyncio.AbstractServer:
+    """Listen on a unix socket for processes of this user and root, whatever its permissions are. Raises OSError."""
+
+    def of_this_user(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Coroutine[Any, Any, None] | None:
+        if is_own_peer(writer.get_extra_info("socket")):
+            return accept(reader, writer)
+        writer.transport.abort()
+        return None
+
+    return await asyncio.start_unix_server(of_this_user, path)
 
 
 class FrameStream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from waits import PATIENCE
 
 from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
+from jupyter_dist.transport.frames import encode_frame
 
 from .server import TOKEN, JupyterServer
 
@@ -117,6 +119,16 @@ def _connects(path: str) -> bool:
         return True
 
 
+def _answer_of(path: Path) -> str:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(PATIENCE)
+        sock.connect(str(path))
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(encode_frame({"t": "nonsense", "id": 1}))
+            return sock.recv(1000).decode(errors="replace")
+    return ""
+
+
 def _reads(path: Path) -> bool:
     try:
         os.close(os.open(path, os.O_RDONLY))
@@ -155,6 +167,12 @@ def test_another_user_reaches_nothing(server, tmp_path):
         return reached + [f"gloo said {answer!r}" for port in gloo if (answer := _talks(port))]
 
     assert as_nobody(try_everything) == []
+    agent = directory / "agent.sock"
+    for path in (agent, directory, directory.parent, directory.parent.parent):
+        path.chmod(path.stat().st_mode | 0o077)  # the agent asks who connects
+    assert as_nobody(lambda: _connects(str(agent)))
+    assert as_nobody(lambda: _answer_of(agent)) == ""
+    assert "nonsense" in _answer_of(agent)
     assert server.run("g", "t = torch.ones(1); dist.all_reduce(t)")["execution"]["state"] == "ok"
     assert server.refused("GET", "groups", token=None)[0] == 403
 

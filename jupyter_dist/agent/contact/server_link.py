@@ -18,7 +18,7 @@ from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameError, Header, encode_frame, pack, unpack
-from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.stream import FrameStream, start_private_server
 from jupyter_dist.transport.tasks import start_task
 
 Answer = tuple[Header, bytes]
@@ -88,7 +88,7 @@ class ServerLink:
         unnamed.unlink(missing_ok=True)
         old = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._accept, unnamed)
+            self._server = await start_private_server(self._accept, unnamed)
         finally:
             os.umask(old)
         unnamed.replace(self._path)  # a process that waits for the name can connect at once

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.transport.frames import Header
-from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.stream import FrameStream, start_private_server
 
 from .files import SharedParts
 
@@ -222,7 +222,7 @@ class StoreDoor:
 
     async def listen(self) -> None:
         """Open the socket."""
-        self._server = await asyncio.start_unix_server(self._accept, self.path)
+        self._server = await start_private_server(self._accept, self.path)
 
     def answer(self, number: int, header: Header, value: bytes) -> None:
         """Pass on the head's answer; dropped if the rank waits no longer."""

@@ -404,7 +404,7 @@ def _signal_member(pid: int) -> None:
 
 
 def _stands_for_interrupt(error: BaseException) -> bool:
-    """Whether an error is what became of KeyboardInterrupt, which users expect to see."""
+    """Whether an error stands for a KeyboardInterrupt, which users expect to see."""
     if isinstance(error, (asyncio.CancelledError, bdb.BdbQuit)):  # of a cancelled wait; of a debugger at its prompt
         return True
     # Lightning's Trainer turns it into SystemExit.

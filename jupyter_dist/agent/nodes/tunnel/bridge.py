@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from jupyter_dist.agent.nodes.link.places import check_owner, remove
+from jupyter_dist.transport.stream import start_private_server
 
 from .channels import HELLO, Channels
 
@@ -40,7 +41,7 @@ async def _serve(path: Path) -> None:
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout)
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
     channels = Channels(reader, writer)
-    server = await asyncio.start_unix_server(lambda *connection: channels.take(connection), path)
+    server = await start_private_server(lambda *connection: channels.take(connection), path)
     writer.write(HELLO)
     try:
         await channels.run()
