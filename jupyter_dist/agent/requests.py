@@ -28,6 +28,7 @@ from .agent import Agent
 from .contact.server_link import Answer, RequestHandler, answer
 
 EMPTY_CACHE_SECONDS = 10.0
+UNDO_SECONDS = 120.0  # which the living ranks have to undo the cell in which others died
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
 VARIABLES_SECONDS = 5.0
@@ -180,7 +181,7 @@ class Requests:
         return answer(execution=undo.model())
 
     async def _undoable(self, _header: Header, _: bytes) -> Answer:
-        """Return the cells that can be undone, and those that can be done again."""
+        """Return the cells that can be undone, done again or taken back."""
         return answer(**self._agent.need_group().dispatcher.undoable())
 
     async def _cancel(self, header: Header, _: bytes) -> Answer:
@@ -249,6 +250,9 @@ class Requests:
         starts.check_may_replace()
         source = await _source(group, wanted)
         try:
+            if wanted.state == "undo":
+                await _undo_lost(group)
+                starts.check_may_replace()
             starts.replace_dead(wanted, source)
         except JupyterDistError:
             source.close()
@@ -384,13 +388,22 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
 
 async def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
     """Return where the variables of new ranks come from. Raises JupyterDistError, if there are none."""
-    if wanted.state == "copy":
+    if wanted.state in ("copy", "undo"):
         return Copies(group, takes_all=wanted.others == "copy")
     if wanted.state == "save":
         spec = TransferSpec.from_dict(wanted.restore or {})
         versions = {rank.python_version for rank in group.living() if rank.python_version}
         return SavedVariables(await asyncio.to_thread(begin_restore, spec, group.spec, min(versions, default="")))
     return NoVariables()
+
+
+async def _undo_lost(group: AgentGroup) -> None:
+    """Undo the cell in which ranks died on the ranks that live. Raises JupyterDistError: nothing has changed then."""
+    undo = await group.dispatcher.undo_lost(UNDO_SECONDS)
+    if undo.state != "ok":
+        group.dispatcher.cancel(undo)
+        late = JupyterDistError("timed_out", f"The cell was not undone within {UNDO_SECONDS:g} s.")
+        raise undo.error or late
 
 
 async def _code_of(group: AgentGroup, execution: AgentExecution) -> bytes:

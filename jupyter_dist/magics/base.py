@@ -88,7 +88,7 @@ class RankMagics(Magics):
         print(f"Group '{group.name}': {group.world_size} new ranks.")
         self.use_app_again()
 
-    def replace(self, state: Literal["empty", "copy", "save"] = "empty", **options: Any) -> None:
+    def replace(self, state: Literal["empty", "copy", "save", "undo"] = "empty", **options: Any) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
         group = self.session.group()
         dead = str(RankSet(rank.rank for rank in group.status().ranks if rank.state == "dead"))

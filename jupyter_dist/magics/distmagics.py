@@ -76,9 +76,10 @@ def restart_parser() -> MagicParser:
     parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
     parser.add_argument(
         "--state",
-        choices=("empty", "copy", "save"),
+        choices=("empty", "copy", "save", "undo"),
         default="empty",
-        help="with -d: what new ranks begin with: nothing, copies of what the others have alike, or the last save",
+        help="with -d: what new ranks begin with: nothing, copies of what the others have alike, the last save, or "
+        "copies after the others have undone the cell in which these died",
     )
     parser.add_argument("--save", help="with --state save: another save")
     parser.add_argument("--all-names", action="store_true", help="with --state copy: also names that ranks differ in")

@@ -209,3 +209,41 @@ def test_by_magics(notebook) -> None:
     notebook.run("%%distributed\nlarge = torch.empty((2 << 30) + 1, dtype=torch.uint8)")  # of which no page is touched
     assert "the limit is 2048 MiB" in notebook.run("%%distributed\ndel large").text
     assert notebook.run("%dist_keep_undo off").text == "Cells keep no undo.\n"
+
+
+def test_a_cell_in_which_a_rank_died_is_taken_back_twice(undoable: Group) -> None:
+    group = undoable
+    group.restart()
+    group.run(TRAINING.format(MODELS["ddp"]), check=True)
+    group.run("train(2)", check=True)
+    before = group.gather("repr(state())", "0")
+    for _ in range(2):
+        group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)\ntrain(1)")
+        with pytest.raises(JupyterDistError, match="Only rank 0 is left"):
+            group.replace("undo")
+        assert group.gather("len(losses) > 2", "0") == {0: True}  # nothing was undone
+        group.replace("undo", others="copy")
+        assert group.gather("repr(state())", "0") == before
+        assert group.model["replaced"]["again"] == []
+        assert group.gather("repr(state()[0])")[1] == group.gather("repr(state()[0])")[0]
+        group.run("train(1)", check=True)
+        group.undo()
+        assert group.gather("repr(state())", "0") == before
+    group.kill(1)  # between cells
+    with pytest.raises(JupyterDistError, match="the rank died between cells"):
+        group.replace("undo", others="copy")
+    group.restart()
+
+
+def test_what_is_divided_among_ranks_is_named_when_a_rank_is_taken_back(undoable: Group) -> None:
+    group = undoable
+    group.restart()
+    group.run(TRAINING.format(MODELS["fsdp"]), check=True)
+    group.run("train(2)", check=True)
+    before = group.gather("repr(state())", "0")
+    group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)\ntrain(1)")
+    group.replace("undo", others="copy")
+    assert group.gather("repr(state())", "0") == before
+    assert "model" in str(group.model["replaced"]["again"])
+    assert "lacks the part of the rank that died" in str(group.model["replaced"]["again"])
+    group.restart()

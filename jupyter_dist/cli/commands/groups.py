@@ -154,8 +154,8 @@ class ReplaceCommand(Command):
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options for the variables of new ranks, and the group."""
-        states = "nothing, copies of what the other ranks have alike, or their variables of a save"
-        parser.add_argument("--state", choices=("empty", "copy", "save"), default="empty", help=states)
+        states = "nothing, copies of what the others have alike, those of a save, or undo the cell they died in"
+        parser.add_argument("--state", choices=("empty", "copy", "save", "undo"), default="empty", help=states)
         parser.add_argument("--others", choices=("leave", "copy"), default="leave", help="names that ranks differ in")
         parser.add_argument("--save", help="the name of the save (default: the newest that fits)")
         parser.add_argument("--folder", help="the folder of the save (default: the server's)")

@@ -1231,7 +1231,7 @@ class ReplaceInfo(ApiObject):
 
     at: float
     ranks: str
-    state: Literal["empty", "copy", "save"]
+    state: Literal["empty", "copy", "save", "undo"]
     save: str | None
     seconds: float | None
     error: ErrorBodyInfo | None
@@ -1597,10 +1597,13 @@ class UndoableCellsInfo(ApiObject):
 
     Attributes:
         undone: The undone cells that can be done again, in this order, until a cell changes something.
+        lost: The cell in which ranks died and those after it: a replacement with the state `undo` undoes
+            them.
     """
 
     cells: list[UndoableCellInfo]
     undone: list[UndoableCellInfo] | None
+    lost: list[UndoableCellInfo] | None
 
 
 class VariableInfo(ApiObject):

@@ -354,7 +354,7 @@ class BlockingGroup:
 
     def replace(
         self,
-        state: Literal["empty", "copy", "save"] = "empty",
+        state: Literal["empty", "copy", "save", "undo"] = "empty",
         *,
         others: Literal["leave", "copy"] = "leave",
         save: str | None = None,
@@ -367,9 +367,10 @@ class BlockingGroup:
 
         Args:
             state: The variables that new ranks begin with. `copy`: copies of what all others have alike, of the lowest
-                rank. `save`: their own of a save; `catch_up()` then runs the cells since.
-            others: For `copy`: `copy` takes also names that the others do not have alike. With a single other rank
-                nothing can be compared, so it is required.
+                rank. `save`: their own of a save; `catch_up()` then runs the cells since. `undo`: the other ranks undo
+                the cell in which these died, and give them copies as `copy`.
+            others: For `copy` and `undo`: `copy` takes also names that the others do not have alike. With a single
+                other rank nothing can be compared, so it is required.
             save: For `save`: its name; by default the newest save that the group can restore.
             folder: The folder of that save: absolute, or relative to the server's root; default: the server's.
             any_version: Whether to try a save of another version of Python.

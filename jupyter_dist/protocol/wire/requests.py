@@ -529,10 +529,11 @@ class ReplaceRequest(TypedDict, total=False):
     """The body of POST .../replace: the variables that new ranks begin with."""
 
     state: Annotated[
-        Literal["empty", "copy", "save"],
+        Literal["empty", "copy", "save", "undo"],
         Field(
             "`empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their "
-            "variables in a save; cells that ran since can be run again on them."
+            "variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell "
+            "in which these died, and give them copies as `copy`."
         ),
     ]
     others: Annotated[

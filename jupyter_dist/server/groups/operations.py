@@ -222,7 +222,7 @@ class GroupOperations:
         if self._mirror.status.protocol == FIRST_PROTOCOL:
             return {"cells": []}  # its ranks keep no undo
         answer, _ = await self._mirror.ask("undoable")
-        return {"cells": list(answer["cells"]), "undone": list(answer.get("undone") or [])}
+        return {name: list(answer.get(name) or []) for name in ("cells", "undone", "lost")}  # type: ignore[return-value]
 
     async def undo(
         self, count: int | None = None, executions: list[str] | None = None, key: str | None = None

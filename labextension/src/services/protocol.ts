@@ -208,7 +208,7 @@ export interface IReplace {
   /** Which ranks were dead. */
   ranks: RankSet;
   /** The variables that they were to begin with. */
-  state: 'empty' | 'copy' | 'save';
+  state: 'empty' | 'copy' | 'save' | 'undo';
   /** The name of the save. */
   save: string | null;
   /** How long it took; null while it is under way. */
@@ -449,6 +449,8 @@ export interface IUndoableCells {
   cells: IUndoableCell[];
   /** The undone cells that can be done again, in this order, until a cell changes something. */
   undone?: IUndoableCell[];
+  /** The cell in which ranks died and those after it: a replacement with the state `undo` undoes them. */
+  lost?: IUndoableCell[];
 }
 
 /** One cell that is queued, running or done on a set of ranks. */
@@ -1617,8 +1619,8 @@ export interface IRestoreRequest {
 
 /** The body of POST .../replace: the variables that new ranks begin with. */
 export interface IReplaceRequest {
-  /** `empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. */
-  state?: 'empty' | 'copy' | 'save';
+  /** `empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell in which these died, and give them copies as `copy`. */
+  state?: 'empty' | 'copy' | 'save' | 'undo';
   /** For `copy`: whether names are left out that the other ranks do not have alike (the default), or copied, too. With a single other rank nothing can be compared: `copy` is required. */
   others?: 'leave' | 'copy';
   /** For `save`: its name; default: the newest that the group can restore. */

@@ -268,8 +268,12 @@ class Dispatcher:
         """Queue the undo or the redo of cells; see CellUndo.begin."""
         return self.undo.begin(self._ranks, do, execution_id, count, executions)
 
+    async def undo_lost(self, seconds: float) -> AgentExecution:
+        """Undo the cell in which ranks died, on the ranks that live; see CellUndo.undo_lost."""
+        return await self.undo.undo_lost(self._ranks, seconds)
+
     def undoable(self) -> models.UndoableCells:
-        """Return the cells that can be undone and those that can be done again now."""
+        """Return the cells that can be undone, done again or taken back now."""
         return self.undo.models(self._ranks)
 
     def extend(self, execution: AgentExecution, ranks: list[int], code: bytes) -> None:

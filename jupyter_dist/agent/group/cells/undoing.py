@@ -6,14 +6,18 @@ refuses, and no cell can run between the two, so that no group is undone by half
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
+from jupyter_dist.system.limits import within
 
 from .execution import AgentExecution
 from .order import ExecutionQueue
@@ -31,6 +35,7 @@ class CellUndo:
         self._queue = queue
         self._submit = submit
         self._undoing: dict[str, list[AgentExecution]] = {}  # the cells of each undo and redo, by its execution
+        self._waited: dict[str, asyncio.Event] = {}  # until an undo has ended, by its execution
         self._refusals: dict[str, str] = {}  # what a rank has answered, by the execution that checks
 
     def undoable(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
@@ -48,9 +53,47 @@ class CellUndo:
         found = [one for one in self._queue if one.undone_at is not None and _keep(ranks, one, is_undone=True)]
         return sorted(found, key=_began)
 
+    def lost(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
+        """Return the cell in which ranks died and those after it, newest first, if the living ranks can undo them."""
+        dead = {rank.rank for rank in ranks.values() if rank.state == "dead"}
+        living = {number: rank for number, rank in ranks.items() if number not in dead}
+        began = sorted(
+            (one for one in self._queue if one.begin_seq is not None and one.undone_at is None and not one.spec.silent),
+            key=_began,
+            reverse=True,
+        )
+        last = next((place for place, one in enumerate(began) if dead & set(one.spec.ranks)), None)
+        if last is None or all(began[last].statuses[n][0] != "lost" for n in dead & set(began[last].spec.ranks)):
+            return []
+        found = began[: last + 1]
+        is_kept = all(_keep(living, one, among=living) for one in found)
+        return [one for one in found if living.keys() & set(one.spec.ranks)] if is_kept else []
+
     def models(self, ranks: Mapping[int, RankProcess]) -> models.UndoableCells:
-        """Return the models of `undoable` and `redoable`."""
-        return {"cells": list(map(_model, self.undoable(ranks))), "undone": list(map(_model, self.redoable(ranks)))}
+        """Return the models of `undoable`, `redoable` and `lost`."""
+        return {
+            "cells": list(map(_model, self.undoable(ranks))),
+            "undone": list(map(_model, self.redoable(ranks))),
+            "lost": list(map(_model, self.lost(ranks))),
+        }
+
+    async def undo_lost(self, ranks: Mapping[int, RankProcess], seconds: float) -> AgentExecution:
+        """Undo `lost` on the living ranks; return its execution, which may not have ended after these seconds.
+
+        Raises:
+            JupyterDistError: `cannot_undo`, if no rank died in a cell that kept undo, or other cells ran since.
+        """
+        if not (cells := self.lost(ranks)):
+            message = "No cell in which a rank died can be undone: it kept no undo, or the rank died between cells."
+            raise JupyterDistError("cannot_undo", message, "Replace it with state='copy' or 'save', or empty.")
+        living = RankSet(number for number, rank in ranks.items() if rank.state != "dead")
+        undo = self._queue_both("undo", f"e-{uuid.uuid4().hex}", cells, living)
+        ended = self._waited[undo.id] = asyncio.Event()
+        if not undo.is_final:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await within(seconds, ended.wait())
+        self._waited.pop(undo.id, None)
+        return undo
 
     def begin(
         self,
@@ -69,7 +112,11 @@ class CellUndo:
             return known  # a retry: the first answer was lost
         choose = {"undo": (self._named, self._last), "redo": (self._named_undone, self._next)}[do]
         cells = choose[0](executions) if executions else choose[1](ranks, count or 1)
-        chosen = RankSet(rank for cell in cells for rank in cell.spec.ranks)
+        return self._queue_both(do, execution_id, cells, RankSet(ranks))
+
+    def _queue_both(self, do: str, execution_id: str, cells: list[AgentExecution], among: RankSet) -> AgentExecution:
+        """Queue the check and, behind it, the undo or redo; return that."""
+        chosen = RankSet(rank for cell in cells for rank in cell.spec.ranks if rank in among)
         call: dict[str, Any] = {
             "do": do,
             "executions": {cell.id: str(cell.spec.ranks) for cell in cells},
@@ -141,6 +188,8 @@ class CellUndo:
     def ended(self, execution: AgentExecution) -> list[AgentExecution]:
         """Handle the end of an execution; return the cells that it has undone or done again."""
         cells = self._undoing.pop(execution.id, [])
+        if (waited := self._waited.get(execution.id)) is not None:
+            waited.set()
         if execution.state == "ok":
             is_undo = (execution.spec.call or {}).get("do") == "undo"
             for cell in cells:
@@ -153,8 +202,14 @@ def _began(execution: AgentExecution) -> int:
     return execution.begin_seq or 0
 
 
-def _keep(ranks: Mapping[int, RankProcess], execution: AgentExecution, *, is_undone: bool = False) -> bool:
-    known = (ranks.get(rank) for rank in execution.spec.ranks)
+def _keep(
+    ranks: Mapping[int, RankProcess],
+    execution: AgentExecution,
+    *,
+    is_undone: bool = False,
+    among: Container[int] | None = None,
+) -> bool:
+    known = (ranks.get(rank) for rank in execution.spec.ranks if among is None or rank in among)
     return all(one and execution.id in (one.undone_cells if is_undone else one.kept_cells) for one in known)
 
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { IGroup, ILastSave } from '../../services/protocol';
+import type { IGroup, ILastSave, IUndoableCell } from '../../services/protocol';
 import { replaceBody, replaceOffer } from './replacing';
 
 const SAVE = { name: 'before', folder: '/saves', saved_at: 5 } as ILastSave;
@@ -20,9 +20,16 @@ it('nothing is to be replaced while all ranks live', () => {
 
 it('dead ranks, and those without device, can begin with a save, which is proposed', () => {
   const offer = replaceOffer(group('idle dead lost idle', SAVE))!;
-  expect(offer).toEqual({ ranks: '1-2', others: '0,3', save: SAVE, copiesAll: false, best: 'save' });
+  expect(offer).toEqual({ ranks: '1-2', others: '0,3', lost: [], save: SAVE, copiesAll: false, best: 'save' });
   expect(replaceBody(offer, 'save')).toEqual({ state: 'save', save: 'before', folder: '/saves' });
   expect(replaceBody(offer, 'copy')).toEqual({ state: 'copy' });
+});
+
+it('the cell in which they died can be undone, which is proposed', () => {
+  const cell = { execution_id: 'e', ranks: '0-2' } as IUndoableCell;
+  const offer = replaceOffer(group('idle dead idle', SAVE), [cell])!;
+  expect(offer).toMatchObject({ lost: [cell], best: 'undo' });
+  expect(replaceBody(offer, 'undo')).toEqual({ state: 'undo' });
 });
 
 it('the variables of a single rank are all copied, because nothing can be compared', () => {

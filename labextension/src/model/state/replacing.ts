@@ -1,9 +1,9 @@
 /** The variables with which new processes of dead ranks can begin. Pure. */
-import type { IGroup, ILastSave, IReplaceRequest } from '../../services/protocol';
+import type { IGroup, ILastSave, IReplaceRequest, IUndoableCell } from '../../services/protocol';
 import { formatRanks } from '../format/ranks';
 
-/** `save`: the variables of the last save; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none. */
-export type ReplaceChoice = 'save' | 'copy' | 'cells' | 'empty';
+/** `undo`: copies, after the others have undone the cell in which they died; `save`: the variables of the last save; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none. */
+export type ReplaceChoice = 'undo' | 'save' | 'copy' | 'cells' | 'empty';
 
 /** The choices for a group, with their parameters. */
 export interface IReplaceOffer {
@@ -11,6 +11,8 @@ export interface IReplaceOffer {
   readonly ranks: string;
   /** The ranks that live. */
   readonly others: string;
+  /** The cell in which they died and those after it, newest first, where the other ranks can undo them. */
+  readonly lost: readonly IUndoableCell[];
   /** The save that the group can restore. */
   readonly save: ILastSave | null;
   /** Whether a single rank lives, which cannot be compared with another one: all of its variables would be copied. */
@@ -20,7 +22,10 @@ export interface IReplaceOffer {
 }
 
 /** What can be chosen; null: no rank is to be replaced. */
-export function replaceOffer(group: Pick<IGroup, 'ranks' | 'last_save'>): IReplaceOffer | null {
+export function replaceOffer(
+  group: Pick<IGroup, 'ranks' | 'last_save'>,
+  lost: readonly IUndoableCell[] = []
+): IReplaceOffer | null {
   const isLost = ({ state, process_group }: IGroup['ranks'][number]): boolean =>
     state === 'dead' || process_group === 'lost';
   const numbers = (lost: boolean): number[] => group.ranks.filter(one => isLost(one) === lost).map(({ rank }) => rank);
@@ -32,9 +37,10 @@ export function replaceOffer(group: Pick<IGroup, 'ranks' | 'last_save'>): IRepla
   return {
     ranks: formatRanks(ranks),
     others: formatRanks(others),
+    lost,
     save,
     copiesAll: others.length === 1,
-    best: save ? 'save' : 'cells'
+    best: lost.length ? 'undo' : save ? 'save' : 'cells'
   };
 }
 
@@ -43,5 +49,8 @@ export function replaceBody({ save, copiesAll }: IReplaceOffer, choice: ReplaceC
   if (choice === 'save' && save) {
     return { state: 'save', save: save.name, folder: save.folder };
   }
-  return choice === 'copy' ? { state: 'copy', ...(copiesAll ? { others: 'copy' } : {}) } : { state: 'empty' };
+  if (choice === 'copy' || choice === 'undo') {
+    return { state: choice, ...(copiesAll ? { others: 'copy' } : {}) };
+  }
+  return { state: 'empty' };
 }

@@ -20,7 +20,9 @@ export class ReplaceCommands {
   /** Replace the dead ranks of a group. The group's note lists the names that new ranks have and lack. */
   async replace(group: IGroup): Promise<void> {
     // The page may not show the death yet.
-    const offer = replaceOffer(group) ?? replaceOffer(await this._service.status(group.id));
+    const now = replaceOffer(group) ? group : await this._service.status(group.id);
+    const { lost } = await this._service.undoable(group.id);
+    const offer = replaceOffer(now, lost);
     if (!offer) {
       await this._service.replace(group.id); // the server has the reason why there is nothing to replace
       return;
