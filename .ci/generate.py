@@ -7,7 +7,7 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import states
+from jupyter_dist.protocol import sentences, states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles, saves
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
@@ -67,7 +67,7 @@ def typescript() -> str:
     parts.append(
         f"/** The MIME type of the profile of a cell. */\nexport const PROFILE_MIME = '{profiles.PROFILE_MIME}';\n"
     )
-    answers = (models, machine, memory, differences, curves, profiles, saves)
+    answers = (sentences, models, machine, memory, differences, curves, profiles, saves)
     modules = (*answers, requests, queries, *WITH_OPERATIONS, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]

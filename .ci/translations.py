@@ -6,10 +6,12 @@ translation, and fails.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -40,7 +42,25 @@ def extracted() -> Catalog:
             # A catalogue has one entry for both, which then has translations for one of them only.
             sys.exit(f"{found['file']}: '{single}' is used with and without a plural form, or with two of them.")
         template.add((single, plural) if plural else single, context=context, locations=[(found["file"], None)])
+    for path in sorted((ROOT / "jupyter_dist").rglob("*.py")):
+        for single, plural in sentences_in(path):
+            if plurals.setdefault((None, single), plural) != plural:
+                sys.exit(f"{path}: '{single}' is used with and without a plural form, or with two of them.")
+            template.add((single, plural) if plural else single, locations=[(str(path.relative_to(ROOT)), None)])
     return template
+
+
+def sentences_in(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield the templates in a Python file: literals in calls of `say` and `say_n` (protocol/sentences.py)."""
+    source = path.read_text()
+    if "sentences import" not in source:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("say", "say_n"):
+            number = 2 if node.func.id == "say_n" else 1
+            texts = [arg.value for arg in node.args[:number] if isinstance(arg, ast.Constant)]
+            if len(texts) == number and all(isinstance(text, str) for text in texts):
+                yield str(texts[0]), str(texts[1]) if number == 2 else None
 
 
 def merged(locale: str, template: Catalog) -> Catalog:

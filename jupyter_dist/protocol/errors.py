@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .sentences import with_words, words_of
+
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models.models import ErrorBody
 
@@ -34,7 +36,12 @@ class JupyterDistError(Exception):
 
     def to_dict(self) -> ErrorBody:
         """Return the error object of docs/api.md."""
-        return {"code": self.code, "message": self.message, "hint": self.hint}
+        body: ErrorBody = {"code": self.code, "message": self.message, "hint": self.hint}
+        if words := words_of(self.message):
+            body["message_words"] = words
+        if words := words_of(self.hint):
+            body["hint_words"] = words
+        return body
 
     @classmethod
     def from_dict(cls, data: Any) -> JupyterDistError:
@@ -42,8 +49,8 @@ class JupyterDistError(Exception):
         fields = data if isinstance(data, dict) else {"message": repr(data)}
         return cls(
             str(fields.get("code", "internal")),
-            str(fields.get("message", "unknown error")),
-            str(fields.get("hint", "")),
+            with_words(fields.get("message", "unknown error"), fields.get("message_words")),
+            with_words(fields.get("hint", ""), fields.get("hint_words")),
         )
 
 

@@ -28,6 +28,7 @@ import { launcherPlugin } from './plugins/commands/launchersection';
 import { curvesPlugin } from './plugins/panels/curvesplugin';
 import { timelinePlugin } from './plugins/panels/timelineplugin';
 import { variablesPlugin } from './plugins/panels/variablesplugin';
+import { rulerPlugin } from './ruler/rulerplugin';
 
 export * from './tokens';
 export type * from './services/protocol';
@@ -51,6 +52,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   newNotebookPlugin,
   launcherPlugin,
   rankOutputPlugin,
+  rulerPlugin,
   profilesPlugin,
   rankPickerPlugin,
   rankKernelPlugin,

@@ -41,6 +41,8 @@ export const CommandIDs = {
   openTimeline: 'jupyter-dist:open-timeline',
   /** Open the curves of a cell; args: `{group: id or name, execution?: id}`, by default of the last cell that has some. */
   openCurves: 'jupyter-dist:open-curves',
+  /** Go to the first cell of the current notebook in which ranks differ. */
+  firstDifference: 'jupyter-dist:first-difference',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */

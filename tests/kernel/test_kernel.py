@@ -67,6 +67,26 @@ def test_nbclient_runs_a_notebook_with_streams_displays_results_and_a_choice_of_
     assert group.pull("mine", 1) == 1
 
 
+def test_what_cannot_live_is_shown_in_its_last_state(group):
+    """Clients without comms of ranks have only the text beside a widget, as nbclient, VS Code and saved files."""
+    with_bar = "from tqdm.notebook import tqdm\nfor _ in tqdm(range(3), desc='work'): pass"
+    kept = "bar = tqdm(total=4)\nbar.update(1)"
+    sources = [
+        with_bar,
+        kept,
+        "bar.update(3); bar.close()",
+        "from ipywidgets import interact\n_ = interact(lambda x=3: print('squared', x * x), x=(0, 9))",
+        "for _ in tqdm(range(3), leave=False): pass",
+    ]
+    made = notebook(*(f"%%rank 0\n{source}" for source in sources))
+    NotebookClient(made, kernel_name="ranks", timeout=PATIENCE_WITH_A_START).execute()
+    texts = ["".join(output["data"]["text/plain"] for output in cell.outputs if "data" in output) for cell in made.cells]
+    assert texts[0].startswith("work: 100% |\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588| 3/3 [")
+    assert texts[1].startswith("100% |\u2588\u2588\u2588\u2588")  # by the next cell
+    assert "squared 9" in texts[3]
+    assert "0%" not in texts[4]
+
+
 def test_a_display_of_an_earlier_cell_is_updated_in_that_cell(group):
     made = notebook(
         "handle, each = display('before', display_id=True), display('all', display_id=True)",

@@ -96,9 +96,8 @@ test('while ranks agree a cell looks as a kernel cell does, and its header comes
   const [silent, hello, differs, late] = [0, 1, 4, 5].map(index => lab.cell(page, index));
   await expect(late.summary).toContainText('4 ranks \u00b7 ok');
   await page.mouse.move(720, 880);
-  // Results are a little closer together than a kernel's.
-  await expect.poll(async () => (await heights()).filter((_, i) => i !== 2)).toEqual(plain.filter((_, i) => i !== 2));
-  expect((await heights())[2]).toBeLessThanOrEqual(plain[2]);
+  await expect.poll(heights).toEqual(plain);
+  await expect(lab.cell(page, 2).node.locator('.jp-OutputPrompt')).toHaveText('[3]:');
   for (const cell of [silent, hello]) {
     await expect(cell.prompt).toHaveAttribute('title', /4 ranks \u00b7 ok/);
   }
@@ -108,6 +107,8 @@ test('while ranks agree a cell looks as a kernel cell does, and its header comes
   // Nothing was printed, and the time of one rank is news, also after the cell.
   await expect(late.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
   await expect(late.tab('Rank 2')).toContainText('s');
+  // The toolbar has no kernel; the status bar does not say it once more.
+  await expect(page.locator('.jp-StatusBar-Left').getByText('No Kernel')).toBeHidden();
   const { words } = await countControls(page);
   expect(words).toBeLessThanOrEqual(150);
 

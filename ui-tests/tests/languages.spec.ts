@@ -1,9 +1,9 @@
-/** The page in German: no English of ours in the sidebar, a cell's output, the toolbar, the commands and the panels. */
+/** The page in other languages: no English of ours in the sidebar, a cell's output, the toolbar, the commands and the panels. */
 import { APIRequestContext, Page } from '@playwright/test';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-import { openLab } from './ranks';
+import { openLab, shutdownAll, startGroup } from './ranks';
 
 const SETTINGS = '/lab/api/settings/@jupyterlab/translation-extension:plugin';
 const LOCALE = '../jupyter_dist/locale';
@@ -36,12 +36,12 @@ async function speak(request: APIRequestContext, locale: string): Promise<void> 
   expect(put.ok()).toBe(true);
 }
 
-/** Words that stand in English strings and in no German one. */
-function englishWords(): string[] {
+/** Words that stand in English strings and in none of the language. */
+function englishWords(locale = 'de_DE'): string[] {
   const template = fs.readFileSync(`${LOCALE}/jupyter_dist.pot`, 'utf8');
-  const german = JSON.parse(fs.readFileSync(`${LOCALE}/de_DE/LC_MESSAGES/jupyter_dist.json`, 'utf8'));
-  delete german[''];
-  const known = new Set(words(Object.values(german).flat().join(' ')));
+  const translated = JSON.parse(fs.readFileSync(`${LOCALE}/${locale}/LC_MESSAGES/jupyter_dist.json`, 'utf8'));
+  delete translated[''];
+  const known = new Set(words(Object.values(translated).flat().join(' ')));
   const strings = [...template.matchAll(/"(.*)"$/gm)].map(([, text]) => text.replaceAll('\\n', ' '));
   return [...new Set(words(strings.join(' ')))].filter(word => !known.has(word));
 }
@@ -87,18 +87,22 @@ const PATHS = /\S*[/\\]\S*/g;
 
 /** There are German texts of ours, and none with an English word. */
 async function expectGerman(page: Page, ...some: string[]): Promise<void> {
-  const english = new Set(englishWords());
   for (const text of some) {
     await expect.poll(async () => (await shownTexts(page)).filter(shown => shown.includes(text))).not.toEqual([]);
   }
-  const texts = [...(await shownTexts(page)), ...(await commandTexts(page))];
-  const own = texts.map(text => text.replace(PATHS, ''));
-  expect(own.filter(text => words(text).some(word => english.has(word)))).toEqual([]);
+  expect(englishOf([...(await shownTexts(page)), ...(await commandTexts(page))], 'de_DE')).toEqual([]);
+}
+
+/** The texts with an English word, but for code. */
+function englishOf(texts: readonly string[], locale: string, code: readonly string[] = []): string[] {
+  const english = new Set(englishWords(locale));
+  const own = texts.map(text => code.reduce((left, line) => left.replaceAll(line, ''), text.replace(PATHS, '')));
+  return own.filter(text => words(text).some(word => english.has(word)));
 }
 
 test('a page in German has no English text of ours', async ({ page }) => {
   expect(englishWords()).toEqual(expect.arrayContaining(['ranks', 'Restart', 'cell', 'the', 'running']));
-  lab.writeNotebook('german.ipynb', ['print(42 + rank)', '(dist.barrier, tuple)[rank]()']);
+  lab.writeNotebook('german.ipynb', ['print(42 + rank)']);
   await openLab(page);
   await page.evaluate(
     () =>
@@ -110,21 +114,6 @@ test('a page in German has no English text of ours', async ({ page }) => {
   await expect(lab.cell(page, 0).items.first()).toBeVisible();
   await expectGerman(page, 'Ranks', 'Gruppen', 'Zusammengefasst');
   expect(await commandTexts(page)).toContain('Ranks neu starten…');
-
-  // The hang of a cell, in its card and in the notification.
-  await lab.runCell(page, 1);
-  const [card, code] = [page.locator('.jpd-Verdict:not([hidden])'), '(dist.barrier, tuple)[rank]()'];
-  await expect(card.getByRole('listitem').first()).toContainText(`Zeile 1 von Zelle [2]: ${code}`);
-  const english = new Set(englishWords());
-  const own = (await card.innerText()).replaceAll(code, '');
-  expect(words(own).filter(word => english.has(word))).toEqual([]);
-  await expect(page.locator('.Toastify__toast')).toContainText('Kann nicht enden: Aufruf von Rank 0');
-  await expect(page.locator('.Toastify__toast')).not.toContainText(/ cell | line | waits /);
-  await card.locator('.jpd-Verdict-interrupt').click();
-  await expect(card).toHaveCount(0);
-  // Notes of the group are the server's, in English; this one ends with the next cell.
-  await lab.runCell(page, 0);
-  await expect(page.getByText('The process group was re-created')).toHaveCount(0);
 
   await lab.execute(page, 'jupyter-dist:open-variables');
   await expectGerman(page, 'Nach Namen oder Typ filtern');
@@ -143,4 +132,44 @@ test('a page in German has no English text of ours', async ({ page }) => {
     all.filter(node => node.scrollWidth > node.clientWidth + 1).map(node => node.textContent)
   );
   expect(cut).toEqual([]);
+});
+
+const HANG = '(dist.barrier, tuple)[rank]()';
+const SLOW = 'time.sleep(0.1 * rank)';
+const DEATH = 'if rank == 1: os._exit(3)';
+
+test('a hang, a slow cell and a dead rank have no English sentence of ours in any language', async ({
+  page,
+  request
+}) => {
+  const on = (group: string, source: string): object => ({
+    source,
+    metadata: { jupyter_dist: { group, ranks: 'all' } }
+  });
+  const slow = `import time\nwhile True:\n    ${SLOW}\n    dist.all_reduce(torch.ones(1))`;
+  const cells = [on('hung', HANG), on('slow', slow), on('dying', `import os\n${DEATH}`), on('dying', 'print("all")')];
+  for (const group of ['hung', 'slow', 'dying']) {
+    await startGroup(request, group, 2);
+  }
+  lab.writeNotebook('words.ipynb', cells, lab.onRanks('all', 'hung'));
+  await lab.openNotebook(page, 'words.ipynb');
+  for (const at of cells.keys()) {
+    await lab.runCell(page, at);
+  }
+  const [card, line] = [page.locator('.jpd-Verdict:not([hidden])'), page.locator('.jpd-Slow-text')];
+  const [died, refused] = [lab.cell(page, 2), lab.cell(page, 3)].map(({ node }) => node.locator('.jpd-Ranks-error'));
+  await lab.saveNotebook(page);
+  for (const locale of ['de_DE', 'fr_FR', 'ja_JP', 'zh_CN']) {
+    await speak(request, locale);
+    await lab.reload(page);
+    await lab.execute(page, 'jupyter-dist:show-sidebar');
+    for (const shown of [card.getByRole('listitem').first(), line, died, refused]) {
+      await expect(shown).toBeVisible();
+    }
+    await expect(card.getByRole('listitem').first()).toContainText(HANG);
+    await expect(line).toContainText(SLOW);
+    await expect(died).not.toContainText('exited');
+    expect(englishOf(await shownTexts(page), locale, [HANG, SLOW, DEATH, 'barrier'])).toEqual([]);
+  }
+  await shutdownAll(request);
 });

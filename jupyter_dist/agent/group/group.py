@@ -22,6 +22,7 @@ from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering, gather
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
+from jupyter_dist.protocol.sentences import join, say, words_of
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, GROUP_LIFE, HOW_TO_BE_READY, GroupState
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
@@ -299,9 +300,10 @@ class AgentGroup:
     def _died_away(self, rank: RankProcess) -> None:
         """Name a rank that died while the group was parked: no cell reports it."""
         assert rank.exit is not None
-        self.add_note(f"Rank {rank.rank} {rank.exit['reason']}, while the group was {self.state}.")
+        state = say(self.state)
+        self.add_note(say("Rank %1 %2, while the group was %3.", rank.rank, rank.exit["reason"], state))
         if not self.living():
-            self.fail(JupyterDistError("rank_dead", f"All ranks died while the group was {self.state}."))
+            self.fail(JupyterDistError("rank_dead", say("All ranks died while the group was %1.", state)))
 
     def preparing(self) -> Preparing:
         """Return how long a starter may prepare for this group, and how it reports that it imports torch."""
@@ -365,8 +367,8 @@ class AgentGroup:
     def check_takes_cells(self) -> None:
         """Raise JupyterDistError `group_not_ready` if cells cannot be queued."""
         if self.state in GONE_GROUP_STATES:
-            message = f"Group '{self.spec.name}' is {self.state}."
-            raise JupyterDistError("group_not_ready", message, "Restart it, or start another one.")
+            message = say("Group '%1' is %2.", self.spec.name, say(self.state))
+            raise JupyterDistError("group_not_ready", message, say("Restart it, or start another one."))
 
     def status(self) -> dict[str, Any]:
         """Return the `group` status of docs/messaging.md."""
@@ -379,7 +381,8 @@ class AgentGroup:
             "resized": self.resized,
             "replaced": self.replaced,
             "disk": self.journal.disk or None,
-            "note": " ".join(filter(None, (self.note, self.journal.disk, *self._lasting()))) or None,
+            "note": (note := join(self.note, self.journal.disk, *self._lasting()) or None),
+            "note_words": words_of(note),
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,

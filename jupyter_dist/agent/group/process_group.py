@@ -6,12 +6,13 @@ are in protocol/states.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import join, say, say_n
 from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
 from jupyter_dist.transport.frames import Header
 
@@ -113,10 +114,13 @@ class ProcessGroup:
             self._enter("rejoining")
             return Todo(notes, rejoin=True)
         self._enter("open")
-        note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
+        note = say("A rank is dead, and collectives fail until it is replaced or the group is restarted.")
         if lost:
-            who = f"Rank{'s' if len(lost) > 1 else ''} {RankSet(lost)}"
-            note = f"{who} lost the device. Collectives fail until {'they are' if len(lost) > 1 else 'it is'} replaced."
+            note = (
+                say("Ranks %1 lost the device. Collectives fail until they are replaced.", RankSet(lost))
+                if len(lost) > 1
+                else say("Rank %1 lost the device. Collectives fail until it is replaced.", RankSet(lost))
+            )
         return Todo(notes, note if is_needed else None, pump=True)
 
     def requested(self, is_running: bool) -> Todo:
@@ -136,8 +140,12 @@ class ProcessGroup:
     def rejoined(self, revived: Revived) -> Todo:
         """Handle the end of a successful re-creation: all ranks have joined again."""
         # What a cell was computing may be half done: gradients of some layers, or the result of an aborted collective.
-        kept = "all variables are kept as the cell left them" if self._after_failure else "all variables are kept"
-        text = f"The process group was re-created; {kept}.{_subgroups(revived)}"
+        text: str = (
+            say("The process group was re-created; all variables are kept as the cell left them.")
+            if self._after_failure
+            else say("The process group was re-created; all variables are kept.")
+        )
+        text = join(text, *_subgroups(revived))
         self._after_failure = False
         return Todo(news=text, pump=True) if self._continues() else Todo()
 
@@ -148,11 +156,12 @@ class ProcessGroup:
             return Todo()
         self._was_not_recreated, self._why_not = True, reason
         hint = (
-            "It is tried again; you can also call 'reform', or restart the group"
+            say("It is tried again; you can also call 'reform', or restart the group.")
             if is_whole
-            else "Replace the dead rank"
+            else say("Replace the dead rank.")
         )
-        note = f"The process group is broken and could not be re-created ({reason.rstrip('.')}). {hint}."
+        why = say("The process group is broken and could not be re-created (%1).", reason.rstrip("."))
+        note = join(why, hint)
         return Todo((note,) if reason != before else (), pump=True, retry=is_whole)
 
     def again(self, is_running: bool) -> Todo:
@@ -178,14 +187,16 @@ class ProcessGroup:
             self._was_not_recreated = False
         before, self._left = self._left, left
         if left and left != before:
-            who = f"Rank{'s' if len(left) > 1 else ''} {RankSet(left)}"
+            who = say("Ranks %1", RankSet(left)) if len(left) > 1 else say("Rank %1", RankSet(left))
             if self._was_not_recreated:
-                hint = "Re-create it with 'reform', or restart the group"
-                return (f"{who}: the process group is gone, because it could not be re-created. {hint}.",)
-            who += " destroyed the process group"
-            hint = "Run torch.distributed.init_process_group() in a cell on all ranks, or re-create it with 'reform'"
-            return (f"{who}: collectives fail. {hint}; all variables are kept.",)
-        return ("All ranks are in the process group again.",) if before and not left else ()
+                gone = say("%1: the process group is gone, because it could not be re-created.", who)
+                return (join(gone, say("Re-create it with 'reform', or restart the group.")),)
+            hint = say(
+                "Run %1 in a cell on all ranks, or re-create it with 'reform'; all variables are kept.",
+                "torch.distributed.init_process_group()",
+            )
+            return (join(say("%1 destroyed the process group: collectives fail.", who), hint),)
+        return (say("All ranks are in the process group again."),) if before and not left else ()
 
     def _enter(self, state: ProcessGroupState) -> None:
         PROCESS_GROUP_LIFE.check(self.state, state)
@@ -197,13 +208,14 @@ def _is_uneven(members: Iterable[Member]) -> bool:
     return len({member.collective_seq for member in members}) > 1
 
 
-def _subgroups(revived: Revived) -> str:
-    """Return further sentences for users, about the subgroups."""
-    number, text = revived.num_subgroups, ""
-    if number:
-        groups = f"{number} subgroup{'s' if number > 1 else ''}"
-        text = f" So were its {groups}: models, meshes and optimizers that use them continue."
+def _subgroups(revived: Revived) -> Iterator[str]:
+    """Yield further sentences for users, about the subgroups."""
+    if number := revived.num_subgroups:
+        yield say_n(
+            "So were its %1 subgroup: models, meshes and optimizers that use them continue.",
+            "So were its %1 subgroups: models, meshes and optimizers that use them continue.",
+            number,
+        )
     if revived.left:
         names = ", ".join(revived.left)
-        text += f" Not re-created, because ranks do not know them alike: {names}. Create them again on all ranks."
-    return text
+        yield say("Not re-created, because ranks do not know them alike: %1. Create them again on all ranks.", names)

@@ -12,6 +12,7 @@ from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
 from jupyter_dist.agent.processes.failedstart import check_folder
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.states import HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.tasks import start_task
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 # What to do where no rank can be replaced.
 _INSTEAD_OF_REPLACING: Mapping[str, str] = {
     **HOW_TO_BE_READY,
-    "dead": "All of its ranks are dead: restart it.",
+    "dead": say("All of its ranks are dead: restart it."),
 }
 
 
@@ -60,13 +61,13 @@ class GroupStarts:
         if group.state in ("starting", "restarting", "ending") or self._is_under_way:
             raise JupyterDistError(
                 "group_not_ready",
-                f"Group '{group.spec.name}' is {group.state}.",
-                "Wait until it is ready or has ended.",
+                say("Group '%1' is %2.", group.spec.name, say(group.state)),
+                say("Wait until it is ready or has ended."),
             )
         self._check_nodes()
         self._check_folder()
         # Running and queued cells end; cells that are submitted from now on are for the new ranks.
-        group.stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
+        group.stop_cells("restarting", JupyterDistError("restarted", say("The group was restarted.")))
         self._begin(self._restart())
 
     def replace_dead(self, wanted: ReplaceSpec | None = None, source: VariableSource | None = None) -> None:
@@ -88,12 +89,12 @@ class GroupStarts:
         """Raise JupyterDistError as `replace_dead`."""
         group = self._group
         if group.state != "degraded" or self._is_under_way:
-            message = f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
-            hint = "Wait until it is ready." if self._is_under_way else _INSTEAD_OF_REPLACING.get(group.state, "")
+            message = say("Group '%1' has no rank to replace: it is %2.", group.spec.name, say(group.state))
+            hint = say("Wait until it is ready.") if self._is_under_way else _INSTEAD_OF_REPLACING.get(group.state, "")
             raise JupyterDistError("group_not_ready", message, hint)
         if group.dispatcher.queue.in_state("running"):
-            message = "The other ranks are running a cell; a new rank can only join when they are idle."
-            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+            message = say("The other ranks are running a cell; a new rank can only join when they are idle.")
+            raise JupyterDistError("group_not_ready", message, say("Interrupt the cell or wait until it ends."))
         self._check_nodes()
         self._check_folder()
 
@@ -106,14 +107,14 @@ class GroupStarts:
         """
         group = self._group
         if group.state not in ("ready", "degraded") or self._is_under_way:
-            message = f"Group '{group.spec.name}' is {group.state}."
-            hint = "Wait until it is ready." if self._is_under_way else HOW_TO_BE_READY[group.state]
+            message = say("Group '%1' is %2.", group.spec.name, say(group.state))
+            hint = say("Wait until it is ready.") if self._is_under_way else HOW_TO_BE_READY[group.state]
             raise JupyterDistError("group_not_ready", message, hint)
         if group.dispatcher.queue.in_state("running"):
-            message = "A cell is running; a group can only be resized when its ranks are idle."
-            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+            message = say("A cell is running; a group can only be resized when its ranks are idle.")
+            raise JupyterDistError("group_not_ready", message, say("Interrupt the cell or wait until it ends."))
         if not group.process_group.may_begin:
-            raise JupyterDistError("group_not_ready", "The ranks are joining.", "Wait until they are ready.")
+            raise JupyterDistError("group_not_ready", say("The ranks are joining."), say("Wait until they are ready."))
         if wanted.num_ranks > len(group.living()):
             self._check_folder()
         resize = Resize(group, self.starter, wanted)
@@ -143,7 +144,7 @@ class GroupStarts:
 
     def _failed(self, error: BaseException) -> None:
         """Handle an internal error: the group must not be shown as starting forever."""
-        self._group.fail(JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log."))
+        self._group.fail(JupyterDistError("internal", say("The agent failed: %1", f"{error!r:.500}"), "See agent.log."))
 
     # -- in the background ----------------------------------------------------------------------------
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_dist.protocol.sentences import say, words_of
 from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED, EXIT_MAIN_ENDED
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
 _OUR_CODES: dict[int | None, str] = {
-    EXIT_DESCRIPTORS_CLOSED: "a cell closed file descriptors that the rank needs",
-    EXIT_MAIN_ENDED: "its main thread has ended (pthread_exit), so it could run nothing more",
+    EXIT_DESCRIPTORS_CLOSED: say("a cell closed file descriptors that the rank needs"),
+    EXIT_MAIN_ENDED: say("its main thread has ended (pthread_exit), so it could run nothing more"),
 }
 LAST_WORDS_LINES = 20
 LAST_WORDS_BYTES = 1 << 16
@@ -150,7 +151,8 @@ def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr:
     return {
         "code": ending.code,
         "signal": ending.signal,
-        "reason": describe(ending, out_of_memory, because, stderr),
+        "reason": (reason := describe(ending, out_of_memory, because, stderr)),
+        "reason_words": words_of(reason),
         "stderr": stderr,
         "peak_bytes": ending.peak_bytes,
     }
@@ -166,21 +168,28 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None, stderr: s
         stderr: its last words, which have the reason if C++ code ended it.
     """
     if ending.code in _OUR_CODES:
-        return f"ended: {_OUR_CODES[ending.code]}"
+        return say("ended: %1", _OUR_CODES[ending.code])
     if ending.signal is None:
-        return "could not be started" if ending.code is None else f"exited with code {ending.code}"
+        return say("could not be started") if ending.code is None else say("exited with code %1", ending.code)
     number = ending.signal
     name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
     held = f"{ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
     if out_of_memory and ending.because is None:
-        return f"was killed (out of memory{held and f' when it held {held}'}: SIGKILL)"
+        return (
+            say("was killed (out of memory when it held %1: SIGKILL)", held)
+            if held
+            else say("was killed (out of memory: SIGKILL)")
+        )
     if (because := because or ending.because) is not None:
-        return f"was killed ({because}{', out of memory' if out_of_memory else ''})"
+        return say("was killed (%1, out of memory)", because) if out_of_memory else say("was killed (%1)", because)
     if number != signal.SIGKILL:
         error = _uncaught(stderr) if number == signal.SIGABRT else None
-        return f"was killed ({name}: {error})" if error else f"was killed ({name})"
-    most = held and f", peak memory {held}"
-    return f"was killed ({name}, by another process, not by the kernel{most})"
+        return say("was killed (%1)", f"{name}: {error}" if error else name)
+    return (
+        say("was killed (%1, by another process, not by the kernel, peak memory %2)", name, held)
+        if held
+        else say("was killed (%1, by another process, not by the kernel)", name)
+    )
 
 
 def _uncaught(stderr: str) -> str | None:

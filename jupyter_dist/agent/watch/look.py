@@ -13,6 +13,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.outside import SeenOutside
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say, words_of
 from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
 from jupyter_dist.transport.frames import Header
 
@@ -88,7 +89,14 @@ async def _ask(rank: RankProcess) -> RankAsked:
 
 def _stack(fact: Fact, asked: RankAsked) -> models.RankStack:
     frames = asked.silent.frames if asked.silent is not None else frames_of(asked.answer or {})
-    return {"ranks": "", "state": fact.state, "call": waits_in(fact), "frames": [_frame(frame) for frame in frames]}
+    call = waits_in(fact)
+    return {
+        "ranks": "",
+        "state": fact.state,
+        "call": call,
+        "call_words": words_of(call),
+        "frames": [_frame(frame) for frame in frames],
+    }
 
 
 def _frame(frame: dict[str, Any]) -> models.StackFrame:
@@ -165,7 +173,7 @@ def _asking_place(answer: Header) -> str:
     place = place_of(answer)
     if any(_is_debuggers(frame) for frame in frames_of(answer)):
         return f"{IN_DEBUGGER}{place}"
-    return f"{place}, where it asks for input".removeprefix(", where ")
+    return say("%1, where it asks for input", place) if place else say("it asks for input")
 
 
 def _is_debuggers(frame: dict[str, Any]) -> bool:
@@ -181,7 +189,7 @@ def _asks(cells: _Cells, rank: RankProcess, execution_id: str) -> bool:
 
 
 def _last_cell(cells: _Cells, rank: RankProcess) -> str:
-    return f"since cell [{cells.last[rank.rank]}]" if rank.rank in cells.last else ""
+    return say("since cell [%1]", cells.last[rank.rank]) if rank.rank in cells.last else ""
 
 
 def silence_of(seen: SeenOutside | None) -> str:

@@ -449,11 +449,17 @@ class EnvironmentsInfo(ApiObject):
 
 
 class ErrorBodyInfo(ApiObject):
-    """An error: a stable code, one sentence, and a hint on what to do."""
+    """An error: a stable code, one sentence, and a hint on what to do.
+
+    Attributes:
+        message_words: The message for other languages.
+    """
 
     code: str
     message: str
+    message_words: list[WordsInfo] | None
     hint: str
+    hint_words: list[WordsInfo] | None
 
 
 class ExecutionInfo(ApiObject):
@@ -564,6 +570,7 @@ class GroupInfo(ApiObject):
     resized: ResizeInfo | None
     replaced: ReplaceInfo | None
     note: str | None
+    note_words: list[WordsInfo] | None
     error: ErrorBodyInfo | None
     lease_seconds: float | None
     ends_with: EndsWithInfo | None
@@ -1099,6 +1106,7 @@ class RankExitInfo(ApiObject):
     code: int | None
     signal: int | None
     reason: str
+    reason_words: list[WordsInfo] | None
     stderr: str
     peak_bytes: int | None
 
@@ -1187,6 +1195,7 @@ class RankStackInfo(ApiObject):
     ranks: str
     state: Literal["waits", "runs", "idle", "dead", "unknown"]
     call: str | None
+    call_words: list[WordsInfo] | None
     frames: list[StackFrameInfo]
 
 
@@ -1439,7 +1448,9 @@ class SlowCauseInfo(ApiObject):
             device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault,
             but the line that takes the most of a step.
         share: Which part of the time it costs, from 0 to 1.
+        message_words: The message for other languages.
         evidence: What was measured, a sentence each.
+        evidence_words: Of each sentence of the evidence.
         advice: What to try.
         place: The line that takes the time; null if none stands out.
         since: When this was first seen.
@@ -1470,8 +1481,11 @@ class SlowCauseInfo(ApiObject):
     ranks: str
     share: float
     message: str
+    message_words: list[WordsInfo] | None
     evidence: list[str]
+    evidence_words: list[list[WordsInfo] | None] | None
     advice: str
+    advice_words: list[WordsInfo] | None
     place: CodeLineInfo | None
     since: float
 
@@ -1695,7 +1709,9 @@ class VerdictPartInfo(ApiObject):
     ranks: str
     state: Literal["waits", "runs", "idle", "dead", "unknown"]
     place: str | None
+    place_words: list[WordsInfo] | None
     call: str | None
+    call_words: list[WordsInfo] | None
 
 
 class VerdictRecordInfo(ApiObject):
@@ -1760,3 +1776,17 @@ class WaitedForInfo(ApiObject):
 
     rank: int
     seconds: float
+
+
+class WordsInfo(ApiObject):
+    """A sentence: its template, and its values for `%1`, `%2` and so on.
+
+    Attributes:
+        text: In English, as in the page's catalogues.
+        plural: The template for other numbers than one; the number is the first value.
+        values: Each a text, a number, or a list of such sentences.
+    """
+
+    text: str
+    plural: str | None
+    values: list[Any]

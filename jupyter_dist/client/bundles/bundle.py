@@ -17,6 +17,7 @@ from jupyter_dist.protocol.models.models import (
 )
 
 from .blocks import Blocks
+from .lateness import statuses_apart
 
 # The fallback text is for readers without the extension.
 MAX_FALLBACK_CHARS = 16000
@@ -36,7 +37,7 @@ def make_bundle(group: GroupModel, execution: ExecutionModel, items: Iterable[It
         "execution_id": execution["id"],
         "ranks": execution["ranks"],
         "state": execution["state"],
-        "statuses": execution["statuses"],
+        "statuses": statuses_apart(execution, group["world_size"]),
         "started_at": execution["started_at"],
         "ended_at": execution["ended_at"],
         "items": [_saved(item) for item in items],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from jupyter_dist.protocol.field import Field, RankSet
+from jupyter_dist.protocol.sentences import Words
 from jupyter_dist.protocol.states import ExecutionState, GroupState, NodeState, RankState
 
 from .memory import CellMemory
@@ -29,7 +30,9 @@ class ErrorBody(TypedDict):
 
     code: str
     message: str
+    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
     hint: str
+    hint_words: NotRequired[list[Words] | None]
 
 
 class ErrorAnswer(TypedDict):
@@ -80,6 +83,7 @@ class RankExit(TypedDict):
     code: Annotated[int | None, Field("The exit code; null if a signal ended it, or it never began.")]
     signal: Annotated[int | None, Field("The number of the signal that ended it.")]
     reason: str
+    reason_words: NotRequired[list[Words] | None]
     stderr: Annotated[str, Field("The last lines of its stderr.")]
     peak_bytes: NotRequired[Annotated[int | None, Field("Its peak resident memory.")]]
 
@@ -252,6 +256,7 @@ class GroupModel(TypedDict):
         Annotated[ReplaceModel | None, Field("The last replacement of dead ranks, or the one under way.")]
     ]
     note: Annotated[str | None, Field("A sentence for the user.")]
+    note_words: NotRequired[list[Words] | None]
     error: Annotated[ErrorBody | None, Field("Why the start failed or the group died.")]
     lease_seconds: float | None
     ends_with: NotRequired[Annotated[EndsWith | None, Field("The processes that it ends with; null: it outlives all.")]]
@@ -298,7 +303,9 @@ class VerdictPart(TypedDict):
     ranks: RankSet
     state: Literal["waits", "runs", "idle", "dead", "unknown"]
     place: Annotated[str | None, Field("The user's line that they are at, or the last cell of idle ones.")]
+    place_words: NotRequired[list[Words] | None]
     call: Annotated[str | None, Field("The collective that they wait in: its name, process group, number and shape.")]
+    call_words: NotRequired[list[Words] | None]
 
 
 class Verdict(TypedDict):
@@ -369,6 +376,7 @@ class RankStack(TypedDict):
     ranks: RankSet
     state: Literal["waits", "runs", "idle", "dead", "unknown"]
     call: Annotated[str | None, Field("The collective that they wait in.")]
+    call_words: NotRequired[list[Words] | None]
     frames: Annotated[list[StackFrame], Field("From the cell inwards, at most 50; empty for idle ranks.")]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from jupyter_dist.protocol.sentences import say
+
 MAX_NAME = 200
 
 _CELL = re.compile(r"<ipython-input-(\d+)-")
@@ -20,14 +22,15 @@ def name_of_file(file: str) -> str:
     """Return the name of a file for users: "cell [5]", "model.py"."""
     cell = _CELL.match(file)
     if _DEBUGGED_CELL.search(file):
-        return "the cell"
-    return f"cell [{cell[1]}]" if cell else file.rpartition("/")[2][:MAX_NAME]
+        return say("the cell")
+    return say("cell [%1]", cell[1]) if cell else file.rpartition("/")[2][:MAX_NAME]
 
 
 def describe_line(file: str, line: int, code: str) -> str:
     """Return a line of the user's code for users: "line 3 of cell [5]: loss.backward()"."""
     code = cut(code, MAX_NAME).rstrip(":")  # the begin of a block: a full stop may follow
-    return f"line {line} of {name_of_file(file)}{f': {code}' if code else ''}"
+    place = line, name_of_file(file)
+    return say("line %1 of %2: %3", *place, code) if code else say("line %1 of %2", *place)
 
 
 def cut(text: str, most: int) -> str:

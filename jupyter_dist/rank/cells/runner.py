@@ -271,6 +271,7 @@ class Runner:
             self._stdin.end_cell,
             self._surroundings.restore,
             lambda: self._after_cell(execution, result),
+            self.shell.display_pub.end_cell,
             lambda: self._leave_if_child(0 if result.success else 1),
             lambda: self._empty_cache(execution),
             self._streams.flush,

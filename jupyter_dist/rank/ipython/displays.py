@@ -13,10 +13,12 @@ from typing import Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 
+from jupyter_dist.protocol.models.models import WIDGET_MIME
 from jupyter_dist.rank.guard.own import json
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
 from .ipython_compat import finish_result
+from .laststates import LastStates
 
 Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
@@ -32,6 +34,10 @@ class RankDisplayPublisher(DisplayPublisher):
 
     emit: Emit
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._last_states = LastStates()
+
     def publish(
         self,
         data: dict[str, Any],
@@ -46,11 +52,17 @@ class RankDisplayPublisher(DisplayPublisher):
             if not isinstance(value, dict):
                 raise TypeError(f"{name} must be a dict, got {type(value).__name__}")
         content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
+        if WIDGET_MIME in data and not update:
+            self._last_states.remember(content)
         self.emit("update_display_data" if update else "display_data", content)
 
     def clear_output(self, wait: bool = False) -> None:
         """Send clear_output."""
         self.emit("clear_output", {"wait": wait})
+
+    def end_cell(self) -> None:
+        """Send the last states of widgets."""
+        self._last_states.send(self.emit)
 
 
 class DisplayOwners:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.secrets import Secrets
+from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.wire.specs import LOCAL
 from jupyter_dist.server.analysis.lastsaves import LastSaves
 from jupyter_dist.server.analysis.saves import Saves
@@ -170,10 +171,11 @@ class GroupManager:
         for group in sorted(named, key=lambda group: group.status.is_gone):
             return group
         if id_or_name in self._starting:
-            message = f"There is no group '{id_or_name[:60]}' yet: it is about to start."
-            hint = "The first start in an environment imports torch. Try again in some seconds."
+            message = say("There is no group '%1' yet: it is about to start.", id_or_name[:60])
+            hint = say("The first start in an environment imports torch. Try again in some seconds.")
             raise JupyterDistError("unknown_group", message, hint)
-        raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
+        missing = say("There is no group '%1'.", id_or_name[:60])
+        raise JupyterDistError("unknown_group", missing, self._names_hint(id_or_name))
 
     def has(self, group_id: str) -> bool:
         """Whether the group has not been removed."""
@@ -305,8 +307,8 @@ class GroupManager:
         """Raise JupyterDistError `name_taken` if another group has the name of this one, which was dead."""
         taken = [other.name for other in self._groups.values() if other is not group and not other.status.is_gone]
         if group.name in (*taken, *self._starting):
-            message = f"There is another group '{group.name}' now, or one is about to start."
-            raise JupyterDistError("name_taken", message, "Shut that one down first, or use it.")
+            message = say("There is another group '%1' now, or one is about to start.", group.name)
+            raise JupyterDistError("name_taken", message, say("Shut that one down first, or use it."))
 
     def _started_with(self, key: str) -> ManagedGroup | None:
         """Return the group that an earlier server started for this key before it could answer."""

@@ -33,6 +33,7 @@ _FROM_STATUS = (
     "resized",
     "replaced",
     "note",
+    "note_words",
     "error",
     "lease_seconds",
     "ranks",

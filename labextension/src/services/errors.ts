@@ -1,14 +1,15 @@
 /** Errors of the server, and where the documentation explains them: one entry for each code. */
 import type { IErrorBody } from './protocol';
 import { translation } from './translation';
+import { inWords } from './words';
 
 /** An error from the server: a stable code, a sentence and a hint. */
 export class DistError extends Error {
   constructor(body: IErrorBody, status: number | null = null, isUnanswered = false) {
-    super(body.message);
+    super(localized(body).message);
     this.name = 'DistError';
     this.code = body.code;
-    this.hint = body.hint ?? '';
+    this.hint = localized(body).hint;
     this.status = status;
     this.isUnanswered = isUnanswered;
   }
@@ -19,6 +20,12 @@ export class DistError extends Error {
   readonly status: number | null;
   /** Whether the answer to an earlier request for the same change was lost: it may be made all the same. */
   readonly isUnanswered: boolean;
+}
+
+/** An error in the page's language. */
+export function localized({ code, message, message_words, hint, hint_words }: IErrorBody): IErrorBody {
+  const trans = translation();
+  return { code, message: inWords(trans, message, message_words), hint: inWords(trans, hint ?? '', hint_words) };
 }
 
 /** The error to show for any failure. */

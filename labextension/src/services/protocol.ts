@@ -24,11 +24,24 @@ export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
 /** The MIME type of the profile of a cell. */
 export const PROFILE_MIME = 'application/vnd.jupyter-dist.profile+json';
 
+/** A sentence: its template, and its values for `%1`, `%2` and so on. */
+export interface IWords {
+  /** In English, as in the page's catalogues. */
+  text: string;
+  /** The template for other numbers than one; the number is the first value. */
+  plural: string | null;
+  /** Each a text, a number, or a list of such sentences. */
+  values: unknown[];
+}
+
 /** An error: a stable code, one sentence, and a hint on what to do. */
 export interface IErrorBody {
   code: string;
   message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
   hint: string;
+  hint_words?: IWords[] | null;
 }
 
 /** The body of every error response. */
@@ -77,6 +90,7 @@ export interface IRankExit {
   /** The number of the signal that ended it. */
   signal: number | null;
   reason: string;
+  reason_words?: IWords[] | null;
   /** The last lines of its stderr. */
   stderr: string;
   /** Its peak resident memory. */
@@ -276,6 +290,7 @@ export interface IGroup {
   replaced?: IReplace | null;
   /** A sentence for the user. */
   note: string | null;
+  note_words?: IWords[] | null;
   /** Why the start failed or the group died. */
   error: IErrorBody | null;
   lease_seconds: number | null;
@@ -322,8 +337,10 @@ export interface IVerdictPart {
   state: 'waits' | 'runs' | 'idle' | 'dead' | 'unknown';
   /** The user's line that they are at, or the last cell of idle ones. */
   place: string | null;
+  place_words?: IWords[] | null;
   /** The collective that they wait in: its name, process group, number and shape. */
   call: string | null;
+  call_words?: IWords[] | null;
 }
 
 /** Why a cell does not end: which ranks wait for which others. */
@@ -384,6 +401,7 @@ export interface IRankStack {
   state: 'waits' | 'runs' | 'idle' | 'dead' | 'unknown';
   /** The collective that they wait in. */
   call: string | null;
+  call_words?: IWords[] | null;
   /** From the cell inwards, at most 50; empty for idle ranks. */
   frames: IStackFrame[];
 }
@@ -1794,10 +1812,15 @@ export interface ISlowCause {
   /** Which part of the time it costs, from 0 to 1. */
   share: number;
   message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
   /** What was measured, a sentence each. */
   evidence: string[];
+  /** Of each sentence of the evidence. */
+  evidence_words?: (IWords[] | null)[];
   /** What to try. */
   advice: string;
+  advice_words?: IWords[] | null;
   /** The line that takes the time; null if none stands out. */
   place: ICodeLine | null;
   /** When this was first seen. */

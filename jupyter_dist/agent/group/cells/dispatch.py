@@ -15,6 +15,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.transport.frames import Header, encode_frame
@@ -203,8 +204,8 @@ class Dispatcher:
             if execution.id == rank.execution_id:
                 execution.error = JupyterDistError(
                     "rank_dead",
-                    f"Rank {rank.rank} {rank.exit['reason'] if rank.exit else 'died'}.",
-                    "Run on the other ranks, replace the dead ones, or restart the group.",
+                    say("Rank %1 %2.", rank.rank, rank.exit["reason"] if rank.exit else say("died")),
+                    say("Run on the other ranks, replace the dead ones, or restart the group."),
                 )
                 self._ranks_ended(execution, [rank.rank], "lost", [None])
 
@@ -430,18 +431,20 @@ def _check_same(known: AgentExecution, again: AgentExecution) -> None:
 
 
 def _not_run_error(before: AgentExecution) -> JupyterDistError:
-    cell = f"cell [{before.execution_count}]" if before.execution_count else "the cell"
-    return JupyterDistError("aborted", f"Not run: {cell} before it ended with '{before.state}'.")
+    cell = say("cell [%1]", before.execution_count) if before.execution_count else say("the cell")
+    return JupyterDistError("aborted", say("Not run: %1 before it ended with '%2'.", cell, say(before.state)))
 
 
 def dead_error(dead: list[RankProcess]) -> JupyterDistError:
     """Return the error for what needs dead ranks."""
     first = dead[0]
-    reason = first.exit["reason"] if first.exit else "is gone"
+    reason = first.exit["reason"] if first.exit else say("is gone")
     without = str(RankSet(rank.rank for rank in dead)).replace(",", ",!")
-    others = f" (and ranks {RankSet(rank.rank for rank in dead[1:])})" if len(dead) > 1 else ""
+    others = RankSet(rank.rank for rank in dead[1:])
     return JupyterDistError(
         "rank_dead",
-        f"Rank {first.rank}{others} {reason}.",
-        f"Run on the other ranks (!{without}), replace the dead ones, or restart the group.",
+        say("Rank %1 (and ranks %2) %3.", first.rank, others, reason)
+        if others
+        else say("Rank %1 %2.", first.rank, reason),
+        say("Run on the other ranks (!%1), replace the dead ones, or restart the group.", without),
     )

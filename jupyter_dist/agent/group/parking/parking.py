@@ -21,6 +21,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -95,8 +96,8 @@ class Parking:
     def check_awake(self) -> None:
         """Raise JupyterDistError `group_not_ready` if the tensors of the group are not where they belong."""
         if self._group.state in AWAY_GROUP_STATES:
-            message = f"Group '{self._group.spec.name}' is {self._group.state}."
-            raise JupyterDistError("group_not_ready", message, "Resume it, or run a cell, which resumes it.")
+            message = say("Group '%1' is %2.", self._group.spec.name, say(self._group.state))
+            raise JupyterDistError("group_not_ready", message, say("Resume it, or run a cell, which resumes it."))
 
     def used(self) -> None:
         """Begin to count the time without use again."""
@@ -112,7 +113,7 @@ class Parking:
         due = self._clock.due(time.monotonic())
         if due == "notice":
             seconds = self._clock.notice_seconds
-            text = f"The group is idle: it is parked in {seconds:.0f} s, unless it is used."
+            text = say("The group is idle: it is parked in %1 s, unless it is used.", f"{seconds:.0f}")
             self._group.add_note(text, until_next_cell=True)
         elif due == "park":
             self._begin(self._park_idle())
@@ -206,7 +207,7 @@ class Parking:
         try:
             await self.park("host" if self._has_devices else "file")
         except JupyterDistError as err:
-            self._group.add_note(f"The group was not parked: {err.message}")
+            self._group.add_note(say("The group was not parked: %1", err.message))
 
     async def _park(self, plan: ParkingPlan) -> None:
         group, began = self._group, time.monotonic()
@@ -215,14 +216,19 @@ class Parking:
             if plan.by_driver:
                 await self.driver.park(self._pids(), plan.num_bytes)
         except JupyterDistError as err:
-            await self._return(f"The group was not parked: {err.message}")
+            await self._return(say("The group was not parked: %1", err.message))
             return
         seconds = time.monotonic() - began
         group.parked = _parked(plan, answers, seconds)
         held = group.parked["held_bytes"] // MIB
-        where = "in host memory" if plan.to == "host" else f"in files in {plan.folder}"
-        left = "" if plan.by_driver else "".join(f" {sentence}" for sentence in group.parked["left"])
-        group.add_note(f"Parked in {seconds:.1f} s: {held} MiB are {where}.{left} The next cell resumes the group.")
+        took = f"{seconds:.1f}"
+        parked = (
+            say("Parked in %1 s: %2 MiB are in host memory.", took, held)
+            if plan.to == "host"
+            else say("Parked in %1 s: %2 MiB are in files in %3.", took, held, plan.folder)
+        )
+        left = () if plan.by_driver else group.parked["left"]
+        group.add_note(join(parked, *left, say("The next cell resumes the group.")))
         group.set_state("parked")
         if not group.living():
             group.set_state("dead")
@@ -243,7 +249,7 @@ class Parking:
                 await self.driver.resume(self._pids(), plan.num_bytes)
             await self._ask_all("resume", plan.num_bytes, may_die=True)
         except JupyterDistError as err:
-            self._stay_parked(err.message if why is None else f"{why} {err.message}")
+            self._stay_parked(join(why, err.message))
             return
         group.has_left = False
         note = await self._joined()
@@ -251,7 +257,7 @@ class Parking:
             return
         self._plan = group.parked = None
         seconds = time.monotonic() - began
-        group.add_note(f"{why or f'Resumed in {seconds:.1f} s.'} {note}", until_next_cell=why is None)
+        group.add_note(join(why or say("Resumed in %1 s.", f"{seconds:.1f}"), note), until_next_cell=why is None)
         self.used()
         group.formed()
 
@@ -262,14 +268,15 @@ class Parking:
             for rank in dead:
                 give_up_waiting_for(rank, group.living(), group.stores)
             numbers = str(RankSet(rank.rank for rank in dead))
-            return f"Rank {numbers} died meanwhile: replace it. The others keep all variables."
+            return say("Rank %1 died meanwhile: replace it. The others keep all variables.", numbers)
         try:
             revived = await rejoin(group.ranks, group.stores.new())
         except JupyterDistError as err:
-            hint = "Re-create it with 'reform', or restart the group."
-            return f"All variables are kept, but the process group could not be re-created ({err.message}). {hint}"
-        left = f" Not re-created: {', '.join(revived.left)}; make them again on all ranks." if revived.left else ""
-        return f"All variables are kept.{left}"
+            kept = say("All variables are kept, but the process group could not be re-created (%1).", err.message)
+            return join(kept, say("Re-create it with 'reform', or restart the group."))
+        names = ", ".join(revived.left)
+        left = say("Not re-created: %1; make them again on all ranks.", names) if names else None
+        return join(say("All variables are kept."), left)
 
     async def _ask_all(self, kind: str, num_bytes: int, *, may_die: bool = False, **fields: Any) -> list[Header]:
         """Ask all living ranks at a time, and wait for all; then raise the first error."""
@@ -293,8 +300,9 @@ class Parking:
         if group.parked is not None:
             group.parked = {**group.parked, "resuming_since": None}
         group.set_state("parked")
-        error = JupyterDistError("group_not_ready", f"The group could not be resumed: {reason}", "Resume it again.")
-        group.add_note(f"{error.message} It stays parked.")
+        message = say("The group could not be resumed: %1", reason)
+        error = JupyterDistError("group_not_ready", message, say("Resume it again."))
+        group.add_note(join(error.message, say("It stays parked.")))
         group.dispatcher.end_all(error)
 
 

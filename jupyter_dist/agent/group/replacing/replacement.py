@@ -14,6 +14,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 
 from .variables import VariableSource
@@ -65,7 +66,7 @@ class Replacement:
             await self._source.look(group.living())
             await self._starter.prepare(group.preparing())
         except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
-            group.add_note(self._failed(err, "could not be replaced"))
+            group.add_note(self._failed(err, say("could not be replaced")))
             return
         await self._starter.settle()  # processes that dead ranks started may still hold device memory
         survivors, store_path = group.living(), group.stores.new()
@@ -84,7 +85,7 @@ class Replacement:
             await self._group.start_ranks(self._starter, fresh)
         except Exception as err:  # also an internal error: the group must continue with the ranks that live
             await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
-            return self._failed(err, "could not be replaced")
+            return self._failed(err, say("could not be replaced"))
         return None
 
     async def _give(self, fresh: list[RankProcess], survivors: list[RankProcess]) -> str:
@@ -92,9 +93,9 @@ class Replacement:
         try:
             given = await self._source.give(fresh, survivors)
         except Exception as err:  # also an internal error: the new ranks live
-            return self._failed(err, "was replaced, but its variables could not be brought back")
+            return self._failed(err, say("was replaced, but its variables could not be brought back"))
         self._report["names"], self._report["again"] = given.names, given.again
-        return f"Rank {self._numbers} was replaced: {given.sentence}"
+        return say("Rank %1 was replaced: %2", self._numbers, given.sentence)
 
     def _failed(self, err: Exception, what: str) -> str:
         """Report an error, and log it if it is an internal one; return the sentence for users."""
@@ -102,4 +103,4 @@ class Replacement:
         if error is not err:
             log.error("Rank %s %s", self._numbers, what, exc_info=err)
         self._report["error"] = error.to_dict()
-        return f"Rank {self._numbers} {what}: {error}"
+        return say("Rank %1 %2: %3", self._numbers, what, join(error.message, error.hint))

@@ -14,6 +14,7 @@ from jupyter_dist.agent.group.saves.jobs import RestoreJob
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.system.limits import within
 
 MORE_SECONDS = 10.0  # how much longer than the time of a restore its answer may take
@@ -49,7 +50,8 @@ class NoVariables:
     async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
         """Give nothing."""
         shards = "What was sharded over all ranks lacks its part: make it again on all ranks, and load a checkpoint."
-        return Given([], [], f"its variables are gone, the other ranks keep theirs. {shards}")
+        gone = say("its variables are gone, the other ranks keep theirs.")
+        return Given([], [], join(gone, shards))
 
     def close(self) -> None:
         """Do nothing."""
@@ -96,8 +98,8 @@ class Copies:
                 *again,
             ]
         names = sorted(key for key in keys if key.isidentifier())
-        copied = f"it has copies of {len(names)} names of rank {source.rank}"
-        return Given(names, [*parts, *again], " ".join([f"{copied}; the other ranks keep theirs.", *parts, *again]))
+        copied = say("it has copies of %1 names of rank %2; the other ranks keep theirs.", len(names), source.rank)
+        return Given(names, [*parts, *again], join(copied, *parts, *again))
 
     def close(self) -> None:
         """Do nothing."""
@@ -127,8 +129,8 @@ class SavedVariables:
         again += [f"{one.get('name', '')}: {one['reason']}." for one in _lacking(save, fresh)]
         names = sorted({str(name) for answer in answers for name in answer["names"]})
         at = time.strftime("%H:%M", time.localtime(save["saved_at"]))
-        sentence = f"it has its variables of the save '{save['name']}' of {at}; the other ranks keep theirs."
-        return Given(names, list(dict.fromkeys(again)), " ".join([sentence, *dict.fromkeys(again)]))
+        sentence = say("it has its variables of the save '%1' of %2; the other ranks keep theirs.", save["name"], at)
+        return Given(names, list(dict.fromkeys(again)), join(sentence, *dict.fromkeys(again)))
 
     def close(self) -> None:
         """Allow chunks to be removed again."""

@@ -20,6 +20,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.protocol.wire.specs import GroupSpec
 
 from . import copies, shapes
@@ -99,8 +100,8 @@ class Resize:
             await self._copy()
             await self._divide()
             await end_ranks(self._leaving, "the group was resized", patient=True)
-            size = f"from {report['before']} to {report['after']} ranks"
-            text = " ".join([f"The group was resized {size}.", *report["again"]])
+            resized = say("The group was resized from %1 to %2 ranks.", report["before"], report["after"])
+            text = join(resized, *report["again"])
             group.add_note(text, until_next_cell=not report["again"])
         report["seconds"] = time.monotonic() - self._since
         group.formed()
@@ -177,10 +178,10 @@ class Resize:
         """Be of the earlier size again, with all ranks of before that live."""
         group = self._group
         number = self._before.spec.world_size
-        text = f"The group could not be resized to {self._after.spec.world_size} ranks, and has {number} as before"
+        wanted = self._after.spec.world_size
         self._enter(self._before)
         living, back = group.living(), shapes.move({after: before for before, after in self._places.items()})
-        kept = "All variables are kept."
+        kept: str = say("All variables are kept.")
         try:
             if not self._has_begun:
                 for rank, cells in self._kept_cells:  # the ranks did not change, and can undo them
@@ -188,12 +189,14 @@ class Resize:
             elif len(living) == number:
                 await rejoin(living, group.stores.new(), back)
             else:
-                kept = "The ranks that live keep their variables. Replace the dead ones."
+                kept = say("The ranks that live keep their variables. Replace the dead ones.")
                 asked = (rank.request("take_place", PLACE_SECONDS, rank.encoded_place(back)) for rank in living)
                 await asyncio.gather(*asked, return_exceptions=True)
         except JupyterDistError as err:
-            kept = f"The process group could not be re-created ({err.message}): re-create it with 'reform'. {kept}"
-        group.add_note(f"{text}: {error.message} {error.hint} {kept}")
+            why = say("The process group could not be re-created (%1): re-create it with 'reform'.", err.message)
+            kept = join(why, kept)
+        text = say("The group could not be resized to %1 ranks, and has %2 as before:", wanted, number)
+        group.add_note(join(text, error.message, error.hint, kept))
 
     def _enter(self, shape: Shape) -> None:
         group = self._group
@@ -214,8 +217,8 @@ class Resize:
 
 
 def _lacking(name: str) -> str:
-    return f"The process group {name} lost members: make it again on all ranks."
+    return say("The process group %1 lost members: make it again on all ranks.", name)
 
 
 def _left(name: str) -> str:
-    return f"Ranks do not know the process group {name} alike: make it again on all ranks."
+    return say("Ranks do not know the process group %1 alike: make it again on all ranks.", name)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.wire.specs import INTERRUPT_SIGNAL, RankSpec
 from jupyter_dist.system.inherited import without_threads
 from jupyter_dist.system.limits import within
@@ -117,8 +118,8 @@ class ProcessStarter(Protocol):
 
 def not_started(reason: str) -> JupyterDistError:
     """Return the error for a process that could not be started."""
-    hint = "Start the group again; if that fails, too, check the limit on processes (ulimit -u) and agent.log."
-    return JupyterDistError("start_failed", f"A rank's process could not be started: {reason}.", hint)
+    hint = say("Start the group again; if that fails, too, check the limit on processes (ulimit -u) and agent.log.")
+    return JupyterDistError("start_failed", say("A rank's process could not be started: %1.", reason), hint)
 
 
 def ending_of(header: Header) -> Ending:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
@@ -94,15 +95,15 @@ class StartMethod:
         try:
             return await within(preparing.seconds, asyncio.shield(self._zygote.warm))
         except asyncio.TimeoutError as err:
-            message = f"{sys.executable} did not import torch within {preparing.seconds:g} s."
+            message = say("%1 did not import torch within %2 s.", sys.executable, format(preparing.seconds, "g"))
             raise JupyterDistError("start_failed", message) from err
 
     async def _choose(self, warm: Header, preparing: Preparing) -> None:
         if warm["t"] == "failed":
             last_lines = "\n".join(str(warm["traceback"]).strip().splitlines()[-4:])
-            raise JupyterDistError("start_failed", f"{sys.executable} cannot import what ranks need.", last_lines)
+            raise JupyterDistError("start_failed", say("%1 cannot import what ranks need.", sys.executable), last_lines)
         if warm["safe"]:
             return
-        preparing.on_note(f"Ranks are started as fresh processes, which is slower: {warm['reason']}.")
+        preparing.on_note(say("Ranks are started as fresh processes, which is slower: %1.", warm["reason"]))
         await self._zygote.stop()
         self._fresh = FreshProcesses(self._preload, self._on_exit)

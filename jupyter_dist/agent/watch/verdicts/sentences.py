@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say, words_of
 
 from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 
@@ -107,8 +108,10 @@ def _part(facts: list[Fact]) -> models.VerdictPart:
     part: models.VerdictPart = {
         "ranks": str(RankSet(fact.rank for fact in facts)),
         "state": first.state,
-        "place": _with_error(first) or None,
-        "call": waits_in(first),
+        "place": (place := _with_error(first)) or None,
+        "place_words": words_of(place),
+        "call": (call := waits_in(first)),
+        "call_words": words_of(call),
     }
     return part
 
@@ -139,14 +142,20 @@ def waits_in(fact: Fact) -> str | None:
 
 def _describe(call: WaitedCall) -> str:
     """Return the call in words: "all_reduce, number 4, float [4]"."""
-    tag = f", tag {call.tag}" if call.is_p2p and call.tag else ""
-    peer = "" if call.peer is None else f" ({'peer' if call.is_p2p else 'root'} {call.peer}{tag})"
-    inside = f" in {call.inside}" if call.inside else ""
-    group = f" of process group {call.group}" if call.group != "default" else ""
-    number = f", number {call.seq}" if call.seq is not None else ""
-    shape = f", {call.shape}" if call.shape else ""
-    cell = f", of cell [{call.cell}]" if call.cell is not None else ""
-    return f"{call.name}{peer}{inside}{group}{number}{shape}{cell}"
+    name = call.name
+    if call.peer is not None and call.is_p2p and call.tag:
+        name = say("%1 (peer %2, tag %3)", name, call.peer, call.tag)
+    elif call.peer is not None:
+        name = say("%1 (peer %2)", name, call.peer) if call.is_p2p else say("%1 (root %2)", name, call.peer)
+    if call.inside:
+        name = say("%1 in %2", name, call.inside)
+    if call.group != "default":
+        name = say("%1 of process group %2", name, call.group)
+    if call.seq is not None:
+        name = say("%1, number %2", name, call.seq)
+    if call.shape:
+        name = say("%1, %2", name, call.shape)
+    return say("%1, of cell [%2]", name, call.cell) if call.cell is not None else name
 
 
 # -- what is known of a call on another rank ----------------------------------------------------------
@@ -221,7 +230,9 @@ def _errors(idle: list[Fact]) -> str:
 
 
 def _with_error(fact: Fact) -> str:
-    return f"{fact.place}, which ended with {fact.error}".removeprefix(", which ") if fact.error else fact.place
+    if not fact.error:
+        return fact.place
+    return say("%1, which ended with %2", fact.place, fact.error) if fact.place else say("ended with %1", fact.error)
 
 
 def _where(fact: Fact) -> str:

@@ -1,6 +1,8 @@
 /** All groups of the server. */
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IGroup } from '../../services/protocol';
+import { translation } from '../../services/translation';
+import { inWords } from '../../services/words';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { Clock } from '../format/clock';
@@ -107,9 +109,12 @@ export function remedy(group: IGroup): 'replace' | 'reform' | 'resume' | 'startA
 }
 
 /** The sentences on a group: its note, and what of a parked group stays where it was, unless the note has it. */
-export function noteLines({ note, state, parked }: IGroup): string[] {
+export function noteLines({ note, note_words: words, state, parked }: IGroup): string[] {
   const left = state === 'parked' ? (parked?.left ?? []) : [];
-  return [...(note ? [note] : []), ...left.filter(sentence => !note?.includes(sentence))];
+  return [
+    ...(note ? [inWords(translation(), note, words)] : []),
+    ...left.filter(sentence => !note?.includes(sentence))
+  ];
 }
 
 /** Whether nothing of it runs any more, so that its name is free. */

@@ -12,6 +12,7 @@ import {
 import { streamText } from '../executions/executionview';
 import { firstCharacters, lastCharacters, numCharacters } from '../format/characters';
 import { Blocks, IBlock } from './blocks';
+import { statusesApart } from './lateness';
 
 /** The fallback text is for readers without this extension. */
 export const MAX_FALLBACK_CHARS = 16000;
@@ -31,7 +32,7 @@ export function makeBundle(
     execution_id: execution.id,
     ranks: execution.ranks,
     state: execution.state,
-    statuses: execution.statuses,
+    statuses: statusesApart(execution),
     started_at: execution.started_at,
     ended_at: execution.ended_at,
     items: items.map(saved),

@@ -1,7 +1,8 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { getNotebookTarget } from '../../model/targets/target';
 import { CommandIDs, IDistGroups } from '../../tokens';
 import { RanksStatus } from '../../widgets/states/statusbar';
 import { GroupChoice } from '../commands/groupchoice';
@@ -28,7 +29,12 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
       choose: () => choice.foremost(),
       open: () => void app.commands.execute(CommandIDs.showSidebar)
     });
-    tracker?.currentChanged.connect(() => item.update(), item);
+    tracker?.currentChanged.connect((_, panel) => {
+      item.update();
+      noteKernelless(document.body, panel);
+      panel?.sessionContext.kernelChanged.connect(() => noteKernelless(document.body, tracker.currentWidget), item);
+    }, item);
+    groups.changed.connect(() => noteKernelless(document.body, tracker?.currentWidget ?? null), item);
     statusBar.registerStatusItem('jupyter-dist:statusbar', {
       item,
       align: 'left',
@@ -38,3 +44,10 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
+
+/** Note on the page whether the notebook needs no kernel: the toolbar shows that it has none, and the status bar need not. */
+function noteKernelless({ classList }: HTMLElement, panel: NotebookPanel | null): void {
+  const { model = null } = panel?.content ?? {};
+  const isOnRanks = model !== null && getNotebookTarget(model) !== null;
+  classList.toggle('jpd-mod-kernelless', isOnRanks && !panel?.sessionContext.session?.kernel);
+}

@@ -2,13 +2,14 @@
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
-import { DistError, helpLink, openHelp } from '../../services/errors';
+import { DistError, localized, helpLink, openHelp } from '../../services/errors';
 import { translation } from '../../services/translation';
 import type { IErrorBody } from '../../services/protocol';
 import { GroupNotice, notifyGroup } from '../notices/groupnotices';
 import { withWhole } from '../notices/whole';
 
-export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
+export function ErrorNote({ error: given }: { error: IErrorBody }): React.ReactElement {
+  const error = localized(given);
   return (
     <div className="jpd-Error" role="alert">
       <p>{error.message}</p>

@@ -1,9 +1,9 @@
 /** Whether the ranks of a cell agree: then it looks as a cell of a kernel does, and its header is out of the way. */
-import type { IShown, IShownRank } from './items/shown';
+import { isLate } from '../../model/outputs/lateness';
+import { knownSeconds, type IShown } from './items/shown';
 
 /** Ranks never print or end at the same moment: a difference while they run is one when it has lasted this long. */
 const LASTING_MS = 1000;
-const LATE_SECONDS = 1;
 const CALM_STATES = new Set(['queued', 'running', 'ok']);
 
 export class Agreement {
@@ -24,15 +24,19 @@ function doDiffer({ perRank, items, ranks }: IShown): boolean {
   return (
     perRank.some(({ status }) => status !== perRank[0].status) ||
     items.some(item => item.ranks !== ranks) ||
-    isLate(perRank)
+    isLate(knownSeconds(perRank))
   );
 }
 
-/** Whether a rank took much longer than another: by a second, and by a fifth. */
-function isLate(perRank: readonly IShownRank[]): boolean {
-  const known = perRank.flatMap(({ seconds }) => (seconds === null ? [] : [seconds]));
-  const range = Math.max(...known) - Math.min(...known);
-  return range >= LATE_SECONDS && range >= Math.max(...known) / 5;
+/** Show the number beside a result that is all of the output, as a kernel's cell does. */
+export function numberResult(output: HTMLElement, { items }: IShown, isQuiet: boolean): void {
+  const prompt = output.closest('.jp-OutputArea-child')?.querySelector('.jp-OutputPrompt');
+  const first = isQuiet ? items[0]?.output : undefined;
+  const count = first?.output_type === 'execute_result' ? first.execution_count : null;
+  const words = typeof count === 'number' ? `[${count}]:` : '';
+  if (prompt && prompt.textContent !== words) {
+    prompt.textContent = words;
+  }
 }
 
 /** Give the prompt of a cell a tooltip, with the words of the header that is not shown. */

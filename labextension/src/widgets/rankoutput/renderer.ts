@@ -10,6 +10,7 @@ import { parseBundle } from '../../model/outputs/parsebundle';
 import { WidgetFollower } from '../../model/cells/output/lateoutput';
 import { includesRank } from '../../model/format/ranks';
 import { FINAL_STATES, IInputPrompt, IRanksBundle, IVerdict, RANKS_MIME } from '../../services/protocol';
+import { localized } from '../../services/errors';
 import type { IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../base/errornote';
 import { RankFinder } from '../states/rankfinder';
@@ -19,7 +20,7 @@ import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './items/shown';
 import { ActionButtons } from './header/actionbuttons';
-import { Agreement, describePrompt } from './agreement';
+import { Agreement, describePrompt, numberResult } from './agreement';
 import { DriftNote } from './notes/driftnote';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './notes/ranknotes';
@@ -292,6 +293,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this.toggleClass('jpd-mod-agrees', isQuiet);
     this.toggleClass('jpd-mod-silent', isQuiet && shown.items.length === 0);
     describePrompt(this.node, isQuiet ? this._summary.text : '');
+    numberResult(this.node, shown, isQuiet);
   }
 
   /** Draw the running time, or look again whether the cell is back: what a page scrolls away is not drawn. */
@@ -375,7 +377,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return this._lostAt !== null && now - this._lostAt > STALE_MS;
   }
 
-  private _drawError({ error, state }: IShown): void {
+  private _drawError({ error: given, state }: IShown): void {
+    const error = given && localized(given);
     const hidden = !error || state === 'ok';
     this._error.hidden = hidden;
     const text = hidden ? '' : [error.message, error.hint].join(' ').trim();

@@ -1,10 +1,19 @@
 /** Lines of code in sentences, to which the page can go. */
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { pathOnServer } from '../../model/format/serverfiles';
 import type { ICodeLine } from '../../services/protocol';
 
 /** A sentence in three parts: its link to a line of code is in the middle. */
-export function linkedPlace(sentence: string, place: ICodeLine | null): [string, string, string] {
-  const words = place && canOpen(place) ? `line ${place.line} of ${place.name}` : '';
+export function linkedPlace(
+  trans: TranslationBundle,
+  sentence: string,
+  place: ICodeLine | null
+): [string, string, string] {
+  const name = /^cell \[(\d+)\]$/.exec(place?.name ?? '');
+  const known =
+    place && canOpen(place) ? [place.name, name ? trans.__('cell [%1]', name[1]) : trans.__('the cell')] : [];
+  const links = known.flatMap(one => [trans.__('line %1 of %2', place!.line, one), `line ${place!.line} of ${one}`]);
+  const words = links.find(link => sentence.includes(link)) ?? '';
   const at = words ? sentence.indexOf(words) : -1;
   return at < 0 ? [sentence, '', ''] : [sentence.slice(0, at), words, sentence.slice(at + words.length)];
 }

@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes, formatSeconds } from '../../model/format/quantities';
 import { isStarting } from '../../model/format/states';
+import { inWords } from '../../services/words';
 import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../../services/protocol';
 
 export type GroupLight = RankState | 'parked';
@@ -141,7 +142,12 @@ export function groupLight(group: IGroup): GroupLight {
 
 /** Why a rank ended. */
 export function exitReason(trans: TranslationBundle, rank: IRank): string {
-  return rank.exit?.reason ?? rank.message ?? trans.__('It exited for an unknown reason.');
+  const { exit } = rank;
+  return (
+    (exit && inWords(trans, exit.reason, exit.reason_words)) ??
+    rank.message ??
+    trans.__('It exited for an unknown reason.')
+  );
 }
 
 function count(ranks: readonly IRank[], state: RankState): number {

@@ -11,6 +11,7 @@ from jupyter_dist.parts.slow.agent.asking.reports import RankReport, ShardedUpda
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import Observed
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, percent
 
@@ -43,17 +44,29 @@ def find_accumulation(seen: Observed) -> Cause | None:
     if share < LEAST_AVERAGING:
         return None
     place = max(seen.ranks.values(), key=lambda rank: rank.share("wait")).main_place("wait")
-    message = (
-        f"Gradients are averaged over the ranks {passes:.0f} times for each step of the optimizer, which takes "
-        f"{percent(share)} of the time{at_place(place)}."
+    message = say(
+        "Gradients are averaged over the ranks %1 times for each step of the optimizer, which takes %2 of the time%3.",
+        format(passes, ".0f"),
+        percent(share),
+        at_place(place),
     )
     evidence = [
-        f"They were averaged {averages.number:.0f} times, while the parameters changed {averages.changes} times.",
-        f"The ranks are in collectives {percent(in_collectives)} of the time.",
+        say(
+            "They were averaged %1 times, while the parameters changed %2 times.",
+            format(averages.number, ".0f"),
+            averages.changes,
+        ),
+        say("The ranks are in collectives %1 of the time.", percent(in_collectives)),
     ]
-    how = "with set_requires_gradient_sync(False)" if averages.is_sharded else "under no_sync()"
-    model = "an FSDP2" if averages.is_sharded else "the DDP"
-    advice = f"Accumulate {how} of {model} model, in all backward passes but the last one before a step."
+    advice = (
+        say(
+            "Accumulate with set_requires_gradient_sync(False) of an FSDP2 model, in all backward "
+            "passes but the last one "
+            "before a step."
+        )
+        if averages.is_sharded
+        else say("Accumulate under no_sync() of the DDP model, in all backward passes but the last one before a step.")
+    )
     return Cause("accumulation", RankSet(seen.ranks), share, message, evidence, advice, place)
 
 

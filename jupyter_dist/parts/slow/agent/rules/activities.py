@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, name_ranks, percent
 from .stragglers import find_straggler
@@ -48,16 +49,16 @@ def find_input(seen: Observed) -> Cause | None:
     rank = _one(seen, "input", "workers")
     place = rank.main_place("workers" if starting > share / 2 else "input")
     inner = rank.inner_of("input")
-    evidence = [f"The ranks are found in the DataLoader in {percent(share)} of the samples of their stacks."]
+    evidence = [say("The ranks are found in the DataLoader in %1 of the samples of their stacks.", percent(share))]
     if starting > share / 2:
-        evidence.append("Most of that time it starts worker processes.")
-        advice = "Keep the workers from one epoch to the next: DataLoader(..., persistent_workers=True)."
+        evidence.append(say("Most of that time it starts worker processes."))
+        advice = say("Keep the workers from one epoch to the next: DataLoader(..., persistent_workers=True).")
     elif inner is not None:
-        evidence.append(f"It loads in the rank itself, at {inner}.")
-        advice = "Load in other processes: DataLoader(..., num_workers=4), or make loading cheaper."
+        evidence.append(say("It loads in the rank itself, at %1.", inner))
+        advice = say("Load in other processes: DataLoader(..., num_workers=4), or make loading cheaper.")
     else:
-        advice = "Use more workers (num_workers), a larger prefetch_factor, or make loading cheaper."
-    message = f"Input: {percent(share)} of the time ranks wait for the next batch{at_place(place)}."
+        advice = say("Use more workers (num_workers), a larger prefetch_factor, or make loading cheaper.")
+    message = say("Input: %1 of the time ranks wait for the next batch%2.", percent(share), at_place(place))
     return Cause("input", RankSet(seen.ranks), share, message, evidence, advice, place)
 
 
@@ -68,7 +69,6 @@ class _Habit(NamedTuple):
     kind: models.SlowKind
     activity: str
     least: float
-    what: str
     advice: str
 
 
@@ -76,10 +76,9 @@ _SAVING = _Habit(
     "saving",
     "save",
     LEAST_SAVING,
-    "save",
-    "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank.",
+    say("Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank."),
 )
-_PRINTING = _Habit("printing", "print", LEAST_PRINTING, "print", "Print every hundredth step, or track(loss=loss).")
+_PRINTING = _Habit("printing", "print", LEAST_PRINTING, say("Print every hundredth step, or track(loss=loss)."))
 
 
 def find_saving(seen: Observed) -> Cause | None:
@@ -96,18 +95,40 @@ def _habit(seen: Observed, habit: _Habit) -> Cause | None:
     share, of_path = _share_of_all(seen, habit.activity), seen.path.share(habit.activity)
     if max(share, of_path) < habit.least:
         return None
-    place, ranks, who = _one(seen, habit.activity).main_place(habit.activity), RankSet(seen.ranks), "The ranks"
-    evidence = [f"They are found there in {percent(share)} of the samples of their stacks."]
+    place, ranks = _one(seen, habit.activity).main_place(habit.activity), RankSet(seen.ranks)
+    evidence = [say("They are found there in %1 of the samples of their stacks.", percent(share))]
     if share < habit.least:  # some ranks, for which the others wait
         share, place = of_path, seen.path.main_place(habit.activity)
         ranks = RankSet(rank for rank, sampled in seen.path.samples if sampled.activity == habit.activity)
-        who = f"{name_ranks(ranks)}, for which the others wait,"
-        evidence = [f"The rank that the others wait for next is found there in {percent(share)} of the samples."]
+        evidence = [say("The rank that the others wait for next is found there in %1 of the samples.", percent(share))]
         if len(ranks) < len(seen.ranks) and find_straggler(seen) is not None:
             return None
-    verb = habit.what + "s" * (who != "The ranks" and len(ranks) == 1)
-    message = f"{who} {verb} {percent(share)} of the time{at_place(place)}."
+    message = _of_habit(habit, None if ranks == RankSet(seen.ranks) else ranks, percent(share), at_place(place))
     return Cause(habit.kind, ranks, share, message, evidence, habit.advice, place)
+
+
+def _of_habit(habit: _Habit, late: RankSet | None, share: str, place: str) -> str:
+    """Return what ranks do; `late`: the others wait for them."""
+    is_saving = habit is _SAVING
+    if late is None:
+        all_ranks = share, place
+        return (
+            say("The ranks save %1 of the time%2.", *all_ranks)
+            if is_saving
+            else say("The ranks print %1 of the time%2.", *all_ranks)
+        )
+    values = name_ranks(late), share, place
+    if len(late) > 1:
+        return (
+            say("%1, for which the others wait, save %2 of the time%3.", *values)
+            if is_saving
+            else say("%1, for which the others wait, print %2 of the time%3.", *values)
+        )
+    return (
+        say("%1, for which the others wait, saves %2 of the time%3.", *values)
+        if is_saving
+        else say("%1, for which the others wait, prints %2 of the time%3.", *values)
+    )
 
 
 def find_objects(seen: Observed) -> Cause | None:
@@ -116,9 +137,13 @@ def find_objects(seen: Observed) -> Cause | None:
     if share < LEAST_OBJECTS:
         return None
     place = _one(seen, "objects").main_place("objects")
-    message = f"Objects are pickled and unpickled for other ranks {percent(share)} of the time{at_place(place)}."
-    evidence = [f"The ranks are found in torch's functions for it in {percent(share)} of the samples of their stacks."]
-    advice = "Send tensors instead of objects (all_gather), fewer objects, or send them seldom."
+    message = say(
+        "Objects are pickled and unpickled for other ranks %1 of the time%2.", percent(share), at_place(place)
+    )
+    evidence = [
+        say("The ranks are found in torch's functions for it in %1 of the samples of their stacks.", percent(share))
+    ]
+    advice = say("Send tensors instead of objects (all_gather), fewer objects, or send them seldom.")
     return Cause("objects", RankSet(seen.ranks), share, message, evidence, advice, place)
 
 
@@ -134,9 +159,13 @@ def find_compiling(seen: Observed) -> Cause | None:
     if share < LEAST_COMPILING or number < NUM_COMPILES:
         return None
     place = _one(seen, "compile").main_place("compile")
-    message = f"torch compiles again and again, {percent(share)} of the time{at_place(place)}."
-    evidence = [f"Compilations were found {number:.0f} times in the last seconds, with other code between them."]
-    advice = (
+    message = say("torch compiles again and again, %1 of the time%2.", percent(share), at_place(place))
+    evidence = [
+        say(
+            "Compilations were found %1 times in the last seconds, with other code between them.", format(number, ".0f")
+        )
+    ]
+    advice = say(
         "Give it the same shapes each step (padding), or torch.compile(..., dynamic=True). "
         "TORCH_LOGS=recompiles names the reason."
     )
@@ -149,14 +178,15 @@ def find_unused(seen: Observed) -> Cause | None:
     if share < LEAST_UNUSED:
         return None
     place = _one(seen, "unused").main_place("unused")
-    message = (
-        f"DistributedDataParallel looks for unused parameters {percent(share)} of the time, after each forward pass"
-        f"{at_place(place)}."
+    message = say(
+        "DistributedDataParallel looks for unused parameters %1 of the time, after each forward pass%2.",
+        percent(share),
+        at_place(place),
     )
-    evidence = [f"It is found walking through the outputs of the model in {percent(share)} of the samples."]
-    advice = (
-        "Leave find_unused_parameters=True out if all parameters get gradients, or use static_graph=True; "
-        "let forward() return tensors only."
+    evidence = [say("It is found walking through the outputs of the model in %1 of the samples.", percent(share))]
+    advice = say(
+        "Leave find_unused_parameters=True out if all parameters get gradients, or use "
+        "static_graph=True; let forward() return tensors only."
     )
     return Cause("unused_parameters", RankSet(seen.ranks), share, message, evidence, advice, place)
 
@@ -176,9 +206,9 @@ def find_blocked(seen: Observed) -> Cause | None:
             best, share = place, least
     if best is None or share < LEAST_BLOCKED or not seen.has_steps:
         return None
-    message = f"The ranks wait {percent(share)} of the time, not for other ranks{at_place(best)}."
-    evidence = [f"They are found in a system call there in {percent(share)} of the samples of their stacks."]
-    advice = "Do it less often or in a thread, or wait for less: a file, a network, a sleep."
+    message = say("The ranks wait %1 of the time, not for other ranks%2.", percent(share), at_place(best))
+    evidence = [say("They are found in a system call there in %1 of the samples of their stacks.", percent(share))]
+    advice = say("Do it less often or in a thread, or wait for less: a file, a network, a sleep.")
     return Cause("blocked", RankSet(seen.ranks), share, message, evidence, advice, best)
 
 
@@ -228,16 +258,17 @@ def find_line(seen: Observed) -> Cause | None:
     if place is None:
         return None
     share = shares[place]
-    takes = f"{percent(share)} of the time is"
+    message = say("%1 of the time is spent at %2.", percent(share), place)
     if (step := seen.step_seconds) is not None:
-        takes = f"{seconds_in_words(share * step)} of {seconds_in_words(step)} a step are"
+        part, whole = seconds_in_words(share * step), seconds_in_words(step)
+        message = say("%1 of %2 a step are spent at %3.", part, whole, place)
     own = {rank: _own_share(its, place) for rank, its in seen.ranks.items()}
     ranks = RankSet(rank for rank in own if own[rank] >= LIKE_OTHERS * max(own.values()))
-    evidence = [f"The rank that the others wait for next is found there in {percent(share)} of the samples."]
+    evidence = [say("The rank that the others wait for next is found there in %1 of the samples.", percent(share))]
     if not seen.path.is_known:
-        evidence = [f"The ranks are found there in {percent(share)} of the samples of their stacks."]
-    advice = "If the loop is not there for this: do it once before the loop, in a thread, or in other processes."
-    return Cause("line", ranks, share, f"{takes} spent {at_place(place)[2:]}.", evidence, advice, place)
+        evidence = [say("The ranks are found there in %1 of the samples of their stacks.", percent(share))]
+    advice = say("If the loop is not there for this: do it once before the loop, in a thread, or in other processes.")
+    return Cause("line", ranks, share, message, evidence, advice, place)
 
 
 def _on_path(seen: Observed) -> dict[CodePlace, _ByRank]:

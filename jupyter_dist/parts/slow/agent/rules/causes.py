@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say, words_of
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
@@ -43,8 +44,11 @@ class Cause:
             "ranks": str(self.ranks),
             "share": round(self.share, 3),
             "message": self.message,
+            "message_words": words_of(self.message),
             "evidence": list(self.evidence),
+            "evidence_words": [words_of(sentence) for sentence in self.evidence],
             "advice": self.advice,
+            "advice_words": words_of(self.advice),
             "place": line,
             "since": since,
         }
@@ -76,9 +80,9 @@ def bytes_in_words(number: float) -> str:
 
 def name_ranks(ranks: RankSet) -> str:
     """Return ranks for the begin of a sentence: Rank 5, Ranks 0-3."""
-    return f"Rank{'s' if len(ranks) > 1 else ''} {ranks}"
+    return say("Ranks %1", ranks) if len(ranks) > 1 else say("Rank %1", ranks)
 
 
 def at_place(place: CodePlace | None) -> str:
     """Return where it happens, to follow a sentence; empty if no line stands out."""
-    return f", at {place}" if place is not None else ""
+    return say(", at %1", place) if place is not None else ""

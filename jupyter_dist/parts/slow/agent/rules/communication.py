@@ -8,6 +8,7 @@ from collections import Counter
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .accumulation import LEAST_CHANGES, find_accumulation, num_begun
 from .causes import Cause, at_place, bytes_in_words, percent, seconds_in_words
@@ -36,25 +37,40 @@ def find_communication(seen: Observed) -> Cause | None:
     num_bytes = seen.period * statistics.fmean(meeting.num_bytes for meeting in mine)
     place = _main_place(seen)
     evidence = [
-        f"The ranks are in collectives {percent(in_collectives)} of the time, {percent(waiting)} for the last rank.",
-        f"A step of {seconds_in_words(step)} has {seen.period} collectives of {bytes_in_words(num_bytes)} together.",
+        say(
+            "The ranks are in collectives %1 of the time, %2 for the last rank.",
+            percent(in_collectives),
+            percent(waiting),
+        ),
+        say(
+            "A step of %1 has %2 collectives of %3 together.",
+            seconds_in_words(step),
+            seen.period,
+            bytes_in_words(num_bytes),
+        ),
     ]
     rate = seen.period / step  # collectives that are all alike, such as equal buckets, seem to be a step each
     are_small = (seen.period >= MANY or rate >= MANY_A_SECOND) and num_bytes / seen.period < SMALL_BYTES
     if are_small and not _has_few_a_step(seen):
-        number = (
-            f"{seen.period} small collectives a step"
+        values = percent(share), at_place(place)
+        message = (
+            say("%1 small collectives a step take %2 of the time%3.", seen.period, *values)
             if seen.period >= MANY
-            else f"{rate:.0f} small collectives a second"
+            else say("%1 small collectives a second take %2 of the time%3.", format(rate, ".0f"), *values)
         )
-        message = f"{number} take {percent(share)} of the time{at_place(place)}."
-        advice = "Join them: one collective of a flattened tensor, or larger buckets (bucket_cap_mb) of a DDP model."
+        advice = say(
+            "Join them: one collective of a flattened tensor, or larger buckets (bucket_cap_mb) of a DDP model."
+        )
         return Cause("small_collectives", RankSet(seen.ranks), share, message, evidence, advice, place)
     if num_bytes < LEAST_BYTES:
         return None
     speed = num_bytes / max(1e-9, share * step)
-    message = f"Communication takes {percent(share)} of the time, at {bytes_in_words(speed)} a second{at_place(place)}."
-    advice = "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
+    message = say(
+        "Communication takes %1 of the time, at %2 a second%3.", percent(share), bytes_in_words(speed), at_place(place)
+    )
+    advice = say(
+        "Communicate less often (no_sync() while gradients accumulate), less (bfloat16), or over a faster network."
+    )
     return Cause("communication", RankSet(seen.ranks), share, message, evidence, advice, place)
 
 
@@ -89,10 +105,12 @@ def find_uneven(seen: Observed) -> Cause | None:
     if min(shares) < LEAST_UNEVEN or waiting < share / 2 or most > 2 / len(shares):
         return None
     place = seen.path.main_place(RUN, "input", "workers", "save", "print")
-    where = f". It is most often{at_place(place).removeprefix(',')}" if place is not None else ""
-    message = f"The ranks wait {percent(share)} of the time for each other: another one is last each time{where}."
-    evidence = [f"No rank is last to more than {percent(most)} of the {len(last)} collectives."]
-    advice = "Give the ranks batches that take as long: sort by length, pack sequences, or bucket them."
+    where = say(". It is most often at %1", place) if place is not None else ""
+    message = say(
+        "The ranks wait %1 of the time for each other: another one is last each time%2.", percent(share), where
+    )
+    evidence = [say("No rank is last to more than %1 of the %2 collectives.", percent(most), len(last))]
+    advice = say("Give the ranks batches that take as long: sort by length, pack sequences, or bucket them.")
     return Cause("uneven", RankSet(seen.waits.stays), share, message, evidence, advice, place)
 
 

@@ -12,6 +12,7 @@ import statistics
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
 
@@ -34,13 +35,16 @@ def find_synchronizing(seen: Observed) -> Cause | None:
     place, waiting = _waiting_line(seen)
     if idle < LEAST_IDLE or waiting < LEAST_WAITING or place is None:
         return None
-    which = "devices are" if len(known) > 1 else "device is"
-    message = f"The {which} idle {percent(idle)} of the time: ranks wait for values{at_place(place)}."
+    message = (
+        say("The devices are idle %1 of the time: ranks wait for values%2.", percent(idle), at_place(place))
+        if len(known) > 1
+        else say("The device is idle %1 of the time: ranks wait for values%2.", percent(idle), at_place(place))
+    )
     evidence = [
-        f"The ranks are found at this line in {percent(waiting)} of the samples of their stacks.",
-        "While a rank waits for a value of its device, it gives the device nothing more to do.",
+        say("The ranks are found at this line in %1 of the samples of their stacks.", percent(waiting)),
+        say("While a rank waits for a value of its device, it gives the device nothing more to do."),
     ]
-    advice = "Do it every hundredth step, or keep the tensor (loss.detach()) and read all of them at the end."
+    advice = say("Do it every hundredth step, or keep the tensor (loss.detach()) and read all of them at the end.")
     return Cause("device_sync", RankSet(seen.ranks), min(idle, waiting), message, evidence, advice, place)
 
 
@@ -74,14 +78,18 @@ def find_fragmentation(seen: Observed) -> Cause | None:
     number = max(retries.values())
     newest = seen.ranks[max(retries, key=retries.__getitem__)].reports[-1]
     unused = (newest.reserved_bytes or 0) - newest.memory_bytes
-    message = f"{name_ranks(ranks)} had to free cached memory of the device {number} times in the last seconds."
+    message = say("%1 had to free cached memory of the device %2 times in the last seconds.", name_ranks(ranks), number)
     evidence = [
-        f"In each of {LEAST_RETRIES} looks, torch found no room for a tensor, freed its cache and tried again.",
-        f"{bytes_in_words(newest.memory_bytes)} are in tensors, {bytes_in_words(max(0, unused))} are cached beside.",
+        say("In each of %1 looks, torch found no room for a tensor, freed its cache and tried again.", LEAST_RETRIES),
+        say(
+            "%1 are in tensors, %2 are cached beside.",
+            bytes_in_words(newest.memory_bytes),
+            bytes_in_words(max(0, unused)),
+        ),
     ]
-    advice = (
-        "Use batches of equal shapes or smaller ones, or PYTORCH_ALLOC_CONF=expandable_segments:True, with which "
-        "pieces of memory can be joined."
+    advice = say(
+        "Use batches of equal shapes or smaller ones, or "
+        "PYTORCH_ALLOC_CONF=expandable_segments:True, with which pieces of memory can be joined."
     )
     return Cause("fragmentation", ranks, 0.0, message, evidence, advice)
 

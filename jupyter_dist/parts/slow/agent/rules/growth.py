@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, StepsSeen
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, seconds_in_words
 
@@ -40,12 +41,14 @@ def find_growing(seen: Observed) -> Cause | None:
     place = _line_that_grows(seen.history)
     if growth < LEAST_GROWTH * now * (1 - kept) or now - before < LEAST_SEEN * growth or place is None:
         return None
-    message = f"A step takes {seconds_in_words(now)}, and took {seconds_in_words(before)} at first{at_place(place)}."
+    message = say(
+        "A step takes %1, and took %2 at first%3.", seconds_in_words(now), seconds_in_words(before), at_place(place)
+    )
     evidence = [
-        f"Its processor time grew from {seconds_in_words(cpu[0])} to {seconds_in_words(cpu[-1])}.",
-        f"It took {', '.join(map(seconds_in_words, cpu[1:-1]))} of the processor in between.",
+        say("Its processor time grew from %1 to %2.", seconds_in_words(cpu[0]), seconds_in_words(cpu[-1])),
+        say("It took %1 of the processor in between.", ", ".join(map(seconds_in_words, cpu[1:-1]))),
     ]
-    advice = "Look for work on everything so far: a list that is summed, joined or sorted at each step."
+    advice = say("Look for work on everything so far: a list that is summed, joined or sorted at each step.")
     share = growth / now
     return Cause("growing", RankSet(seen.ranks), share, message, evidence, advice, place, spans_looks=True)
 

@@ -9,6 +9,7 @@ from collections import Counter
 from jupyter_dist.parts.slow.agent.asking.reports import Grown
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .activities import objects_share
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
@@ -32,11 +33,14 @@ def find_collecting(seen: Observed) -> Cause | None:
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
-    message = (
-        f"Python's garbage collector takes {percent(share)} of the time of rank{'s' * (len(pausing) > 1)} {pausing}."
+    who = say("ranks %1", pausing) if len(pausing) > 1 else say("rank %1", pausing)
+    message = say("Python's garbage collector takes %1 of the time of %2.", percent(share), who)
+    evidence = [
+        say("It has run %1 times in the last seconds, up to %2 of them.", number, format(max(shares.values()), ".0%"))
+    ]
+    advice = say(
+        "Call gc.freeze() before the loop, or gc.disable() there and gc.collect() on all ranks at the same step."
     )
-    evidence = [f"It has run {number} times in the last seconds, up to {max(shares.values()):.0%} of them."]
-    advice = "Call gc.freeze() before the loop, or gc.disable() there and gc.collect() on all ranks at the same step."
     return Cause("collector", pausing, share, message, evidence, advice)
 
 
@@ -49,17 +53,19 @@ def find_memory(seen: Observed) -> Cause | None:
     ranks = RankSet(growths)
     by_step = statistics.median(growths.values()) * step
     grown = _most_grown(seen, ranks)
-    holder = f": {grown.kind} {grown.name}" if grown is not None else ""
+    holder = say(": %1 %2", grown.kind, grown.name) if grown is not None else ""
     place = grown.place if grown is not None else None
-    where = "all ranks" if len(ranks) == len(seen.ranks) else f"rank {ranks}"
-    message = f"Memory grows by {bytes_in_words(by_step)} a step on {where}{holder}{at_place(place)}."
+    where = say("all ranks") if len(ranks) == len(seen.ranks) else say("rank %1", ranks)
+    message = say("Memory grows by %1 a step on %2%3%4.", bytes_in_words(by_step), where, holder, at_place(place))
     looks = min(_num_looks(seen.ranks[rank]) for rank in ranks)
-    evidence = [f"It grew in each of the last {looks} looks, by {bytes_in_words(max(growths.values()))} a second."]
+    evidence = [
+        say("It grew in each of the last %1 looks, by %2 a second.", looks, bytes_in_words(max(growths.values())))
+    ]
     if grown is not None:
-        evidence.append(f"{grown.name} has {grown.by} elements more than when the cell was first watched.")
-        advice = f"Keep numbers in {grown.name} and no tensors (loss.item(), tensor.detach().cpu()), or clear it."
+        evidence.append(say("%1 has %2 elements more than when the cell was first watched.", grown.name, grown.by))
+        advice = say("Keep numbers in %1 and no tensors (loss.item(), tensor.detach().cpu()), or clear it.", grown.name)
     else:
-        advice = "Look at the list of what holds memory (Variables), and at tensors that keep their graph."
+        advice = say("Look at the list of what holds memory (Variables), and at tensors that keep their graph.")
     return Cause("memory", ranks, 0.0, message, evidence, advice, place, spans_looks=grown is not None)
 
 
@@ -109,15 +115,25 @@ def find_contention(seen: Observed) -> Cause | None:
     others = [rank for rank in delays if rank not in waiting]
     if share < 3 * max(statistics.median(rest), 0.01) or not seen.lack_cores(waiting, others):
         return None
-    is_are = "do" if len(waiting) > 1 else "does"
     stopped = seen.median(lambda rank: rank.part(lambda report: report.stopped_seconds), waiting)
-    why = "it is stopped or throttled" if stopped > share / 2 else "other programs use it"
-    message = f"{name_ranks(waiting)} {is_are} not get the processor {percent(share)} of the time: {why}."
+    why = say("it is stopped or throttled") if stopped > share / 2 else say("other programs use it")
+    values = name_ranks(waiting), percent(share), why
+    message = (
+        say("%1 do not get the processor %2 of the time: %3.", *values)
+        if len(waiting) > 1
+        else say("%1 does not get the processor %2 of the time: %3.", *values)
+    )
     usual = percent(statistics.median(rest))
     evidence = [
-        f"Its main thread waited for a core {percent(share)} of the time although it could run, the others {usual}."
+        say(
+            "Its main thread waited for a core %1 of the time although it could run, the others %2.",
+            percent(share),
+            usual,
+        )
     ]
-    advice = "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
+    advice = say(
+        "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
+    )
     return Cause("contention", waiting, share, message, evidence, advice)
 
 

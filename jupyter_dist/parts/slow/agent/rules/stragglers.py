@@ -16,6 +16,7 @@ from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, name_ranks, percent, seconds_in_words
 
@@ -80,8 +81,12 @@ def find_in_messages(seen: Observed) -> Cause | None:
     if place is None or (kept > least / 2 and seen.lack_cores([late], others)):
         return None
     busy, waits = percent(1 - shares[late]), percent(least)
-    message = f"Rank {late} is busy {busy} of the time, and the others wait {waits} for messages{at_place(place)}."
-    evidence = [f"The others are found in send, recv and other calls of torch.distributed in {waits} of the samples."]
+    message = say(
+        "Rank %1 is busy %2 of the time, and the others wait %3 for messages%4.", late, busy, waits, at_place(place)
+    )
+    evidence = [
+        say("The others are found in send, recv and other calls of torch.distributed in %1 of the samples.", waits)
+    ]
     return Cause("straggler", lateness.late, least, message, evidence, _advice(activity, is_seldom=False), place)
 
 
@@ -94,20 +99,25 @@ def _straggler(seen: Observed) -> Cause | None:
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     who, waits = name_ranks(lateness.late), _waits_in_words(seen, lateness)
-    number = f"{lateness.num_late} of {lateness.num_meetings}"
+    number = say("%1 of %2", lateness.num_late, lateness.num_meetings)
     if is_seldom:
-        others = "the other rank waits" if len(lateness.others) == 1 else "all others wait"
+        values = percent(lateness.share), lateness.late, at_place(place)
         message = (
-            f"{others.capitalize()} {percent(lateness.share)} of the time for rank {lateness.late}{at_place(place)}"
+            say("The other rank waits %1 of the time for rank %2%3.", *values)
+            if len(lateness.others) == 1
+            else say("All others wait %1 of the time for rank %2%3.", *values)
         )
     else:
-        is_are = "are" if len(lateness.late) > 1 else "is"
-        message = f"{who} {is_are} last to the collectives: the others wait {waits}{at_place(place)}"
+        message = (
+            say("%1 are last to the collectives: the others wait %2%3.", who, waits, at_place(place))
+            if len(lateness.late) > 1
+            else say("%1 is last to the collectives: the others wait %2%3.", who, waits, at_place(place))
+        )
     return Cause(
         kind="occasional" if is_seldom else "straggler",
         ranks=lateness.late,
         share=lateness.share,
-        message=f"{message}.",
+        message=message,
         evidence=_evidence(seen, lateness, place, activity, number),
         advice=_advice(activity, is_seldom),
         place=place,
@@ -268,25 +278,34 @@ def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace, activity
 
 def _waits_in_words(seen: Observed, lateness: Lateness) -> str:
     step = seen.step_seconds
-    for_it = "for them" if len(lateness.late) > 1 else "for it"
+    is_one = len(lateness.late) == 1
     if step is None:
-        return f"{percent(lateness.share)} of the time {for_it}"
-    return f"{seconds_in_words(lateness.share * step)} of {seconds_in_words(step)} a step {for_it}"
+        share = percent(lateness.share)
+        return say("%1 of the time for it", share) if is_one else say("%1 of the time for them", share)
+    times = seconds_in_words(lateness.share * step), seconds_in_words(step)
+    return say("%1 of %2 a step for it", *times) if is_one else say("%1 of %2 a step for them", *times)
 
 
 def _evidence(seen: Observed, lateness: Lateness, place: CodePlace | None, activity: str, number: str) -> list[str]:
     its = percent(seen.waits.share(min(lateness.late)))
-    found = [
-        f"{name_ranks(lateness.late)} came last to {number} collectives, and waited {its} of the time; "
-        f"the others {percent(lateness.share)}."
+    found: list[str] = [
+        say(
+            "%1 came last to %2 collectives, and waited %3 of the time; the others %4.",
+            name_ranks(lateness.late),
+            number,
+            its,
+            percent(lateness.share),
+        )
     ]
     if place is not None:
         late = seen.median(lambda rank: rank.share_at(activity, place), lateness.late)
         other = seen.median(lambda rank: rank.share_at(activity, place), lateness.others)
-        found.append(f"At this line it is {percent(late)} of the time, the others {percent(other)}.")
+        found.append(say("At this line it is %1 of the time, the others %2.", percent(late), percent(other)))
     cpu = seen.median(lambda rank: rank.part(lambda report: report.cpu_seconds), lateness.late)
     delay = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
-    found.append(f"Its main thread uses {percent(cpu)} of a core, and waits for one {percent(delay)} of the time.")
+    found.append(
+        say("Its main thread uses %1 of a core, and waits for one %2 of the time.", percent(cpu), percent(delay))
+    )
     return found
 
 
@@ -295,11 +314,15 @@ def _advice(activity: str, is_seldom: bool) -> str:
 
 
 _ADVICE = {
-    "input": "Give this rank's DataLoader more workers (num_workers), or data that takes as long as the others' data.",
-    "workers": "Find out why its DataLoader starts worker processes again: a worker that ends, or a new loader.",
-    "save": "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank.",
-    "print": "Print less often, or smaller values.",
-    "compile": "Let all ranks compile the same shapes before the loop.",
+    "input": say(
+        "Give this rank's DataLoader more workers (num_workers), or data that takes as long as the others' data."
+    ),
+    "workers": say("Find out why its DataLoader starts worker processes again: a worker that ends, or a new loader."),
+    "save": say(
+        "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank."
+    ),
+    "print": say("Print less often, or smaller values."),
+    "compile": say("Let all ranks compile the same shapes before the loop."),
 }
-_OFTEN = "Give this rank less to do at this line, or let all ranks share it."
-_SELDOM = "Let all ranks share this work, or do it in a thread while training goes on."
+_OFTEN = say("Give this rank less to do at this line, or let all ranks share it.")
+_SELDOM = say("Let all ranks share this work, or do it in a thread while training goes on.")

@@ -15,7 +15,7 @@ export class RichBlock extends SimplifiedOutputArea {
     private readonly _alt: string
   ) {
     super({
-      model: new OutputAreaModel({ values: [output], trusted }),
+      model: new OutputAreaModel({ values: [narrowed(output)], trusted }),
       rendermime
     });
     this._output = output;
@@ -26,7 +26,7 @@ export class RichBlock extends SimplifiedOutputArea {
   setOutput(output: IOutput): void {
     if (output !== this._output) {
       this._output = output;
-      this.model.set(0, output);
+      this.model.set(0, narrowed(output));
       this._describePictures();
     }
   }
@@ -47,6 +47,20 @@ export class RichBlock extends SimplifiedOutputArea {
   }
 
   private _output: IOutput;
+}
+
+// eslint-disable-next-line no-control-regex
+const RULER = /^(?:\x1b\[[0-9;]*m)*-{40,}(?:\x1b\[[0-9;]*m)*$/;
+const FILLED = / {4,}(?=Traceback \(most recent call last\))/;
+
+/** A traceback without the ruler and the filling that IPython makes for 75 columns: beside labels, both would break. */
+function narrowed(output: IOutput): IOutput {
+  if (output.output_type !== 'error' || !Array.isArray(output.traceback)) {
+    return output;
+  }
+  const lines = (output.traceback as string[]).join('\n').split('\n');
+  const traceback = lines.filter((line, i) => i > 0 || !RULER.test(line)).map(line => line.replace(FILLED, ' '));
+  return { ...output, traceback };
 }
 
 /**

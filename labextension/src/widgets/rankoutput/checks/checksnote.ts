@@ -77,7 +77,7 @@ export class ChecksNote {
   }
 
   private _text({ message, line: place }: ICheck, goTo: (place: ICodeLine) => void): HTMLElement {
-    const [before, link, after] = linkedPlace(message, place);
+    const [before, link, after] = linkedPlace(this._options.trans, message, place);
     const text = element('div', 'jpd-Slow-text');
     text.append(before);
     if (place && link) {

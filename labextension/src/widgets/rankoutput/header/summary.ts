@@ -5,7 +5,7 @@ import { formatBytes, formatSeconds } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
 import { stateWord } from '../../states/statewords';
 import { rankSetLabel } from '../items/itemrow';
-import type { IShown, IShownRank } from '../items/shown';
+import { knownSeconds, type IShown, type IShownRank } from '../items/shown';
 
 /** At most this many ranks are named in the summary. */
 const MAX_NAMED = 4;
@@ -92,7 +92,7 @@ export function memoryWords(trans: TranslationBundle, { memory }: IShownRank): s
 
 /** Whether ranks took different times: a fifth of the longest and 0.1 s, or a second. */
 export function timesDiffer(ranks: readonly IShownRank[]): boolean {
-  const known = ranks.flatMap(({ seconds }) => (seconds === null ? [] : [seconds]));
+  const known = knownSeconds(ranks);
   const longest = Math.max(...known);
   const range = longest - Math.min(...known);
   return range >= 1 || (range >= MIN_DIFFERENCE && range >= longest / 5);

@@ -88,6 +88,11 @@ export function fromFollowed(followed: IFollowedExecution, bundle: IRanksBundle)
   return shown;
 }
 
+/** How long the ranks took that have ended. */
+export function knownSeconds(ranks: readonly IShownRank[]): number[] {
+  return ranks.flatMap(({ seconds }) => (seconds === null ? [] : [seconds]));
+}
+
 function perRank(ranks: string, statuses: readonly IRanksStatus[], state: ExecutionState): IShownRank[] {
   const known = new Map<number, IShownRank>();
   for (const { ranks: set, status, seconds } of statuses) {

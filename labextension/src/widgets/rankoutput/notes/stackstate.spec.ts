@@ -1,26 +1,34 @@
 import { expect, it } from 'vitest';
-import { callWords, placeWords } from './stackstate';
+import { inWords } from '../../../services/words';
+import { stateOfStack } from './stackstate';
 
 /** A catalogue that marks what is translated. */
+const marked = (text: string, ...values: unknown[]): string =>
+  `<${text.replace(/%(\d)/g, (_, i) => String(values[Number(i) - 1]))}>`;
 const trans = {
-  __: (text: string, ...values: unknown[]) => `<${text.replace(/%(\d)/g, (_, i) => String(values[Number(i) - 1]))}>`
+  __: marked,
+  gettext: marked,
+  ngettext: (one: string, many: string, n: number, ...values: unknown[]) => marked(n === 1 ? one : many, n, ...values)
 } as never;
+const words = (text: string, ...values: unknown[]): object => ({ text, plural: null, values });
 
-it.each([
-  ['line 2 of cell [4]: dist.barrier()', '<<line 2 of cell [4]>: dist.barrier()>'],
-  ['line 12 of model.py: if x: y', '<<line 12 of model.py>: if x: y>'],
-  ['line 1 of the cell', '<line 1 of the cell>'],
-  ['since cell [14]', '<since cell [14]>'],
-  ['something else', 'something else']
-])('places: %s', (place, words) => expect(placeWords(trans, place)).toBe(words));
+it('says sentences with the sentences in them, and numbers in their form', () => {
+  const cell = [words('cell [%1]', '4')];
+  expect(inWords(trans, 'English', [words('line %1 of %2: %3', 2, cell, 'dist.barrier()')])).toBe(
+    '<line 2 of <cell [4]>: dist.barrier()>'
+  );
+  expect(inWords(trans, 'English', [words('One.'), words('Two.')])).toBe('<One.> <Two.>');
+  expect(inWords(trans, 'English', [{ text: '%1 rank', plural: '%1 ranks', values: [2] }])).toBe('<2 ranks>');
+});
 
-it.each([
-  ['barrier, number 1', 'barrier, <number 1>'],
-  ['all_reduce, number 4, float [4]', 'all_reduce, <number 4>, float [4]'],
-  ['broadcast (root 0) of process group 1, number 2', 'broadcast, <root 0>, <process group 1>, <number 2>'],
-  ['send (peer 1, tag 7)', 'send, <peer 1>, <tag 7>'],
-  [
-    'all_gather_single in FSDP, number 135, float [2, 4], of cell [3]',
-    '<all_gather_single in FSDP>, <number 135>, float [2, 4], <of cell [3]>'
-  ]
-])('calls: %s', (call, words) => expect(callWords(trans, call)).toBe(words));
+it.each([undefined, null, [], 'x', [1], [{}], [{ text: 'x' }], [{ values: [] }]])(
+  'shows the English text for words that are none: %j',
+  value => expect(inWords(trans, 'English', value)).toBe('English')
+);
+
+it('says which call ranks wait in', () => {
+  const call = { call: 'barrier, number 1', call_words: [words('%1, number %2', 'barrier', 1)] } as never;
+  expect(stateOfStack(trans, { ranks: '0-1', state: 'waits', ...(call as object) } as never)).toBe(
+    '<wait in <barrier, number 1>>'
+  );
+});

@@ -175,7 +175,7 @@ export function verdictText(trans: TranslationBundle, verdict: IVerdict): string
 
 /** "waits in barrier, number 1 \u00b7 line 2 of cell [4]" */
 function doing(trans: TranslationBundle, part: IVerdict['waiting'][number]): string {
-  return [stateOfStack(trans, part), part.place ? placeWords(trans, part.place) : ''].filter(Boolean).join(' \u00b7 ');
+  return [stateOfStack(trans, part), placeWords(trans, part)].filter(Boolean).join(' \u00b7 ');
 }
 
 function labelOf(trans: TranslationBundle, parts: IVerdict['waiting']): string {

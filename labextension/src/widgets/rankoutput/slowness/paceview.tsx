@@ -7,6 +7,7 @@ import { formatSeconds } from '../../../model/format/quantities';
 import type { ICodeLine, IPace, ISlowCause } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
 import { useSignal } from '../../base/hooks';
+import { inWords } from '../../../services/words';
 import { linkedPlace } from '../../states/codelines';
 import { LineTable, RankPaceTable } from './pacetables';
 import { StepTrend } from './steptrend';
@@ -87,7 +88,7 @@ function PaceBody({ pace, trans, goTo, hasEnded }: IPaceBodyProps): React.ReactE
 type ICauseProps = Pick<IPaceViewProps, 'trans' | 'goTo'> & { cause: ISlowCause };
 
 function Cause({ cause, trans, goTo }: ICauseProps): React.ReactElement {
-  const [before, link, after] = linkedPlace(cause.message, cause.place);
+  const [before, link, after] = linkedPlace(trans, inWords(trans, cause.message, cause.message_words), cause.place);
   return (
     <li>
       <span className="jpd-Pace-cause">
@@ -100,12 +101,12 @@ function Cause({ cause, trans, goTo }: ICauseProps): React.ReactElement {
         {after}
       </span>
       <ul className="jpd-Pace-evidence">
-        {cause.evidence.map(sentence => (
-          <li key={sentence}>{sentence}</li>
+        {cause.evidence.map((sentence, i) => (
+          <li key={sentence}>{inWords(trans, sentence, cause.evidence_words?.[i])}</li>
         ))}
       </ul>
       <p>
-        <b>{trans.__('To try:')}</b> {cause.advice}
+        <b>{trans.__('To try:')}</b> {inWords(trans, cause.advice, cause.advice_words)}
       </p>
     </li>
   );

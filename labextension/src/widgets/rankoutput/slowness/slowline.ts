@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { FoldedCells } from '../../../model/executions/foldedcells';
 import type { ICodeLine, ISlowCause } from '../../../services/protocol';
 import { Spoken } from '../../base/spoken';
+import { inWords } from '../../../services/words';
 import { linkedPlace } from '../../states/codelines';
 
 export interface ISlowLineOptions {
@@ -41,7 +42,9 @@ export class SlowLine {
   }
 
   /** Show the costliest cause; none: nothing. `cell`: what is remembered as folded. */
-  update(causes: readonly ISlowCause[], cell: string): void {
+  update(found: readonly ISlowCause[], cell: string): void {
+    const { trans } = this._options;
+    const causes = found.map(cause => ({ ...cause, message: inWords(trans, cause.message, cause.message_words) }));
     const [first] = causes;
     this._cell = cell;
     this.node.hidden = !first;
@@ -51,7 +54,7 @@ export class SlowLine {
       return;
     }
     this._place = first.place;
-    const [before, link, after] = linkedPlace(first.message, first.place);
+    const [before, link, after] = linkedPlace(trans, first.message, first.place);
     setText(this._before, before);
     setText(this._link, link);
     setText(this._after, after);
