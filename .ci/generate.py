@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from jupyter_dist.protocol import sentences, states
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles, saves
+from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles, saves, sentences
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
 from jupyter_dist.protocol.wire import messages, queries, requests
 

@@ -51,7 +51,7 @@ def extracted() -> Catalog:
 
 
 def sentences_in(path: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield the templates in a Python file: literals in calls of `say` and `say_n` (protocol/sentences.py)."""
+    """Yield the templates in a Python file: literals in calls of `say` and `say_n` (protocol/models/sentences.py)."""
     source = path.read_text()
     if "sentences import" not in source:
         return

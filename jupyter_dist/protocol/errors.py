@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .sentences import with_words, words_of
+from .models.sentences import with_words, words_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models.models import ErrorBody

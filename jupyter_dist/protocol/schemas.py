@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 from typing_extensions import NotRequired, get_type_hints
 
 from jupyter_dist.protocol import sentences
-from jupyter_dist.protocol.models import curves, differences, machine, memory, models, saves
+from jupyter_dist.protocol.models import curves, differences, machine, memory, models, saves, sentences
 from jupyter_dist.protocol.wire import messages, requests
 
 from .field import Field

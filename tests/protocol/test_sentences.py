@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.sentences import Sentence, join, say, say_n, with_words, words_of
+from jupyter_dist.protocol.models.sentences import Sentence, join, say, say_n, with_words, words_of
 from jupyter_dist.protocol.wire.places import describe_line
 
 

@@ -22,7 +22,7 @@ from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering, gather
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
-from jupyter_dist.protocol.sentences import join, say, words_of
+from jupyter_dist.protocol.models.sentences import join, say, words_of
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, GROUP_LIFE, HOW_TO_BE_READY, GroupState
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within

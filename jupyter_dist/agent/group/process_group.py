@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import join, say, say_n
 from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
 from jupyter_dist.transport.frames import Header
 

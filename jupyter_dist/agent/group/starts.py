@@ -12,7 +12,7 @@ from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
 from jupyter_dist.agent.processes.failedstart import check_folder
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.sentences import say
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.states import HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.tasks import start_task

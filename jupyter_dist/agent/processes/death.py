@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol.sentences import say, words_of
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED, EXIT_MAIN_ENDED
 
 if TYPE_CHECKING:

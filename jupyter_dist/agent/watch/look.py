@@ -12,8 +12,8 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.outside import SeenOutside
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say, words_of
 from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
 from jupyter_dist.transport.frames import Header
 

@@ -1,4 +1,4 @@
-"""Ranks that took much longer than others in a cell; labextension/src/model/outputs/lateness.ts finds the same."""
+"""Finds the ranks that took much longer than others in a cell, as labextension/src/model/outputs/lateness.ts does."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ def is_late(seconds: Collection[float]) -> bool:
 
 
 def statuses_apart(execution: ExecutionModel, world_size: int) -> list[RanksStatus]:
-    """Return the statuses of an execution; ranks that were late have one of their own.
-
-    Else they have the time of their slowest rank only.
-    """
+    """Return the statuses of an execution, those of late ranks apart: a status has the time of its slowest rank."""
     seconds = {int(rank): one for rank, one in execution.get("rank_seconds", {}).items()}
     if not is_late(seconds.values()):
         return execution["statuses"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
 from jupyter_dist.protocol.models.models import CodeLine
-from jupyter_dist.protocol.sentences import Words
+from jupyter_dist.protocol.models.sentences import Words
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jupyter_dist.protocol.sentences import say
+from jupyter_dist.protocol.models.sentences import say
 
 MAX_NAME = 200
 

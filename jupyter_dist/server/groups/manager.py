@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.secrets import Secrets
-from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.wire.specs import LOCAL
 from jupyter_dist.server.analysis.lastsaves import LastSaves
 from jupyter_dist.server.analysis.saves import Saves

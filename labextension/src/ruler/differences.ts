@@ -22,7 +22,7 @@ export interface IDifference {
 const FAILED: ReadonlySet<ExecutionState> = new Set(['error', 'lost', 'interrupted']);
 const MAX_CHARS = 60;
 
-/** What differs in how ranks ran a cell, in what they printed, and what its checks have proved. */
+/** How ranks differ in a cell: in its end, its output and its time, and what its checks have proved. */
 export function differencesIn(
   trans: TranslationBundle,
   shown: IShown,

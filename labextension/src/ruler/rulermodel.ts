@@ -1,5 +1,5 @@
 /**
- * Where the ranks of a notebook began to differ. What they printed and how they ended is read from the notebook and from
+ * Where the ranks of a notebook began to differ. Output and ends of cells are read from the notebook and from
  * cells that are followed; variables are asked for between cells, while the notebook is visible, and compared by checksums.
  */
 import type { ICodeCellModel } from '@jupyterlab/cells';

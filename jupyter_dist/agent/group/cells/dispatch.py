@@ -14,8 +14,8 @@ from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
-from jupyter_dist.protocol.sentences import say
 from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.transport.frames import Header, encode_frame

@@ -20,8 +20,8 @@ from jupyter_dist.agent.group.rejoin import give_up_waiting_for, rejoin
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task

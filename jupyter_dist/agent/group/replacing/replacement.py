@@ -13,8 +13,8 @@ from jupyter_dist.agent.processes.ending import give_up
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 
 from .variables import VariableSource

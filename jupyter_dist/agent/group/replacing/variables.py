@@ -13,8 +13,8 @@ from jupyter_dist.agent.group.resize import copies
 from jupyter_dist.agent.group.saves.jobs import RestoreJob
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import join, say
 from jupyter_dist.system.limits import within
 
 MORE_SECONDS = 10.0  # how much longer than the time of a restore its answer may take

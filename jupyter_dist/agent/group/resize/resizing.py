@@ -20,7 +20,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
 from jupyter_dist.agent.processes.starting.environment import rank_spec
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.sentences import join, say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.wire.specs import GroupSpec
 
 from . import copies, shapes

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.sentences import say
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.specs import INTERRUPT_SIGNAL, RankSpec
 from jupyter_dist.system.inherited import without_threads
 from jupyter_dist.system.limits import within

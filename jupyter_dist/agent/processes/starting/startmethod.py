@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.sentences import say
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header

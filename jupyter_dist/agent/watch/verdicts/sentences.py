@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say, words_of
 
 from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from jupyter_dist.parts.slow.agent.asking.reports import RankReport, ShardedUpdates, Updates
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import Observed
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, percent
 

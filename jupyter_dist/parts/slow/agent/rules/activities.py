@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, name_ranks, percent
 from .stragglers import find_straggler
@@ -108,7 +108,7 @@ def _habit(seen: Observed, habit: _Habit) -> Cause | None:
 
 
 def _of_habit(habit: _Habit, late: RankSet | None, share: str, place: str) -> str:
-    """Return what ranks do; `late`: the others wait for them."""
+    """Return the sentence about a habit of all ranks, or of late ranks for which the others wait."""
     is_saving = habit is _SAVING
     if late is None:
         all_ranks = share, place

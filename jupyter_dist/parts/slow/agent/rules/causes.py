@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say, words_of
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models

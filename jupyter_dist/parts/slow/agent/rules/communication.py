@@ -7,8 +7,8 @@ from collections import Counter
 
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say
 
 from .accumulation import LEAST_CHANGES, find_accumulation, num_begun
 from .causes import Cause, at_place, bytes_in_words, percent, seconds_in_words

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, StepsSeen
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, seconds_in_words
 

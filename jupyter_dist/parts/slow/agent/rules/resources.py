@@ -8,8 +8,8 @@ from collections import Counter
 
 from jupyter_dist.parts.slow.agent.asking.reports import Grown
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say
 
 from .activities import objects_share
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent

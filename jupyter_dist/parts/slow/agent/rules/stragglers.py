@@ -15,8 +15,8 @@ from typing import NamedTuple
 from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.sentences import say
 
 from .causes import Cause, at_place, name_ranks, percent, seconds_in_words
 
