@@ -7,7 +7,7 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import sentences, states
+from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles, saves, sentences
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in

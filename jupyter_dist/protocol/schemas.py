@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol import sentences
 from jupyter_dist.protocol.models import curves, differences, machine, memory, models, saves, sentences
 from jupyter_dist.protocol.wire import messages, requests
 

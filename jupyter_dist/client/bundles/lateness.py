@@ -18,7 +18,7 @@ def is_late(seconds: Collection[float]) -> bool:
 
 
 def statuses_apart(execution: ExecutionModel, world_size: int) -> list[RanksStatus]:
-    """Return the statuses of an execution, those of late ranks apart: a status has the time of its slowest rank."""
+    """Return the statuses of an execution, with late ranks apart: a status has the time of its slowest rank."""
     seconds = {int(rank): one for rank, one in execution.get("rank_seconds", {}).items()}
     if not is_late(seconds.values()):
         return execution["statuses"]

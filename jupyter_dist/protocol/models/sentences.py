@@ -1,8 +1,8 @@
 """Sentences for users that a page can show in its own language.
 
 A `Sentence` is its English text. Beside that it has its template, which is its code in the page's catalogues, and the
-values in it. Models have both: the text, and under another name its `words_of`. A page that does not know a template, or
-gets none, shows the text. `.ci/translations.py` collects the templates from the literals that the functions below get.
+values in it. Models have both: the text, and under another name its `words_of`. Without a template that it knows, a
+page shows the text. `.ci/translations.py` collects the templates from the literals that the functions below get.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ export function isLate(seconds: readonly number[]): boolean {
   return range >= LATE_SECONDS && range >= slowest / 5;
 }
 
-/** The statuses of an execution, those of late ranks apart: a status has the time of its slowest rank. */
+/** The statuses of an execution, with late ranks apart: a status has the time of its slowest rank. */
 export function statusesApart({ statuses, rank_seconds: seconds }: IExecution): IRanksStatus[] {
   const all = Object.values(seconds ?? {});
   if (!isLate(all)) {

@@ -31,10 +31,10 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
     });
     tracker?.currentChanged.connect((_, panel) => {
       item.update();
-      noteKernelless(document.body, panel);
-      panel?.sessionContext.kernelChanged.connect(() => noteKernelless(document.body, tracker.currentWidget), item);
+      noteKernelless(panel);
+      panel?.sessionContext.kernelChanged.connect(() => noteKernelless(tracker.currentWidget), item);
     }, item);
-    groups.changed.connect(() => noteKernelless(document.body, tracker?.currentWidget ?? null), item);
+    groups.changed.connect(() => noteKernelless(tracker?.currentWidget ?? null), item);
     statusBar.registerStatusItem('jupyter-dist:statusbar', {
       item,
       align: 'left',
@@ -46,8 +46,8 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /** Note on the page whether the notebook needs no kernel: the toolbar shows that it has none, and the status bar need not. */
-function noteKernelless({ classList }: HTMLElement, panel: NotebookPanel | null): void {
+function noteKernelless(panel: NotebookPanel | null): void {
   const { model = null } = panel?.content ?? {};
   const isOnRanks = model !== null && getNotebookTarget(model) !== null;
-  classList.toggle('jpd-mod-kernelless', isOnRanks && !panel?.sessionContext.session?.kernel);
+  document.body.dataset.jpdKernelless = String(isOnRanks && !panel?.sessionContext.session?.kernel);
 }
