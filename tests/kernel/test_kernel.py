@@ -80,7 +80,9 @@ def test_what_cannot_live_is_shown_in_its_last_state(group):
     ]
     made = notebook(*(f"%%rank 0\n{source}" for source in sources))
     NotebookClient(made, kernel_name="ranks", timeout=PATIENCE_WITH_A_START).execute()
-    texts = ["".join(output["data"]["text/plain"] for output in cell.outputs if "data" in output) for cell in made.cells]
+    texts = [
+        "".join(output["data"]["text/plain"] for output in cell.outputs if "data" in output) for cell in made.cells
+    ]
     assert texts[0].startswith("work: 100% |\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588| 3/3 [")
     assert texts[1].startswith("100% |\u2588\u2588\u2588\u2588")  # by the next cell
     assert "squared 9" in texts[3]
