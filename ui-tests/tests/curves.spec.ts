@@ -96,7 +96,7 @@ test('variables, timeline and curves are tabs of one pane, keep what was chosen,
   const cells = curves.getByLabel('Cell', { exact: true });
   await expect(cells).toBeFocused();
   await expect(curves.locator('.jpd-Curve-title')).toHaveText(['loss']);
-  await expect(panel('Timeline')).toBeHidden();
+  await expect(panel('Timeline').getByRole('group', { name: `Timeline of ${lab.GROUP}` })).toBeHidden();
   const tabs = page.locator('.lm-TabBar').filter({ hasText: 'Variables: train' }).locator('.lm-TabBar-tabLabel');
   await expect(tabs).toHaveText(['Variables: train', 'Timeline: train', 'Curves: train']);
 

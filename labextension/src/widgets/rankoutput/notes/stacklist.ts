@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { loaded } from '../../../services/errors';
 import type { IRankStack } from '../../../services/protocol';
+import { isRendered } from '../elements';
 
 const EVERY_MS = 1000;
 
@@ -51,7 +52,7 @@ export class StackList {
   }
 
   private async _refresh(opening: number): Promise<void> {
-    const isVisible = this.node.isConnected && this.node.offsetParent !== null;
+    const isVisible = this.node.isConnected && isRendered(this.node);
     const shown = isVisible ? await this._ask() : null;
     if (!this._isOpen || opening !== this._opening) {
       return;

@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { PaceModel } from '../../../model/executions/pace';
 import { loaded } from '../../../services/errors';
 import type { ICodeLine, IPace } from '../../../services/protocol';
+import { isRendered } from '../elements';
 
 export interface IPacePanelOptions {
   trans: TranslationBundle;
@@ -28,7 +29,7 @@ export class PacePanel {
     });
     this.model = new PaceModel({
       fetch,
-      isVisible: () => this.node.isConnected && this.node.offsetParent !== null && !document.hidden
+      isVisible: () => this.node.isConnected && isRendered(this.node) && !document.hidden
     });
   }
 
@@ -54,8 +55,8 @@ export class PacePanel {
     const hadFocus = this.node.contains(document.activeElement);
     this._mark(false);
     if (hadFocus) {
-      const visible = this._openers.find(({ offsetParent }) => offsetParent !== null);
-      (this._opener?.offsetParent ? this._opener : visible)?.focus();
+      const visible = this._openers.find(isRendered);
+      (this._opener && isRendered(this._opener) ? this._opener : visible)?.focus();
     }
   }
 
