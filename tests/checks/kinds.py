@@ -311,6 +311,76 @@ WRONG = [
         ("not_finite",),
         line=STEP,
     ),
+    # -- what calls of libraries show
+    Wrong(
+        "padding that an evaluation counts",
+        "model.eval()\nsome = Subset(data, range(65))\nloader = DataLoader(some, 8, sampler=DistributedSampler(some, shuffle=False))\n"
+        "right = torch.zeros(2)\nwith torch.no_grad():\n    for x, y in loader:\n        out = model(x) > 0\n"
+        "        right += torch.tensor([(out == y).sum(), len(y)])\n        pause()\n    dist.all_reduce(right)",
+        ("padding_counted",),
+        line=("for x, y in loader",),
+    ),
+    Wrong(
+        "a GradScaler that skips every step",
+        "scaler = torch.amp.GradScaler('cpu', init_scale=4.0)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    scaler.scale(loss_of(model(batch())) * math.inf).backward()\n    scaler.step(opt)\n    scaler.update()\n    pause()",
+        ("steps_skipped",),
+        line=("scaler.step(opt)",),
+    ),
+    Wrong(
+        "a body that is detached from its head",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 1)\n"
+        "    def forward(self, x):\n        return self.head(self.body(x).relu().detach())\n"
+        "model = DDP(Net(), find_unused_parameters=True)\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+        ("layer_without_gradient",),
+        line=STEP,
+    ),
+    Wrong(
+        "noise that is alike on all ranks",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(4, 1)\n"
+        "    def forward(self, x, noise):\n        return self.body(x + noise)\nmodel = DDP(Net())\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        "torch.manual_seed(0)\n" + LOOP.replace("model(batch())", "model(batch(), torch.randn(8, 4))"),
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "a seed of NumPy in each worker",
+        "import numpy as np\nclass Noisy(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n"
+        "    def __getitem__(self, i):\n        return X[i] + torch.from_numpy(np.random.randn(4)).float(), Y[i]\n"
+        "noisy = Noisy()\nloader = DataLoader(noisy, 4, sampler=DistributedSampler(noisy), num_workers=2, worker_init_fn=lambda worker: np.random.seed(rank))\n"
+        "for epoch in range(2):\n    loader.sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n"
+        "        opt.step()\n        pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "workers that draw alike on all ranks",
+        "class Noisy(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n"
+        "    def __getitem__(self, i):\n        return X[i] + torch.randn(4), Y[i]\n"
+        "torch.manual_seed(0)\nnoisy = Noisy()\nloader = DataLoader(noisy, 4, sampler=DistributedSampler(noisy), num_workers=1)\n"
+        "for epoch in range(2):\n    loader.sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n"
+        "        opt.step()\n        pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "labels that are numbered in the order of a set",
+        "names = {'cat', 'dog', 'bird', 'fish'}\nlabels = {name: i for i, name in enumerate(sorted(names, reverse=rank == 1))}\n"
+        + LOOP,
+        ("labels_differ",),
+    ),
+    Wrong(
+        "a checkpoint that all ranks write",
+        "for i in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n"
+        "    if i % 20 == 10:\n        torch.save(model.state_dict(), os.path.join(tempfile.gettempdir(), 'jupyter_dist_test.pt'))",
+        ("one_file",),
+        line=("torch.save",),
+    ),
+    Wrong(
+        "a loss that is averaged in place of gradients",
+        "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    loss = loss_of(model(batch()))\n    dist.all_reduce(loss)\n    loss = loss / world_size\n    loss.backward()\n"
+        "    opt.step()\n    pause()",
+        ("loss_averaged",),
+        line=STEP,
+    ),
 ]
 
 RIGHT = [
@@ -475,5 +545,84 @@ RIGHT = [
     Right(
         "compiled",
         "model = DDP(torch.compile(net(), backend='eager'))\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    # -- what calls of libraries show
+    Right(
+        "an evaluation whose padding is cut off",
+        "model.eval()\nsome = Subset(data, range(65))\nloader = DataLoader(some, 8, sampler=DistributedSampler(some, shuffle=False))\n"
+        "outs = []\nwith torch.no_grad():\n    for x, y in loader:\n        outs.append(model(x))\n        pause()\n"
+        "    out = torch.cat(outs)\n    every = [torch.empty_like(out) for _ in range(world_size)]\n    dist.all_gather(every, out)\n"
+        "    every = torch.stack(every, 1).flatten()[:65]",
+    ),
+    Right(
+        "an evaluation that divides evenly, between epochs",
+        "loader = DataLoader(data, 16, sampler=DistributedSampler(data))\nfor epoch in range(2):\n    loader.sampler.set_epoch(epoch)\n"
+        "    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()\n"
+        "    model.eval()\n    total = torch.zeros(1)\n    with torch.no_grad():\n"
+        "        for x, y in DataLoader(data, 16, sampler=DistributedSampler(data, shuffle=False)):\n            total += loss_of(model(x), y)\n"
+        "        dist.all_reduce(total)\n    model.train()",
+    ),
+    Right(
+        "a GradScaler that begins too high",
+        "scaler = torch.amp.GradScaler('cpu', init_scale=2.0 ** 120)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    scaler.scale(1e6 * loss_of(model(batch()))).backward()\n    scaler.step(opt)\n    scaler.update()\n    pause()",
+    ),
+    Right(
+        "a head for each of two tasks, in turns",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(4, 8)\n        self.heads = nn.ModuleList([nn.Linear(8, 1), nn.Linear(8, 1)])\n"
+        "    def forward(self, x):\n        x = self.body(x)\n        return [head(x) for head in self.heads]\n"
+        "model = DDP(Net(), find_unused_parameters=True)\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        + LOOP.replace("loss_of(model(batch()))", "loss_of(model(batch())[i % 2])"),
+    ),
+    Right(
+        "a body that runs without gradients on purpose",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 1)\n"
+        "    def forward(self, x):\n        with torch.no_grad():\n            x = self.body(x)\n        return self.head(x)\n"
+        "model = DDP(Net(), find_unused_parameters=True)\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "workers with a seed by rank",
+        "import numpy as np\nclass Noisy(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n"
+        "    def __getitem__(self, i):\n        return X[i] + torch.from_numpy(np.random.randn(4)).float() + torch.randn(4) + random.random(), Y[i]\n"
+        "torch.manual_seed(rank)\nnoisy = Noisy()\nloader = DataLoader(noisy, 4, sampler=DistributedSampler(noisy), num_workers=2)\n"
+        "for epoch in range(2):\n    loader.sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n"
+        "        opt.step()\n        pause()",
+    ),
+    Right(
+        "numbers of places and of labels",
+        "labels = {'cat': 0, 'dog': 1, 'bird': 2}\nplaces = {'me': rank, 'other': 1 - rank}\ncounts = {'read': 10 * rank, 'kept': 1, 'lost': 2}\n"
+        + LOOP,
+    ),
+    Right(
+        "files of rank 0, of each rank, and at the end of a log",
+        "folder = tempfile.gettempdir()\nfor i in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n"
+        "    if i % 20 == 10:\n        torch.save(i, os.path.join(folder, f'jupyter_dist_test_{rank}.pt'))\n"
+        "        with open(os.path.join(folder, 'jupyter_dist_test.log'), 'a') as log:\n            log.write('x')\n"
+        "        if rank == 0:\n            torch.save(model.state_dict(), os.path.join(folder, 'jupyter_dist_test_all.pt'))",
+    ),
+    Right(
+        "a loss that is averaged for the log",
+        "for i in range(40):\n    opt.zero_grad()\n    loss = loss_of(model(batch()))\n    shown = loss.detach().clone()\n    dist.all_reduce(shown)\n"
+        "    loss.backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "separate models whose losses are summed for the log",
+        "torch.manual_seed(rank)\nmodel = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    loss = loss_of(model(batch()))\n    shown = loss.detach().clone()\n    dist.all_reduce(shown)\n    loss.backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "gradients averaged by hand, and the loss",
+        "model = net()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n    loss = loss_of(model(batch()))\n"
+        "    shown = loss.detach().clone()\n    dist.all_reduce(shown)\n    loss.backward()\n"
+        "    for p in model.parameters():\n        dist.all_reduce(p.grad)\n        p.grad /= world_size\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "the same noise for all samples of a step, drawn by rank",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(4, 1)\n"
+        "    def forward(self, x, places, rate):\n        return self.body(x + places) * rate\nmodel = DDP(Net())\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        + LOOP.replace(
+            "model(batch())",
+            "model(batch(), torch.linspace(0, 1, 32).reshape(8, 4) * (i + 1), torch.tensor(1 / (i + 1)))",
+        ),
     ),
 ]

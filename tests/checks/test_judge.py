@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist.parts.checks.judging.judge import ShownChecks, judge
-from jupyter_dist.parts.checks.judging.reports import Value, read_end, read_look
+from jupyter_dist.parts.checks.judging.reports import EndedSteps, Pass, StepLook, Value, read, read_several
 from jupyter_dist.parts.checks.judging.seen import Seen
 
 from .reports import RANKS, calls, ddp, judged, look
@@ -110,5 +110,5 @@ def test_settings_that_differ_are_named_and_not_what_follows_from_them():
 
 @pytest.mark.parametrize("row", [None, 3, {}, {"optimizer": "0"}, {"optimizer": 0, "step": True}])
 def test_what_a_cell_has_changed_in_a_report_is_no_report(row):
-    assert read_look(row) is None
-    assert read_end({"ended": row, "passes": [row], "evaluations": [[row]]}) == ([], [], [])
+    assert read(StepLook, row) is None
+    assert read_several(EndedSteps, row) == read_several(Pass, [row]) == []

@@ -22,8 +22,26 @@ WRONG = (
     "a rank that never steps",
     "an evaluation in training mode",
     "a batch with NaN on rank 1",
+    "padding that an evaluation counts",
+    "a GradScaler that skips every step",
+    "a body that is detached from its head",
+    "noise that is alike on all ranks",
+    "a seed of NumPy in each worker",
+    "labels that are numbered in the order of a set",
+    "a checkpoint that all ranks write",
+    "a loss that is averaged in place of gradients",
 )
-RIGHT = ("local SGD with no_sync of DDP", "a GAN", "tensor parallelism", "FSDP2", "ZeRO", "compiled")
+RIGHT = (
+    "an evaluation whose padding is cut off",
+    "a head for each of two tasks, in turns",
+    "workers with a seed by rank",
+    "local SGD with no_sync of DDP",
+    "a GAN",
+    "tensor parallelism",
+    "FSDP2",
+    "ZeRO",
+    "compiled",
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +70,13 @@ def test_an_error_is_named_with_its_ranks_and_its_line(group, name):
     assert [(check["kind"], check["ranks"]) for check in checks] == [(kind.kinds[0], kind.ranks)]
     assert not kind.line or any(part in checks[0]["line"]["code"] for part in kind.line)
     assert checks[0]["evidence"]
+
+
+def test_a_difference_names_the_cell_that_a_rank_has_not_run(group):
+    (kind,) = (one for one in kinds.WRONG if one.name == "a checkpoint on rank 0 alone")
+    (check,) = run(group, kind)
+    assert [line for line in check["evidence"] if line.startswith("rank 1 has not run cell [")]
+    assert "Catch up" in check["advice"]
 
 
 @pytest.mark.parametrize("name", RIGHT)

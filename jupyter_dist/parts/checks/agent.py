@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.contact.server_link import Answer, RequestHandler, answer
@@ -17,7 +17,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .judging.compared import compare
 from .judging.judge import ShownChecks, judge
-from .judging.reports import read_end, read_look
+from .judging.reports import CallFact, EndedSteps, Evaluation, Pass, StepLook, read, read_several
 from .judging.seen import Seen
 
 if TYPE_CHECKING:
@@ -117,15 +117,17 @@ class ChecksOfGroup(AgentPart):
             cell = self._cells[execution.id] = CheckedCell(execution)
         cell.seen.ranks = tuple(sorted(execution.spec.ranks))
         if isinstance(content.get("look"), dict):
-            look = read_look(content["look"])
+            look = read(StepLook, content["look"])
             if look is not None:
                 cell.seen.add(rank.rank, look)
+        elif "facts" in content:
+            for fact in read_several(CallFact, content["facts"]):
+                cell.seen.add_fact(rank.rank, fact)
         else:
-            ended, passes, evaluations = read_end(content)
-            cell.seen.ended[rank.rank] = ended
-            cell.seen.add_passes(rank.rank, passes)
-            if evaluations:
-                cell.seen.evaluations[rank.rank] = evaluations[-1]
+            cell.seen.ended[rank.rank] = read_several(EndedSteps, content.get("ended"))
+            cell.seen.add_passes(rank.rank, read_several(Pass, content.get("passes")))
+            for evaluation in read_several(Evaluation, content.get("evaluations")):
+                cell.seen.evaluations[rank.rank] = evaluation
         if cell.timer is None:
             cell.timer = asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge, cell)
 
@@ -151,8 +153,20 @@ class ChecksOfGroup(AgentPart):
         if self._take(cell) and not cell.execution.is_final:
             self.core.execution_changed(cell.execution)
 
+    def _missed(self, cell: CheckedCell) -> Iterator[tuple[int, str]]:
+        """Yield the ranks that have not run an earlier cell with variables of this one, and which cell."""
+        queue = self.core.group.dispatcher.queue
+        ran = {key for facts in cell.seen.facts.get("ran", {}).values() for key in facts}
+        found = [one for one in map(queue.find, sorted(ran)) if one is not None]
+        for rank in cell.seen.ranks:
+            its = {one.code_checksum for one in found if rank in one.spec.ranks}
+            for one in found:
+                if rank not in one.spec.ranks and one.code_checksum not in its:
+                    yield rank, f"cell [{one.execution_count}] ({one.line})"
+
     def _take(self, cell: CheckedCell) -> bool:
         """Judge the reports; return whether something else is shown now."""
+        cell.seen.missed = dict(self._missed(cell))
         checks = cell.shown.after(judge(cell.seen))
         cell.num_looks += 1
         self.core.proving.causes_shown(cell.execution, checks, cell.num_looks, topic="checks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from jupyter_dist.transport.frames import Header
 
 from .everything import digests_of
 from .observing.observer import Observer
+
+MAX_CELLS = 100
+_WORD = re.compile(r"[^\W\d]\w*")
 
 VARIABLE = "JUPYTER_DIST_CHECKS"  # "0": off from the begin
 
@@ -24,16 +28,22 @@ class ChecksOnRank(RankPart):
         self._is_on = os.environ.get(VARIABLE) != "0"
         self._observer = Observer(core.namespace, core.send)
         self._observer.install()
+        self._own = frozenset(core.namespace)  # what cells have not made
+        self._cells: dict[str, set[str]] = {}  # by execution: the variables that it names, the newest last
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
         """Begin to count steps."""
-        self._observer.execution_id = execution.execution_id
-        self._observer.begin_cell(self._is_on and not execution.silent)
+        if code is not None and not execution.silent:
+            self._observer.earlier = dict(self._cells)
+            self._observer.names = self._cells[execution.execution_id] = set(_WORD.findall(code)) - self._own
+            if len(self._cells) > MAX_CELLS:
+                del self._cells[next(iter(self._cells))]
+        self._observer.begin_cell(self._is_on and not execution.silent, execution.execution_id)
 
     def after(self) -> Mapping[str, Any] | None:
         """Return the rest of the reports."""
         ended = self._observer.end_cell()
-        return None if ended is None else {"execution_id": self._observer.execution_id, **ended}
+        return None if ended is None else {"execution_id": self._observer.facts.execution_id, **ended}
 
     def requests(self) -> Mapping[str, RankRequest]:
         """Return the requests that a rank answers at once."""
@@ -49,5 +59,5 @@ class ChecksOnRank(RankPart):
     def _set(self, header: Header, _: bytes) -> Mapping[str, Any]:
         self._is_on = bool(header["on"])
         if not self._is_on:
-            self._observer.is_on = False
+            self._observer.switch_off()
         return {}

@@ -1753,7 +1753,7 @@ export interface IChecksSwitch {
 
 /** An error of training that its ranks have proved. Every number is in `evidence`. */
 export interface ICheck {
-  kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'layer_not_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'other_optimizer' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'samplers_differ' | 'settings_differ' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
+  kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'labels_differ' | 'layer_not_averaged' | 'layer_without_gradient' | 'loss_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'one_file' | 'other_optimizer' | 'padding_counted' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'same_random_numbers' | 'samplers_differ' | 'settings_differ' | 'steps_skipped' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
   /** What was seen, on which ranks and where, and what follows from it. */
   message: string;
   /** The ranks that show it. */

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .reports import About, EndedSteps, Evaluation, Model, ModelCalls, Pass, StepLook
+from .reports import About, CallFact, EndedSteps, Evaluation, Model, ModelCalls, Pass, StepLook
 
 MAX_LOOKS = 32  # of an optimizer on a rank
 MAX_PASSES = 200
+MAX_FACTS = 64
 NUM_NEWEST = 2  # common steps that must show an error
 
 Ranks = tuple[int, ...]
@@ -39,6 +40,7 @@ class Seen:
     passes: dict[int, list[Pass]] = field(default_factory=lambda: defaultdict(list))  # by rank
     evaluations: dict[int, Evaluation] = field(default_factory=dict)  # by rank, the last one
     ended: dict[int, list[EndedSteps]] = field(default_factory=dict)  # by rank
+    facts: dict[str, dict[int, dict[str, CallFact]]] = field(default_factory=dict)  # by kind, rank and key
     missed: dict[int, str] = field(default_factory=dict)  # what a rank has not run, in words
 
     def add(self, rank: int, look: StepLook) -> None:
@@ -51,6 +53,12 @@ class Seen:
         for calls in look.calls:
             if calls.evaluation is not None:
                 self.evaluations[rank] = calls.evaluation
+
+    def add_fact(self, rank: int, fact: CallFact) -> None:
+        """Add a fact of a rank, in place of an earlier one of the same kind and key."""
+        found = self.facts.setdefault(fact.kind, {}).setdefault(rank, {})
+        if len(found) < MAX_FACTS or fact.key in found:
+            found[fact.key] = fact
 
     def add_passes(self, rank: int, passes: Iterable[Pass]) -> None:
         """Add the passes over loaders that have begun on a rank."""

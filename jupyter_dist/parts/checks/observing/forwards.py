@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ from .models import TrainedModel
 from .places import Place, place_of
 
 MAX_EVALUATED = 3  # batches of an evaluation that are compared
+MAX_IDLE = 4  # layers
+LEAST_CALLED = 3  # steps
 
 
 class _Hook:
@@ -112,13 +115,17 @@ class Forwards:
         samples = [one for one in found if one is not None]
         if not samples:
             return None
+        parts = [
+            [one.digest, one.is_rich, list(tensor.shape)[:8]] for one, tensor in zip(found, tensors, strict=True) if one
+        ]
         largest = max(tensors, key=lambda tensor: tensor.numel())
         return {
             "digest": sampling.digest_of(one.digest for one in samples),
             "first": samples[0].first,
             "varies": any(one.varies for one in samples),
             "shape": list(largest.shape)[:8],
-            "line": self._line(),
+            "parts": parts,
+            "place": self._line(),
         }
 
     def _line(self) -> Place | None:
@@ -132,9 +139,9 @@ class Forwards:
         self.evaluated.append("" if batch is None else batch["digest"])
         if len(self.evaluated) == MAX_EVALUATED and batch is not None:
             self.evaluation = {
-                "training": module.training,
-                "different": len(set(self.evaluated)) == MAX_EVALUATED,
-                "line": batch["line"],
+                "is_training": module.training,
+                "is_different": len(set(self.evaluated)) == MAX_EVALUATED,
+                "place": batch["place"],
                 **active_norms(module),
             }
 
@@ -145,6 +152,53 @@ class Forwards:
             if any(not value < float("inf") for value in sampling.largest(_floats(alive))):
                 return name
         return None
+
+
+class IdleLayers:
+    """The layers that have had no gradient in this cell: in how many steps they were called so that one could begin."""
+
+    def __init__(self, models: Sequence[TrainedModel], held: Iterable[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
+        alive = [(name, tensor) for name, one in held if (tensor := one()) is not None and tensor.requires_grad]
+        idle = {id(tensor): name for name, tensor in alive if tensor.grad is None}
+        outers = [model.outer() for model in models] if 0 < len(idle) < len(alive) else []
+        self._layers: dict[str, tuple[weakref.ref[Module], weakref.ref[torch.Tensor]]] = {}
+        for module in (one for outer in outers if outer is not None for one in Module.modules(outer)):
+            own = [one for one in module._parameters.values() if one is not None and one.requires_grad]
+            if own and all(id(one) in idle for one in own) and len(self._layers) < MAX_IDLE:
+                name = idle[id(own[0])].rpartition(".")[0]
+                self._layers[name] = weakref.ref(module), weakref.ref(own[0])
+        self._handles: list[Any] = []
+        self._called: set[str] = set()
+        self._num_called: dict[str, int] = {}
+
+    def watch(self) -> None:
+        """Note calls until `end`."""
+        for name, (reference, _) in self._layers.items():
+            if (module := reference()) is not None:
+                self._handles.append(module.register_forward_hook(_Hook(functools.partial(self._call, name))))
+
+    def _call(self, name: str, module: Module, args: Any, output: Any) -> None:
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in sampling.tensors_in(output)):
+            self._called.add(name)
+
+    def step(self) -> None:
+        """Forget the layers that have a gradient. Called at each step."""
+        for name, (_, reference) in list(self._layers.items()):
+            if (tensor := reference()) is None or tensor.grad is not None:
+                del self._layers[name]
+
+    def called(self) -> list[str]:
+        """Return the names of the layers that were called in several steps, and have had no gradient in any."""
+        return [name for name in self._layers if self._num_called.get(name, 0) >= LEAST_CALLED]
+
+    def end(self) -> None:
+        """Take the hooks away."""
+        for name in self._called:
+            self._num_called[name] = self._num_called.get(name, 0) + 1
+        self._called.clear()
+        while self._handles:
+            with contextlib.suppress(KeyError):
+                self._handles.pop().remove()
 
 
 def _references(values: Iterable[Any]) -> list[weakref.ref[torch.Tensor]]:
@@ -160,10 +214,10 @@ def active_layers(module: Module) -> dict[str, int]:
     """Return how many layers of a model act differently in training and in evaluation, and how many of them train."""
     layers = [one for one in Module.modules(module) if isinstance(one, (_BatchNorm, _DropoutNd))]
     layers = [one for one in layers if not isinstance(one, _DropoutNd) or one.p > 0]
-    return {"layers": len(layers), "active": sum(one.training for one in layers)}
+    return {"num_layers": len(layers), "num_active": sum(one.training for one in layers)}
 
 
 def active_norms(module: Module) -> dict[str, int]:
     """Return how many layers keep statistics of batches, and how many of them change those now."""
     norms = [one for one in Module.modules(module) if isinstance(one, _BatchNorm) and one.track_running_stats]
-    return {"norms": len(norms), "active_norms": sum(one.training for one in norms)}
+    return {"num_layers": len(norms), "num_active": sum(one.training for one in norms)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,14 +17,25 @@ from torch.optim.optimizer import (
 from jupyter_dist.rank.collectives import captures
 from jupyter_dist.rank.guard.own import os, threading, time
 
+from .calls.files import Files
+from .calls.labels import note_labels
+from .calls.loaders import Loaders
+from .calls.scalers import Scalers
+from .facts import Facts
 from .forwards import Forwards
-from .loaders import Loaders
 from .models import Roots, TrainedModel, models_of, strangers
 from .steps import SteppingOptimizer, held_by
 
 MAX_OPTIMIZERS = 8
 MAX_FAILURES = 3
+MAX_EARLIER = 32  # cells
 LEFT = -1  # no optimizer's id
+_CODE = (
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    type,
+)  # alike on ranks, whatever they have run
 
 
 class Observer:
@@ -33,37 +45,50 @@ class Observer:
         self._namespace = namespace
         self._send = send
         self._roots = Roots()
-        self._loaders = Loaders(namespace, self._num_steps)
+        self.facts = Facts(namespace, send)
+        self._loaders = Loaders(self.facts, self._num_steps)
+        self._scalers = Scalers(self.facts)
+        self._files = Files(self.facts)
         self._optimizers: dict[int, SteppingOptimizer] = {}  # of this cell, by id
         self._forwards: dict[int, Forwards] = {}  # by id of what cells call
         self._within: int | None = None  # the optimizer that steps: it may call another one
         self._num_failures = 0
         self._trained: dict[int, Forwards] = {}  # of earlier cells
         self._thread = threading.get_ident()
+        self.names: set[str] = set()  # of variables, in the code of the cell
+        self.earlier: dict[str, set[str]] = {}  # the same of earlier cells, by execution
+        self._is_first = True  # no step was looked at in this cell
         self.is_on = False
-        self.execution_id = ""
 
     def install(self) -> None:
         """Add the hooks, which do nothing until a cell begins."""
         self._roots.install()
-        self._loaders.install()
+        for calls in (self._loaders, self._scalers, self._files):
+            calls.install()
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         os.register_at_fork(after_in_child=self.leave)
 
+    def switch_off(self) -> None:
+        """Observe nothing more in this cell."""
+        self.is_on = self.facts.is_on = False
+
     def leave(self) -> None:
         """Observe nothing more in this cell: this is a child process, which may train another model."""
-        self.is_on = self._loaders.is_on = False
+        self.switch_off()
         self._within = LEFT
         for forwards in self._forwards.values():
             forwards.remove()
 
-    def begin_cell(self, is_on: bool) -> None:
+    def begin_cell(self, is_on: bool, execution_id: str) -> None:
         """Begin to count steps."""
-        self.is_on = self._loaders.is_on = is_on and self._num_failures < MAX_FAILURES
+        self.is_on = is_on and self._num_failures < MAX_FAILURES
+        self.facts.begin_cell(self.is_on, execution_id)
+        self._is_first = True
         self._optimizers.clear()
         self._within = None
         self._loaders.begin_cell()
+        self._scalers.begin_cell()
         if self.is_on and not _compiles():
             for forwards in self._trained.values():
                 forwards.begin_step()
@@ -72,7 +97,9 @@ class Observer:
 
     def end_cell(self) -> dict[str, Any] | None:
         """Take the hooks of models away; return what was not sent yet."""
-        self.is_on = self._loaders.is_on = False
+        if self.is_on:
+            self._loaders.settle()
+        self.switch_off()
         for one in self._optimizers.values():
             one.end_probe()
         self._trained.update(self._forwards)
@@ -104,8 +131,8 @@ class Observer:
         return {
             "optimizer": one.number,
             "steps": one.schedule.num_steps,
-            "synced": sum(forwards.num_synced_ever for forwards in one.forwards),
-            "written": one.is_written,
+            "num_synced": sum(forwards.num_synced_ever for forwards in one.forwards),
+            "is_written": one.is_written,
             "calls": max((forwards.num_ever for forwards in one.forwards), default=0),
             "spent": round(one.schedule.spent, 6),
             "seconds": round(one.schedule.seconds, 6),
@@ -114,6 +141,7 @@ class Observer:
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if self._within is None and self.is_on and threading.get_ident() == self._thread:
             self._within = id(optimizer)
+            self._scalers.has_stepped = True
             one = self._optimizers.get(id(optimizer))
             if one is not None and one.may_be_local:
                 one.compare_weight()
@@ -130,7 +158,7 @@ class Observer:
             self._stepped(optimizer)
         except Exception:  # whatever a model is: it is trained on, and observed no more in this cell
             self._num_failures += 1
-            self.is_on = self._loaders.is_on = False
+            self.switch_off()
 
     def _forget_evaluations(self) -> None:
         for forwards in self._forwards.values():
@@ -152,7 +180,11 @@ class Observer:
             if row["left"]["idle"] == row["left"]["held"]:
                 row["strangers"] = strangers(held, self._roots.alive())
             row["passes"] = self._loaders.take()
-            self._send({"execution_id": self.execution_id, "look": row})
+            self._send({"execution_id": self.facts.execution_id, "look": row})
+            if self._is_first:
+                self._is_first = False
+                note_labels(self.facts, self.names, self._loaders.datasets())
+                self._note_earlier()
             seconds = sum(forwards.take_cost() for forwards in one.forwards)
             one.schedule.looked(time.perf_counter() - began + seconds)
         comes_next = one.schedule.comes_next
@@ -164,6 +196,14 @@ class Observer:
             self._hook(forwards, may_hook)
             forwards.begin_step()
             forwards.wants_batch = comes_next
+
+    def _note_earlier(self) -> None:
+        """Send which earlier cells have named variables of this one: other ranks may have missed them."""
+        here = self._namespace
+        names = {name for name in self.names if name in here and not isinstance(here[name], _CODE)}
+        for execution, earlier in list(self.earlier.items())[-MAX_EARLIER:]:
+            if shared := sorted(names & earlier):
+                self.facts.add("ran", execution, texts=shared[:4])
 
     def _begin(self, optimizer: Optimizer, number: int) -> SteppingOptimizer:
         models = models_of({id(tensor) for tensor in held_by(optimizer)}, self._roots.alive())

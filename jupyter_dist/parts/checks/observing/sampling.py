@@ -20,6 +20,7 @@ MAX_DEPTH = 3  # of the containers in it
 MAX_ITEMS = 32
 MAX_BATCH = 65_536  # elements of a tensor of a batch
 NUM_ELEMENTS = 64  # of a parameter
+LEAST_RICH = 8  # numbers
 
 _hasher = Hasher()
 
@@ -30,6 +31,7 @@ class Sample(NamedTuple):
     digest: str
     first: float | None  # None: it is not finite
     varies: bool
+    is_rich: bool  # many numbers without an order, as random ones are
 
 
 def local(tensor: Any) -> torch.Tensor | None:
@@ -72,7 +74,9 @@ def _spread(tensor: torch.Tensor, most: int) -> torch.Tensor | None:
 def _sample_of(data: memoryview, values: torch.Tensor) -> Sample:
     low, high = (float(value) for value in torch.aminmax(values.float() if values.dtype != torch.double else values))
     first = float(values[0])
-    return Sample(_hasher.name_of(data)[:MAX_DIGEST], first if math.isfinite(first) else None, low != high)
+    some = values[:NUM_ELEMENTS].tolist() if values.dtype != torch.bool else []
+    is_rich = len(set(some)) >= LEAST_RICH and some not in (sorted(some), sorted(some, reverse=True))
+    return Sample(_hasher.name_of(data)[:MAX_DIGEST], first if math.isfinite(first) else None, low != high, is_rich)
 
 
 def tensors_in(value: Any, depth: int = MAX_DEPTH) -> list[torch.Tensor]:

@@ -8,12 +8,15 @@ import weakref
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.optim.optimizer import Optimizer
 
 from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.guard.own import time
 
 from . import sampling
-from .forwards import Forwards, active_layers
+from .facts import collectives_since
+from .forwards import Forwards, IdleLayers, active_layers
 from .models import TrainedModel
 from .places import place_of
 from .schedule import IDLE_STEP, UNSYNCED_STEP, Schedule
@@ -22,6 +25,8 @@ MAX_CHOSEN = 48  # parameters of which digests are sent
 MAX_NAMES = 4
 MAX_GROUPS = 8
 PROBE_ELEMENTS = 4096
+NO_LAYERS = {"num_layers": 0, "num_active": 0}
+MAX_SUM = 4  # elements of a loss
 SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
 
 
@@ -45,6 +50,8 @@ class SteppingOptimizer:
         self.signature = sampling.digest_of(f"{name} {list(one.shape)}" for name, one in _alive(self._named))
         self._probe = next((one for _, one in reversed(self._named) if _can_probe(one())), None)
         self._zeroing: _Zeroing | None = None
+        self._idle: IdleLayers | None = None
+        self._stepped_ns = time.time_ns()
         self._is_first = True
         self._was_finite = True
         self.may_be_local = False  # no pass has averaged gradients yet
@@ -62,24 +69,30 @@ class SteppingOptimizer:
             "optimizer": self.number,
             "step": self.schedule.num_steps,
             "signature": self.signature,
-            "line": place_of(sys._getframe(frame_depth), namespace),
+            "place": place_of(sys._getframe(frame_depth), namespace),
             "gradients": [None if one is None else [one.digest, one.first, one.varies] for one in found[: len(named)]],
             "weights": [None if one is None else [one.digest, one.first] for one in found[len(named) :]],
             "settings": self._settings(),
-            "written": self.is_written,
+            "is_written": self.is_written,
             "calls": [self._calls(forward) for forward in self.forwards],
             "stale": None if self._zeroing is None else self._zeroing.result(),
             "left": self._left_out(others),
-            "finite": self._not_finite(),
+            "idle_layers": self._idle.called() if self._idle is not None else [],
+            "reduced": self._reduced(),
+            **self._not_finite(),
         }
         if self._is_first:
             self._is_first = False
             row["about"] = self._about([name for name, _ in named])
+            self._idle = IdleLayers(self.models, self._named)
         return row
 
     def begin_next(self, may_probe: bool) -> None:
         """Prepare for the next step; if it may be looked at, watch whether its gradients begin at zero."""
         self._zeroing = _Zeroing(self._named) if may_probe else None
+        if self._idle is not None and may_probe:
+            self._idle.watch()
+        self._stepped_ns = time.time_ns()
         self.may_be_local = any(one.num_ever and not one.num_synced_ever for one in self.forwards)
         self._weight = self._probed_weight() if self.may_be_local else None
 
@@ -94,13 +107,16 @@ class SteppingOptimizer:
 
     def end_probe(self) -> None:
         """Take the hook of the last step away."""
-        if self._zeroing is not None:
-            self._zeroing.end()
+        for probe in (self._zeroing, self._idle):
+            if probe is not None:
+                probe.end()
 
     def is_quiet(self) -> bool:
         """Count a step; whether nothing is to be done about it. Called at each step: it takes some microseconds."""
         schedule = self.schedule
         schedule.num_steps += 1
+        if self._idle is not None:
+            self._idle.step()
         if schedule.num_steps >= schedule.next_event or not self._is_probe_finite():
             return False
         for one in self.forwards:
@@ -114,6 +130,8 @@ class SteppingOptimizer:
         if self.schedule.is_due or not self._was_finite:
             return True
         if self.schedule.num_steps == IDLE_STEP:
+            if self._idle is not None and self._idle.called():
+                return True
             optimizer = self.optimizer()
             return optimizer is not None and all(_is_zero(group.get("lr")) for group in optimizer.param_groups)
         return self.schedule.num_steps == UNSYNCED_STEP and self.may_be_local
@@ -127,6 +145,18 @@ class SteppingOptimizer:
         is_finite = math.isfinite(gradient.sum().item())
         was, self._was_finite = self._was_finite, is_finite
         return is_finite or not was
+
+    def _reduced(self) -> int:
+        """Return how many small sums over ranks came before the backward pass, if nothing else was communicated.
+
+        They are asked for where no wrapper averages gradients.
+        """
+        passed_ns = None if self._zeroing is None else self._zeroing.began_ns
+        if passed_ns is None or not dist.is_initialized() or any(model.kind != "plain" for model in self.models):
+            return 0
+        begun = collectives_since(self._stepped_ns)
+        are_sums = all(name == "all_reduce" and size <= MAX_SUM for name, size, _ in begun)
+        return sum(at < passed_ns for _, _, at in begun) if are_sums else 0
 
     def _about(self, names: list[str]) -> dict[str, Any]:
         optimizer = self.optimizer()
@@ -156,14 +186,14 @@ class SteppingOptimizer:
         batch, forward.batch = forward.batch, None
         evaluation, forward.evaluation = forward.evaluation, None
         return {
-            "watched": forward.is_watched,
+            "is_watched": forward.is_watched,
             "outer": forward.num_outer,
-            "synced": forward.num_synced,
+            "num_synced": forward.num_synced,
             "is_synced": forward.is_synced,
-            "training": forward.is_training,
+            "is_training": forward.is_training,
             "batch": batch,
             "evaluation": evaluation,
-            **(active_layers(module) if module is not None and forward.is_training is False else {}),
+            **(NO_LAYERS if module is None or forward.is_training is not False else active_layers(module)),
         }
 
     def _left_out(self, others: frozenset[int]) -> dict[str, Any]:
@@ -185,8 +215,8 @@ class SteppingOptimizer:
             ][:MAX_NAMES],
         }
 
-    def _not_finite(self) -> dict[str, Any] | None:
-        """Return the gradients and parameters that are not finite; None if all are."""
+    def _not_finite(self) -> dict[str, Any]:
+        """Return the gradients and parameters that are not finite; empty if all are."""
         with torch.no_grad():
             found: dict[str, Any] = {}
             for kind in ("gradient", "weight"):
@@ -202,16 +232,16 @@ class SteppingOptimizer:
                     if not math.isfinite(value)
                 ]
                 if wrong:
-                    found[kind] = {
+                    found[f"{kind}_wrong"] = {
                         "names": [name for name, _ in wrong[:MAX_NAMES]],
                         "number": len(wrong),
                         "of": len(names),
                         "value": str(wrong[0][1]),
                     }
             if not found:
-                return None
+                return found
             seen = [one for forward in self.forwards if (one := forward.not_finite()) is not None]
-            return {**found, "call": seen[0] if seen else None}
+            return {**found, "wrong_call": seen[0] if seen else None}
 
 
 class _Zeroing:
@@ -223,6 +253,7 @@ class _Zeroing:
     def __init__(self, named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
         self._handle: Any = None
         self.num_passes = self.num_stale = self.num_fresh = 0
+        self.began_ns: int | None = None  # the first pass
         self.name, self.value = "", 0.0
         for name, tensor in _alive(named):
             gradient = tensor.grad
@@ -237,6 +268,7 @@ class _Zeroing:
         tensor = self._tensor()
         gradient: Any = None if tensor is None else tensor.grad
         self.num_passes += 1
+        self.began_ns = self.began_ns or time.time_ns()
         is_old = gradient is not None and gradient is self._gradient()
         if not is_old or torch_compat.version_of(gradient) != self._version:
             self.num_fresh += 1

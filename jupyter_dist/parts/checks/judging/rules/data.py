@@ -14,9 +14,10 @@ from jupyter_dist.parts.checks.judging.findings import (
     steps,
     times,
 )
-from jupyter_dist.parts.checks.judging.reports import Batch, Distributed, Pass
+from jupyter_dist.parts.checks.judging.reports import Batch, BatchTensor, Distributed, Pass
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, CommonStep, Seen, Trained
 
+LEAST_ALIKE = 3  # steps
 LEAST_STEPS = 2  # in a pass, so that it was no look at the first batch
 
 
@@ -86,6 +87,41 @@ def _same_batch(trained: Trained, rows: list[CommonStep], ranks: tuple[int, ...]
         first,
         batch.place,
     )
+
+
+def same_numbers(seen: Seen) -> Iterator[Proof]:
+    """Find ranks whose batches differ but for one tensor of random numbers, which is another one in each step."""
+    for trained in seen.trained():
+        rows = [row for row in trained.rows() if all(_batch(trained, row, rank) is not None for rank in row.looks)]
+        newest = rows[-LEAST_ALIKE:]
+        parts = [_parts_alike(trained, row) for row in newest]
+        if len(newest) < LEAST_ALIKE or any(_alike(trained, row) for row in newest):
+            continue
+        for index in set.intersection(*map(set, parts)):
+            alike = [one[index] for one in parts]
+            if len({one.digest for one in alike}) == len(alike) and len({one.shape for one in alike}) == 1:
+                ranks, step, place = trained.model.averaging, newest[-1].step, newest[-1].first.place
+                yield Proof(
+                    "same_random_numbers",
+                    ranks_of(ranks),
+                    f"{name_ranks(ranks)} call the model with other samples and the same random numbers"
+                    f"{at_place(place)}: its tensor {index + 1}, of shape {list(alike[-1].shape)}, is another one in "
+                    "each step, and alike on all ranks.",
+                    [f"step {step}, rank {rank}, tensor {index + 1}: digest {alike[-1].digest}" for rank in ranks[:4]],
+                    "Draw them from a generator of each rank: torch.Generator().manual_seed(seed + rank).",
+                    newest[0].step,
+                    place,
+                )
+
+
+def _parts_alike(trained: Trained, row: CommonStep) -> dict[int, BatchTensor]:
+    """Return the tensors of random numbers that all ranks have alike in a row, by their places."""
+    batches = [batch.parts for rank in row.looks if (batch := _batch(trained, row, rank)) is not None]
+    return {
+        index: parts[0]
+        for index, parts in enumerate(zip(*batches, strict=False))
+        if parts[0].is_rich and len(set(parts)) == 1
+    }
 
 
 def _newest_pass(seen: Seen, ranks: tuple[int, ...]) -> dict[int, Pass]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NEVER_SYNCED_STEPS = 64  # fewer may be local steps between averages of the parameters
 LEAST_STEPS = 16  # of a cell that has ended
+NEAR = 0.05
 PART = 0.5  # of the gradients, which are equal where a loop averages by hand
 
 
@@ -177,12 +178,53 @@ def layer_forgotten(seen: Seen) -> Iterator[Proof]:
             yield _finding(trained, rows, differ[-1], _Words("layer_not_averaged", message, advice))
 
 
+def loss_averaged(seen: Seen) -> Iterator[Proof]:
+    """Find a loop that sums its loss over ranks before the backward pass, and no gradient; the models began alike."""
+    for trained in _of_all_ranks(seen):
+        rows = trained.rows()
+        newest = rows[-NUM_NEWEST:]
+        are_reduced = all(look.reduced for row in newest for look in row.looks.values())
+        if len(newest) < NUM_NEWEST or not are_reduced or not _is_near(rows[0]):
+            continue
+        differ = [differing(row) for row in newest]
+        if all(differ) and not any(look.is_written for row in newest for look in row.looks.values()):
+            ranks, place = trained.model.averaging, newest[-1].first.place
+            message = (
+                f"{name_ranks(ranks)} average their loss, and not their gradients{at_place(place)}: all_reduce() "
+                "changes the number and not what backward() computes, so that each rank trains a model of its own."
+            )
+            advice = (
+                "Wrap the model with DistributedDataParallel, or average p.grad of all parameters after backward()."
+            )
+            yield _finding(trained, rows, differ[-1], _Words("loss_averaged", message, advice))
+
+
+def _is_near(row: CommonStep) -> bool:
+    """Whether the parameters of all ranks are nearly alike, as after one step from the same ones."""
+    by_rank = [look.weights for look in row.looks.values()]
+    pairs = [[one for one in values if one is not None] for values in zip(*by_rank, strict=False)]
+    near = [
+        max(firsts) - min(firsts) <= NEAR * (1 + abs(max(firsts)))
+        for one in pairs
+        if (firsts := [v.first for v in one])
+    ]
+    return bool(near) and all(near) and len({str(look.settings) for look in row.looks.values()}) == 1
+
+
 def averaged_by_hand(seen: Seen) -> Iterator[Trained]:
     """Yield the models without a wrapper whose gradients are equal on all ranks although their batches differ.
 
     Equal gradients of different batches are averaged. Ranks of tensor parallelism get the same batch, separate models
     have other gradients.
     """
+    for trained in _of_all_ranks(seen):
+        rows = trained.rows()[-NUM_NEWEST:]
+        if len(rows) == NUM_NEWEST and all(_is_averaged(trained, row) for row in rows):
+            yield trained
+
+
+def _of_all_ranks(seen: Seen) -> Iterator[Trained]:
+    """Yield the models without a wrapper that all ranks of a cell train, as if they averaged something."""
     for optimizer, by_rank in seen.looks.items():
         ranks = tuple(sorted(by_rank))
         about = seen.about.get((optimizer, ranks[0])) if ranks else None
@@ -191,10 +233,7 @@ def averaged_by_hand(seen: Seen) -> Iterator[Trained]:
         model = about.models[0]
         if model.kind != "plain" or model.averaging:
             continue
-        trained = Trained(seen, optimizer, 0, model._replace(averaging=ranks, replicas=ranks), about)
-        rows = trained.rows()[-NUM_NEWEST:]
-        if len(rows) == NUM_NEWEST and all(_is_averaged(trained, row) for row in rows):
-            yield trained
+        yield Trained(seen, optimizer, 0, model._replace(averaging=ranks, replicas=ranks), about)
 
 
 def _is_averaged(trained: Trained, row: CommonStep) -> bool:

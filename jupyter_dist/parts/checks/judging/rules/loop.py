@@ -17,10 +17,12 @@ from jupyter_dist.parts.checks.judging.findings import (
 from jupyter_dist.parts.checks.judging.reports import StepLook
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, Seen
 
+LEAST_IDLE = 9  # steps: another one may use another layer
+
 By = dict[int, StepLook]  # the newest look of each rank that shows it
 
 
-def _newest(seen: Seen, shows: Callable[[StepLook], bool | None]) -> tuple[By, int]:
+def _newest(seen: Seen, shows: Callable[[StepLook], bool | None], least: int = NUM_NEWEST) -> tuple[By, int]:
     """Return the newest looks of the ranks whose last looks all show something, and since which step.
 
     `shows` returns None for a look without evidence.
@@ -35,7 +37,7 @@ def _newest(seen: Seen, shows: Callable[[StepLook], bool | None]) -> tuple[By, i
                 break
             if does:
                 showing.append(look)
-        if len(showing) >= NUM_NEWEST:
+        if len(showing) >= least:
             found[rank] = showing[0]
             since.append(showing[-1].step)
     return found, min(since, default=0)
@@ -87,6 +89,29 @@ def new_parameters(seen: Seen) -> Iterator[Proof]:
             ],
             "Make the optimizer after the last change of the model, or use optimizer.add_param_group().",
             since,
+            look.place,
+        )
+
+
+def idle_layers(seen: Seen) -> Iterator[Proof]:
+    """Find layers that are called, and of which the optimizer holds parameters that never get a gradient."""
+    found, _ = _newest(seen, lambda look: bool(look.idle_layers) if look.step >= LEAST_IDLE else None, 1)
+    if found:
+        rank = min(found)
+        look = found[rank]
+        yield Proof(
+            "layer_without_gradient",
+            ranks_of(found),
+            f"The loss on {name_ranks(found).lower()} does not depend on {listed(look.idle_layers)}"
+            f"{at_place(look.place)}: called, and without a gradient in {steps(1, look.step)}, though the "
+            "optimizer holds its parameters.",
+            [
+                f"step {look.step}, rank {rank}: {look.left.idle} of {look.left.held} parameters of the optimizer have "
+                f"no gradient: {listed(look.left.idle_names, look.left.idle)}"
+            ],
+            "Look for detach(), .data, item(), argmax or no_grad() between the layer and the loss; set "
+            "requires_grad_(False) if it should not be trained.",
+            1,
             look.place,
         )
 

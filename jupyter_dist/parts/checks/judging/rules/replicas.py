@@ -70,7 +70,6 @@ def _replicas(trained: Trained, rows: list[CommonStep]) -> Proof:
         if (value := row.looks[group[0]].weights[differ[0]]) is not None
     ]
     evidence.append(f"{len(differ)} of {several(len(row.first.weights), 'compared parameter')} differ")
-    evidence += [f"rank {rank} has not run {words}" for rank, words in trained.seen.missed.items() if rank in ranks]
     return Proof(
         "replicas_differ",
         ranks_of(ranks),
