@@ -65,6 +65,19 @@ test('finds a desynchronised model in three clicks', async ({ page, request }) =
   await expect(found.getByRole('status')).toHaveCount(0);
 });
 
+test('checks all that a model trains with, on request', async ({ page, request }) => {
+  const code = `${MODEL}\nopt = torch.optim.SGD(model.parameters(), lr=0.1 * (1 + rank))`;
+  await run(request, 'train', code, { wait: true });
+  await command(page, 'jupyter-dist:open-variables', { group: 'train' });
+  await panel(page).getByRole('button', { name: 'Check the training of model on all ranks' }).click();
+  await expect(variable(page, 'model').getByRole('status')).toContainText(
+    /ranks 0-1: \d+ parts are equal, [3-9] differ\./i
+  );
+  const parts = variable(page, 'model').getByRole('table', { name: 'Parts of the training of model that differ' });
+  await expect(parts.getByRole('row', { name: 'setting opt, group 0, lr' })).toContainText('ranks 0: 0.1');
+  await expect(parts.getByRole('row', { name: 'setting opt, group 0, lr' })).toContainText('ranks 1: 0.2');
+});
+
 test('colors only what differs, filters, sorts, and works by keyboard', async ({ page, request }) => {
   await run(request, 'train', MODEL, { wait: true });
   await run(request, 'train', 'only = torch.zeros(1000)', { ranks: '0', wait: true });

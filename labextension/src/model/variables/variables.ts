@@ -3,7 +3,7 @@
  * visible and no cell runs: after a cell has ended, and by a button.
  */
 import type { DistError } from '../../services/errors';
-import type { IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
+import type { ICompared, IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { isAway, isStarting } from '../format/states';
@@ -26,15 +26,17 @@ export interface IListed extends IDated {
   readonly answer: IVariables;
 }
 
-/** A comparison; with neither result nor error it is not done. */
+/** A comparison; with no result, no check and no error it is not done. */
 export interface IComparedVariable extends IDated {
   readonly result: IComparison | null;
+  /** Of a model: all that it trains with. */
+  readonly checked?: ICompared;
   readonly error: IErrorBody | null;
 }
 
 export class VariablesModel extends ChangingModel {
   constructor(
-    private readonly _service: Pick<IDistService, 'variables' | 'compare'>,
+    private readonly _service: Pick<IDistService, 'variables' | 'compare' | 'check'>,
     private readonly _groups: Pick<IDistGroups, 'groups' | 'changed'>,
     readonly group: string
   ) {
@@ -96,18 +98,13 @@ export class VariablesModel extends ChangingModel {
   }
 
   /** Compare the tensors of a variable. */
-  async compare(name: string): Promise<void> {
-    const known = this._comparisons.get(name);
-    if (this.phase !== 'idle' || (known && !known.result && !known.error)) {
-      return;
-    }
-    const dated = { at: Date.now(), stamp: stampOf(this._known) };
-    this._setCompared(name, { ...dated, result: null, error: null });
-    try {
-      this._setCompared(name, { ...dated, result: await this._service.compare(this.group, { name }), error: null });
-    } catch (reason) {
-      this._setCompared(name, { ...dated, result: null, error: reason as DistError });
-    }
+  compare(name: string): Promise<void> {
+    return this._ask(name, async () => ({ result: await this._service.compare(this.group, { name }) }));
+  }
+
+  /** Compare a model, its optimizers, samplers and random states whole. */
+  check(name: string): Promise<void> {
+    return this._ask(name, async () => ({ checked: await this._service.check(this.group, { name }) }));
   }
 
   closeComparison(name: string): void {
@@ -118,6 +115,20 @@ export class VariablesModel extends ChangingModel {
     clearTimeout(this._timer);
     this._groups.changed.disconnect(this._update, this);
     super.dispose();
+  }
+
+  private async _ask(name: string, ask: () => Promise<Partial<IComparedVariable>>): Promise<void> {
+    const known = this._comparisons.get(name);
+    if (this.phase !== 'idle' || (known && !known.result && !known.checked && !known.error)) {
+      return;
+    }
+    const asked = { at: Date.now(), stamp: stampOf(this._known), result: null, error: null };
+    this._setCompared(name, asked);
+    try {
+      this._setCompared(name, { ...asked, ...(await ask()) });
+    } catch (reason) {
+      this._setCompared(name, { ...asked, error: reason as DistError });
+    }
   }
 
   private _update(): void {

@@ -5,6 +5,7 @@ import React, { useState } from 'react';
 import type { IComparedVariable } from '../../model/variables/variables';
 import type { INotCompared, ITensorDifference } from '../../services/protocol';
 import { ErrorNote } from '../base/errornote';
+import { CheckedModel, checkedWords } from './checkedmodel';
 import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './variablewords';
 
 /** At first; of a model of thousands of tensors, all may differ. */
@@ -20,15 +21,16 @@ export interface IComparisonProps {
 }
 
 export function Comparison({ name, compared, isOld, trans, onClose }: IComparisonProps): React.ReactElement {
-  const { result, error } = compared;
+  const { result, checked, error } = compared;
+  const words = resultWords(trans, compared);
   const time = new Date(compared.at).toLocaleTimeString();
   return (
     <div className="jpd-Comparison" data-old={isOld}>
       <div className="jpd-Comparison-head">
         {/* Here before its text is, so that screen readers announce the text. */}
         <p role="status">
-          {result ? comparisonWords(trans, result) : error ? '' : trans.__('Comparing %1\u2026', name)}
-          {result && isOld && ` ${trans.__('That was at %1, before the last cell.', time)}`}
+          {words || (error ? '' : trans.__('Comparing %1\u2026', name))}
+          {words && isOld && ` ${trans.__('That was at %1, before the last cell.', time)}`}
         </p>
         <button
           type="button"
@@ -41,6 +43,7 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
         </button>
       </div>
       {error && <ErrorNote error={error} />}
+      {checked && <CheckedModel checked={checked} trans={trans} />}
       {result && gapWords(trans, result).map(gap => <p key={gap}>{gap}</p>)}
       {result && result.differences.length > 0 && (
         <Differences name={name} differences={result.differences} trans={trans} />
@@ -48,6 +51,10 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
       {result && result.not_compared.length > 0 && <Gaps name={name} gaps={result.not_compared} trans={trans} />}
     </div>
   );
+}
+
+function resultWords(trans: TranslationBundle, { result, checked }: IComparedVariable): string {
+  return result ? comparisonWords(trans, result) : checked ? checkedWords(trans, checked) : '';
 }
 
 interface IGapsProps {

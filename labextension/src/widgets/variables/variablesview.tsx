@@ -32,6 +32,7 @@ export function VariablesView({ model, name, trans, onReady }: IVariablesViewPro
   // Of each cell's end, too: what was compared before it is out of date then.
   const isCurrent = useCallback((compared: IComparedVariable) => model.isCurrent(compared), [model, phase, listed]);
   const onCompare = useCallback((variable: string) => void model.compare(variable), [model]);
+  const onCheck = useCallback((variable: string) => void model.check(variable), [model]);
   const onClose = useCallback((variable: string) => model.closeComparison(variable), [model]);
   const onOrder = useCallback((order: IArrangement['order']) => setHow(old => ({ ...old, order })), []);
   return (
@@ -49,6 +50,7 @@ export function VariablesView({ model, name, trans, onReady }: IVariablesViewPro
               trans,
               isCurrent,
               onCompare,
+              onCheck,
               onClose,
               onOrder,
               trouble

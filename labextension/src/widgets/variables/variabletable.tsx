@@ -33,6 +33,8 @@ export interface IVariableTableProps {
   isCurrent(compared: IComparedVariable): boolean;
   onOrder(order: Order): void;
   onCompare(name: string): void;
+  /** Compare all that a model trains with. */
+  onCheck(name: string): void;
   onClose(name: string): void;
 }
 
@@ -56,6 +58,7 @@ export const VariableTable = memo((props: IVariableTableProps): React.ReactEleme
               isFirst={variable === first}
               isOld={compared !== undefined && !props.isCurrent(compared)}
               onCompare={props.onCompare}
+              onCheck={props.onCheck}
               onClose={props.onClose}
             />
           );
@@ -96,7 +99,7 @@ function Head({ order, onOrder, trans }: IVariableTableProps): React.ReactElemen
   );
 }
 
-interface IVariableProps extends Pick<IVariableTableProps, 'trans' | 'trouble' | 'onCompare' | 'onClose'> {
+interface IVariableProps extends Pick<IVariableTableProps, 'trans' | 'trouble' | 'onCompare' | 'onCheck' | 'onClose'> {
   readonly variable: IVariable;
   readonly compared: IComparedVariable | undefined;
   readonly isOld: boolean;
@@ -144,7 +147,7 @@ const VariableRows = memo((props: IVariableProps): React.ReactElement => {
         <tr key={i}>
           {i === 0 && <Name variable={variable} span={span} trans={trans} />}
           {cells}
-          {i === 0 && <td rowSpan={span}>{isComparable(variable) && <CompareButton {...props} />}</td>}
+          {i === 0 && <td rowSpan={span}>{isComparable(variable) && <Buttons {...props} />}</td>}
         </tr>
       ))}
       {compared && (
@@ -221,20 +224,32 @@ function Bytes({ row, trans }: Pick<ICellsProps, 'row' | 'trans'>): React.ReactE
 }
 
 /** Stays in the tab order while a cell runs, with the reason why it is disabled. */
-function CompareButton({ variable, trouble, isFirst, trans, onCompare }: IVariableProps): React.ReactElement {
-  const words = trans.__('Compare %1 between ranks', variable.name);
-  return (
+function Buttons({ variable, trouble, isFirst, trans, onCompare, onCheck }: IVariableProps): React.ReactElement {
+  const { name } = variable;
+  const isModel = variable.rows.some(({ kind }) => kind === 'module');
+  const button = (
+    text: string,
+    words: string,
+    onClick: (name: string) => void,
+    isTabbed = false
+  ): React.ReactElement => (
     <button
       type="button"
       className="jpd-Variable-compare"
-      tabIndex={isFirst ? 0 : -1}
+      tabIndex={isTabbed ? 0 : -1}
       aria-label={words}
       aria-disabled={trouble !== ''}
       title={trouble || words}
-      onClick={() => onCompare(variable.name)}
+      onClick={() => onClick(name)}
     >
-      {trans.__('Compare')}
+      {text}
     </button>
+  );
+  return (
+    <>
+      {button(trans.__('Compare'), trans.__('Compare %1 between ranks', name), onCompare, isFirst)}
+      {isModel && button(trans.__('Check'), trans.__('Check the training of %1 on all ranks', name), onCheck)}
+    </>
   );
 }
 
