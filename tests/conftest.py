@@ -7,6 +7,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import accused
 import pytest
 import secondrun
 from cputime import CpuTimes
@@ -70,6 +71,15 @@ def pytest_configure(config):
     settings.load_profile("any machine")
     settings.register_profile("channels", max_examples=examples)
     settings.register_profile("expressions", max_examples=10 * examples)
+
+
+@pytest.fixture(autouse=True)
+def no_cell_is_accused(request):
+    """The whole suite is a judge of checks: none may come, but where errors are planned."""
+    accused.take()
+    yield
+    found = accused.take()
+    assert not found or request.path.parent.name == "checks", found
 
 
 def pytest_terminal_summary(exitstatus, config):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
+from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.driver import module_of_tests
@@ -19,6 +20,7 @@ from benchmarks.tables import Row, Table
 MOST_SECONDS = 3.0
 LEAST_NAMED = 0.9
 MOST_COST = 1.0  # percent
+MOST_MEMORY = 1000.0  # kB
 PAIRS = 9
 # 100 steps a second; the time of 150 of them on rank 0, which waits for the others in each.
 PACED = """model = DDP(net()); opt = optim.SGD(model.parameters(), lr=0.01)
@@ -31,6 +33,9 @@ def loop(number):
         time.sleep(max(0.0, wall + 0.01 * (i + 1) - time.perf_counter()))
     return time.process_time() - cpu, time.perf_counter() - wall
 loop(20); None"""
+HELD = """import tracemalloc
+tracemalloc.start(); loop(150); found = tracemalloc.take_snapshot().statistics("filename"); tracemalloc.stop()
+if rank == 0: print(sum(one.size for one in found if "parts/checks" in one.traceback[0].filename))"""
 _numbers = itertools.count()
 
 
@@ -42,17 +47,18 @@ def measure(options: Options) -> list[Table]:
     with Server() as server:
         for name, which in (("kinds", "the rules were written with"), ("unseen", "no rule was written with")):
             kinds = module_of_tests(f"checks.{name}")
+            innocents = [kind for kind in kinds.RIGHT if not kind.needs or find_spec(kind.needs)]
             wrong = Table(f"Loops with an error that {which}, until it is named with its ranks and its line", "s", "")
             right = Table(f"Loops without an error that {which}, until they have ended", "s", "")
             for kind in kinds.WRONG:
                 wrong.row(kind.name)
-            for kind in kinds.RIGHT:
+            for kind in innocents:
                 right.row(kind.name)
             rows = {row.system: row for row in (*wrong.rows, *right.rows)}
-            _run_all(server, kinds.FIRST, [*kinds.WRONG, *kinds.RIGHT], rows)
+            _run_all(server, kinds.FIRST, [*kinds.WRONG, *innocents], rows)
             _judge(wrong, right)
             tables += [table for table in (wrong, right) if table.rows]
-        tables.append(_cost(server, module_of_tests("checks.kinds").FIRST))
+        tables += cost(server, module_of_tests("checks.kinds").FIRST)
     return tables
 
 
@@ -96,21 +102,26 @@ def _is_right(kind: Any, check: Json) -> bool:
     return check["kind"] in kind.kinds and check["ranks"] == kind.ranks and is_line
 
 
-def _cost(server: Server, first: str) -> Table:
-    """The processor time of a loop of 100 steps a second with checks, less that without them, in pairs."""
+def cost(server: Server, first: str, pairs: int = PAIRS) -> list[Table]:
+    """The time of a loop of 100 steps a second with checks, less that without them, in pairs; and the memory."""
     table = Table("150 steps at 100 a second on 4 ranks: what checks add, in pairs", "% of the loop's time", "")
     page = ChecksPage(server, 4)
     page.run(first + PACED)
     wall = table.row("wall time")
     processor = table.row("processor time of rank 0, of one core")
-    for _ in range(PAIRS):
-        told = {is_on: page.loop(is_on) for is_on in (True, False)}
+    for number in range(pairs):
+        told = {is_on: page.loop(is_on) for is_on in ((True, False) if number % 2 else (False, True))}
         wall.values.append(100 * (told[True][1] / told[False][1] - 1))
         processor.values.append(100 * (told[True][0] - told[False][0]) / told[False][1])
+    memory = Table("Memory that checks hold on rank 0 in step 150 of that loop", "kB", "")
+    held = memory.row("of Python")
+    page.switch(is_on=True)
+    held.values.append(page.printed(HELD)[0] / 1000)
+    memory.aim(f"under {MOST_MEMORY:g} kB: {held.median:.0f} kB", held.median < MOST_MEMORY)
     page.end()
     added = statistics.median(processor.values)
     table.aim(f"at most {MOST_COST:g} %: {added:.2f} % of a core, {wall.median:.2f} % of the time", added <= MOST_COST)
-    return table
+    return [table, memory]
 
 
 class ChecksPage(Client):
@@ -151,14 +162,22 @@ class ChecksPage(Client):
 
     def loop(self, is_on: bool) -> tuple[float, float]:
         """Return the processor time and the time of the paced loop on rank 0."""
+        self.switch(is_on)
+        cpu, wall = self.printed("told = loop(150)\nif rank == 0: print(*told)")[:2]
+        return cpu, wall
+
+    def switch(self, is_on: bool) -> None:
+        """Switch checks on or off."""
         self.must("POST", f"/groups/{self.group}/checks", {"on": is_on})
-        execution = self.run("told = loop(150)\nif rank == 0: print(*told)")
+
+    def printed(self, code: str) -> list[float]:
+        """Run a cell; return the numbers that it prints."""
+        execution = self.run(code)
         view = self.must("GET", f"/groups/{self.group}/executions/{execution}")
         texts = [
             "".join(item["output"]["text"]) for item in view["items"] if item.get("output", {}).get("text") is not None
         ]
-        cpu, wall = "".join(texts).split()[:2]
-        return float(cpu), float(wall)
+        return [float(one) for one in "".join(texts).split()]
 
     def _submit(self, code: str, ranks: str) -> str:
         body = {"code": code, "ranks": ranks}

@@ -81,6 +81,8 @@ def _form(name: str, field: Schema) -> dict[str, Any]:
     kind = field.get("type")
     if kind == "object":
         return {"action": "append", "type": variable, "metavar": "NAME=VALUE"}
+    if kind == "boolean":
+        return {"action": argparse.BooleanOptionalAction}
     if kind == "array":
         return {"action": "append", "metavar": METAVARS.get(name)}
     metavar = "SECONDS" if name.endswith("_seconds") else METAVARS.get(name)

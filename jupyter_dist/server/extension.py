@@ -92,6 +92,11 @@ class DistApp(ExtensionApp):
         help="How much host memory each rank may take to undo cells, in bytes. A cell whose state takes more runs"
         " without, and says so.",
     ).tag(config=True)
+    checks = Bool(
+        Settings.checks,
+        help="Whether the training in the cells of new groups is checked: ranks compare batches, gradients and"
+        " parameters in some steps, within 0.5 % of the time.",
+    ).tag(config=True)
     spawner = Unicode(
         Settings.spawner,
         help="What starts the agents of groups: 'local', or a spawner of another package (entry points"

@@ -14,6 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
+import accused
 from waits import PATIENCE, until
 
 from jupyter_dist.journal.records.wide import each_rank
@@ -169,7 +170,7 @@ class AgentClient:
         elif kind == "group_changed":
             self.group = self.receiver.status(header)
         elif kind == "execution":
-            self.executions[header["execution"]["id"]] = header["execution"]
+            self.executions[header["execution"]["id"]] = accused.note(header["execution"])
         elif kind == "sample":
             self.samples.append(header["sample"])
         else:

@@ -55,6 +55,7 @@ class Right:
     code: str
     before: tuple[tuple[str, str], ...] = field(default=())
     num_ranks: int = 2
+    needs: str = ""  # a package
 
 
 LOOP = "for i in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()"
@@ -624,5 +625,63 @@ RIGHT = [
             "model(batch())",
             "model(batch(), torch.linspace(0, 1, 32).reshape(8, 4) * (i + 1), torch.tensor(1 / (i + 1)))",
         ),
+    ),
+    # -- parallelism and frameworks
+    Right(
+        "HSDP",
+        "from torch.distributed.device_mesh import init_device_mesh\nfrom torch.distributed.fsdp import fully_shard\n"
+        "mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('replicas', 'shards'))\nmodel = net()\nfully_shard(model[0], mesh=mesh)\n"
+        "fully_shard(model, mesh=mesh)\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+        num_ranks=4,
+    ),
+    Right(
+        "FSDP2 over tensor parallelism",
+        "from torch.distributed.device_mesh import init_device_mesh\nfrom torch.distributed.fsdp import fully_shard\n"
+        "from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module\n"
+        "mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('dp', 'tp'))\n"
+        "model = parallelize_module(net(), mesh['tp'], {'0': ColwiseParallel(), '2': RowwiseParallel()})\nfully_shard(model, mesh=mesh['dp'])\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01, foreach=False)\nmine = torch.Generator().manual_seed(rank // 2)\n"
+        + LOOP,
+        num_ranks=4,
+    ),
+    Right(
+        "pipeline parallelism of torch",
+        "from torch.distributed.pipelining import PipelineStage, Schedule1F1B\npart = [nn.Linear(4, 8), nn.Linear(8, 1)][rank]\n"
+        "stage = PipelineStage(part, rank, 2, torch.device('cpu'))\nschedule = Schedule1F1B(stage, 4, loss_fn=loss_of)\n"
+        "opt = optim.SGD(part.parameters(), lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    schedule.step(batch()) if rank == 0 else schedule.step(target=torch.ones(8, 1))\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "Accelerate",
+        "from accelerate import Accelerator\naccelerator = Accelerator(gradient_accumulation_steps=2)\nmodel = net()\n"
+        "model, opt, loader, valid = accelerator.prepare(model, optim.AdamW(model.parameters(), 0.01), DataLoader(data, 8, shuffle=True), DataLoader(Subset(data, range(65)), 8))\n"
+        "for epoch in range(2):\n    for x, y in loader:\n        with accelerator.accumulate(model):\n            accelerator.backward(loss_of(model(x), y))\n"
+        "            opt.step()\n            opt.zero_grad()\n        pause()\n    model.eval()\n    with torch.no_grad():\n        for x, y in valid:\n"
+        "            accelerator.gather_for_metrics((model(x), y))\n    model.train()",
+        needs="accelerate",
+    ),
+    Right(
+        "Lightning Fabric",
+        "from lightning.fabric import Fabric\nfabric = Fabric(accelerator='cpu', devices=2, strategy='ddp')\nfabric.launch()\n"
+        "model = net()\nmodel, opt = fabric.setup(model, optim.SGD(model.parameters(), 0.01))\nloader = fabric.setup_dataloaders(DataLoader(data, 8, shuffle=True))\n"
+        "for epoch in range(2):\n    for x, y in loader:\n        opt.zero_grad()\n        fabric.backward(loss_of(model(x), y))\n        opt.step()\n        pause()",
+        needs="lightning",
+    ),
+    Right(
+        "Lightning's Trainer",
+        "import logging, warnings\nlogging.getLogger('lightning.pytorch').setLevel(logging.ERROR)\nwarnings.filterwarnings('ignore')\nimport lightning.pytorch as pl\n"
+        "class Net(pl.LightningModule):\n    def __init__(self):\n        super().__init__()\n        self.net = net(nn.BatchNorm1d(8), nn.Dropout(0.1))\n"
+        "    def training_step(self, batch, index):\n        pause()\n        return loss_of(self.net(batch[0]), batch[1])\n"
+        "    def validation_step(self, batch, index):\n        self.log('loss', loss_of(self.net(batch[0]), batch[1]), sync_dist=True)\n"
+        "    def configure_optimizers(self):\n        return optim.SGD(self.parameters(), 0.01)\n"
+        "trainer = pl.Trainer(max_epochs=2, accelerator='cpu', devices=2, strategy='ddp', logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)\n"
+        "trainer.fit(Net(), DataLoader(data, 8, shuffle=True), DataLoader(data, 16))",
+        needs="lightning",
+    ),
+    Right(
+        "fastai",
+        "from fastai.basics import *\nfrom fastai.distributed import *\nlearn = Learner(DataLoaders.from_dsets(data, data, bs=8, device='cpu', num_workers=0), net(nn.BatchNorm1d(8)), loss_func=nn.MSELoss(), lr=0.01)\n"
+        "with learn.distrib_ctx(), learn.no_bar(), learn.no_logging():\n    learn.fit(3)",
+        needs="fastai",
     ),
 ]

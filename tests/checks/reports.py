@@ -36,7 +36,7 @@ def look(rank, step, batch=None, gradient="g", weight="w", **fields):
         "weights": (Value(f"{weight} {step}", 1.0), Value(f"{weight} {step}b", 2.0)),
         "settings": ({"lr": 0.1},),
         "calls": (calls(batch),),
-        "left": Left(2, 0, (), 0.0, 0, ()),
+        "left": Left(2, 0, (), 0.0, 0, 0, ()),
         "about": About("SGD", ("0.weight", "0.bias"), (ddp(),)),
     }
     return StepLook(0, step, "signature", **{**usual, **fields})

@@ -121,6 +121,16 @@ def test_checks_that_are_off_find_nothing(group):
     assert run(group, kind) != []
 
 
+def test_a_group_that_was_started_without_checks_has_none(tmp_path):
+    with AgentProcess(tmp_path / "g", env=preloading(FSDP)) as client:
+        client.start(2, checks=False)
+        assert client.group["parts"]["checks"] == {"on": False}
+        (kind,) = (one for one in kinds.WRONG if one.name == WRONG[0])
+        assert run(client, kind) == []
+        client.request("set_checks", on=True)
+        assert run(client, kind) != []
+
+
 def test_a_model_is_compared_whole_on_request(group):
     group.run(kinds.FIRST + "model.module.register_buffer('mean', torch.zeros(2))")
     group.run("model.module[0].bias.data[7] += 1; model.module.mean += 1", (1,))

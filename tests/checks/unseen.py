@@ -79,6 +79,103 @@ WRONG = [
         "for x, y in loader:\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
         ("subsets_differ",),
     ),
+    # -- read after the rules for calls of libraries
+    Wrong(
+        "huggingface/transformers#37932: workers take their seeds from a state that ranks have alike",
+        "import numpy as np\ndef seed_worker(_):\n    seed = torch.initial_seed() % 2 ** 32\n    random.seed(seed)\n    np.random.seed(seed)\n    torch.manual_seed(seed)\n"
+        "class Items(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n    def __getitem__(self, i):\n"
+        "        return X[i] * (1 + torch.randint(low=0, high=len(self), size=()).item() / 64), Y[i]\ntorch.manual_seed(42)\nitems = Items()\n"
+        "loader = DataLoader(items, 4, sampler=DistributedSampler(items), num_workers=2, worker_init_fn=seed_worker)\nfor x, y in loader:\n"
+        "    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "pyannote/pyannote-audio#526: a generator of a seed and the number of the worker",
+        "class Task(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        chance = random.Random(f'0{torch.utils.data.get_worker_info().id}')\n"
+        "        for _ in range(80):\n            yield X[chance.randrange(256)]\nfor x in DataLoader(Task(), 4, num_workers=2):\n    opt.zero_grad()\n"
+        "    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+    ),
+    Wrong(
+        "facebookresearch/fastMRI#123: masks of a generator that each rank seeds alike",
+        "import numpy as np\nclass Masked(torch.utils.data.Dataset):\n    def __init__(self):\n        self.rng = np.random.RandomState(7)\n    def __len__(self):\n        return 160\n"
+        "    def __getitem__(self, i):\n        mask = torch.from_numpy(self.rng.uniform(size=4) < 0.5).float()\n        return X[i] * mask, mask\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(8, 1)\n    def forward(self, x, mask):\n"
+        "        return self.body(torch.cat([x, mask], 1))\nmodel = DDP(Net())\nopt = optim.SGD(model.parameters(), lr=0.01)\nmasked = Masked()\n"
+        "for x, mask in DataLoader(masked, 8, sampler=DistributedSampler(masked)):\n    opt.zero_grad()\n    loss_of(model(x, mask)).backward()\n    opt.step()\n    pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "kakaobrain/scrl#5: all processes write checkpoint_best.pth",
+        "def save_checkpoint(tag):\n    path = f'{tempfile.gettempdir()}/jupyter_dist_checkpoint_{tag}.pth'\n    torch.save({'tag': tag, 'model': model.module.state_dict()}, path)\n"
+        + LOOP
+        + "\n    if i == 10:\n        save_checkpoint('best')",
+        ("one_file",),
+        line=("torch.save(",),
+    ),
+    Wrong(
+        "GuHuangAI/ADM-Public#14: a schedule that counts its steps once for each device",
+        "step = 0\nscheduler = optim.lr_scheduler.LambdaLR(opt, lambda _: max(0.0, 1 - step / 40))\nfor i in range(80):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n"
+        "    opt.step()\n    step += world_size\n    scheduler.step()\n    pause()",
+        ("zero_learning_rate",),
+        line=STEP,
+    ),
+    Wrong(
+        "rwth-i6/returnn#1493: the learning rate falls by the score of each rank",
+        "scheduler = optim.lr_scheduler.ReduceLROnPlateau(opt, factor=0.9, patience=0)\nfor epoch in range(8):\n    for i in range(10):\n        opt.zero_grad()\n"
+        "        loss = loss_of(model(batch()))\n        loss.backward()\n        opt.step()\n        pause()\n    scheduler.step(1.0 + 0.1 * epoch * (rank or -1))",
+        ("settings_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "adapter-hub/adapters#260: the adapter comes after the optimizer, and the rest is frozen",
+        "plain = net()\nopt = optim.AdamW([p for p in plain.parameters() if p.requires_grad], lr=0.01)\nplain.requires_grad_(False)\n"
+        "plain.add_module('adapter', nn.Linear(1, 1))\nmodel = DDP(plain)\n" + LOOP,
+        ("parameters_not_held", "other_optimizer"),
+        line=STEP,
+    ),
+    Wrong(
+        "rasbt/dora-from-scratch#1: the optimizer of another variant of the model",
+        "model_lora, model_dora = net(), DDP(net())\noptimizer_dora = optim.Adam(model_lora.parameters(), lr=0.01)\nfor i in range(40):\n    optimizer_dora.zero_grad()\n"
+        "    loss_of(model_dora(batch())).backward()\n    optimizer_dora.step()\n    pause()",
+        ("other_optimizer",),
+        line=("optimizer_dora.step()",),
+    ),
+    Wrong(
+        "pytorch/examples#769: meters of a validation with padding are summed",
+        "class Meter:\n    sum = count = 0\n    def update(self, value, n):\n        self.sum += value * n\n        self.count += n\n    def all_reduce(self):\n"
+        "        total = torch.tensor([self.sum, self.count], dtype=torch.float32)\n        dist.all_reduce(total, dist.ReduceOp.SUM, async_op=False)\n"
+        "        self.sum, self.count = total.tolist()\ndef validate(loader):\n    top1 = Meter()\n    model.eval()\n    with torch.no_grad():\n"
+        "        for x, y in loader:\n            top1.update(((model(x) > 0) == y).float().mean().item(), len(x))\n    top1.all_reduce()\n    return top1.sum / top1.count\n"
+        "some = Subset(data, range(101))\nvalid = DataLoader(some, 10, sampler=DistributedSampler(some, shuffle=False, drop_last=False))\nfor epoch in range(2):\n"
+        "    for i in range(10):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    validate(valid)\n    model.train()",
+        ("padding_counted",),
+        line=("for x, y in loader",),
+    ),
+    Wrong(
+        "wkentaro/pytorch-fcn#57: a validation within an epoch leaves the model in its mode",
+        "model = DDP(net(nn.BatchNorm1d(8), nn.Dropout(0.2)))\nopt = optim.SGD(model.parameters(), lr=0.01)\ndef validate():\n    model.eval()\n    with torch.no_grad():\n        model(X)\n"
+        "for epoch in range(2):\n    model.train()\n    for i in range(60):\n        if i == 4:\n            validate()\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n"
+        "        opt.step()\n        pause()",
+        ("training_in_eval_mode",),
+        line=STEP,
+    ),
+    Wrong(
+        "pliang279/MultiBench#26: model.train() within the validation",
+        "model = DDP(net(nn.BatchNorm1d(8)))\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor epoch in range(2):\n    model.train()\n    for i in range(10):\n        opt.zero_grad()\n"
+        "        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    model.eval()\n    with torch.no_grad():\n        for i in range(10):\n            model.train()\n"
+        "            model(batch())",
+        ("evaluation_in_training_mode",),
+        line=("model(batch())",),
+    ),
+    Wrong(
+        "Tsinghua-MARS-Lab/DenseTNT#11: the scores of a layer are detached",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body, self.goals, self.head = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 1)\n"
+        "    def forward(self, x):\n        x = self.body(x)\n        goals = self.goals(x).softmax(1).detach()\n        return self.head(x * goals)\n"
+        "model = DDP(Net(), find_unused_parameters=True)\nopt = optim.Adam(model.parameters(), lr=0.01)\n" + LOOP,
+        ("layer_without_gradient",),
+        line=STEP,
+    ),
 ]
 
 RIGHT = [
@@ -102,5 +199,23 @@ RIGHT = [
         "huggingface/datasets#6437: uneven streams with join",
         "from torch.distributed.algorithms.join import Join\nwith Join([model]):\n    for x in DataLoader(X[: 160 + 64 * rank], 8):\n        opt.zero_grad()\n"
         "        loss_of(model(x + rank)).backward()\n        opt.step()\n        pause()",
+    ),
+    Right(
+        "vturrisi/solo-learn#135: a probe on detached features",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.encoder, self.projector, self.classifier = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)\n"
+        "    def forward(self, x):\n        feats = self.encoder(x)\n        return self.projector(feats), self.classifier(feats.detach())\n"
+        "model = DDP(Net())\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(40):\n    z, logits = model(batch())\n    opt.zero_grad()\n"
+        "    (loss_of(z) + loss_of(logits)).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "huggingface/pytorch-image-models#1519: workers with the seed of the rank",
+        "import numpy as np\nrandom.seed(42 + rank)\nnp.random.seed(42 + rank)\ntorch.manual_seed(42 + rank)\nclass Items(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n"
+        "    def __getitem__(self, i):\n        return X[i] + torch.randn(4) * np.random.rand() + random.random(), Y[i]\nitems = Items()\n"
+        "for x, y in DataLoader(items, 4, sampler=DistributedSampler(items), num_workers=2):\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "mosaicml/composer#2218: an exact evaluation that gathers what it cuts off",
+        "some = Subset(data, range(65))\nloader = DataLoader(some, 8, sampler=DistributedSampler(some, shuffle=False))\nmodel.eval()\nseen = []\nwith torch.no_grad():\n"
+        "    for x, y in loader:\n        seen += model(x).flatten().tolist()\neveryone = [None] * world_size\ndist.all_gather_object(everyone, seen)\nexact = sum(everyone, [])[:65]",
     ),
 ]

@@ -60,6 +60,7 @@ def test_an_example_runs(client, tmp_path, name, lines):
     text = "\n".join(text_of(cell) for cell in notebook.cells if cell.cell_type == "code")
     for line in lines:
         assert line in text
+    assert "[wrong]" not in text
     for line in ("epoch 4", "fit() outside"):  # both ranks said it, and it stands there once
         assert text.count(line) <= 1
 

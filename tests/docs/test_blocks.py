@@ -19,6 +19,7 @@ from jupyter_dist.server.launchers.slurm.launcher import SlurmLauncher
 # The tutorial's long cell prints for a minute, to walk away from.
 HURRY = {"time.sleep(1)": "time.sleep(0.01)"}
 START = "jupyter dist start train -n 2"  # as the tutorial begins; the group is for all pages
+JUDGED = set()  # cells
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -125,6 +126,17 @@ def test_every_block_of_the_page_works(page, client, folder, kernel):
             until(shown, lambda: seen[0])
         else:
             assert shown(), f"{where}: {missing_line(block.output or '', seen[0])!r} is not in\n{seen[0]}"
+    assert {check.kind for check in checks_of(client)} == (
+        {"same_batch"} if page.stem == "find-what-is-wrong" else set()
+    )
+
+
+def checks_of(client):
+    """The checks of all cells since the last call: pages share groups."""
+    cells = {cell.id: cell for group in client.groups() for cell in client.attach(group.name).executions()}
+    new = [cell for key, cell in cells.items() if key not in JUDGED]
+    JUDGED.update(cells)
+    return [check for cell in new for check in cell.checks or ()]
 
 
 def test_a_block_that_does_not_say_where_it_runs_is_found(tmp_path):

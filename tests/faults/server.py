@@ -19,6 +19,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import accused
 from answers import check_answer, check_message
 from leaks import children_of, forkservers
 from libraries import LIGHT, preloading
@@ -183,7 +184,9 @@ class JupyterServer:
         return self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})["id"]
 
     def view(self, group: str, execution: str, wait: float = PATIENCE) -> dict[str, Any]:
-        return self.ask("GET", f"groups/{group}/executions/{execution}?wait={wait}")
+        view = self.ask("GET", f"groups/{group}/executions/{execution}?wait={wait}")
+        accused.note(view["execution"])
+        return view
 
     def run(self, group: str, code: str, ranks: str = "all") -> dict[str, Any]:
         return self.view(group, self.submit(group, code, ranks))

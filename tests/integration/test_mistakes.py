@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import accused
 import pytest
 from waits import until
 
@@ -160,12 +161,14 @@ WRONG = {
 
 def wrong(server):
     """Nothing fails, and each cell has one check."""
+    assert accused.take() == {}
     run(server, "setup-two")
     for cell_id, kind in WRONG.items():
         view = server.view("g", submit(server, cell_id))
         assert view["execution"]["state"] == "ok", view
         checks = view["execution"].get("checks", [])
         assert [(check["kind"], check["ranks"]) for check in checks] == [(kind, "1" if kind == "not_finite" else "0-1")]
+    accused.take()
 
 
 @pytest.mark.parametrize("cell_id", CELLS)

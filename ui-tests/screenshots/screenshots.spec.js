@@ -225,6 +225,20 @@ test('memory', async ({ page, request }) => {
   await shoot(page, 'memory', panel);
 });
 
+const WRONG = `from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+
+model = DDP(torch.nn.Linear(64, 10))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+data = torch.randn(512, 64, generator=torch.Generator().manual_seed(0))
+for step, x in enumerate(DataLoader(data, batch_size=32)):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 4 == 3:
+        print(f"step {step}  loss {loss.item():.4f}")`;
+
 test('catch up: the dialog, and the header of a cell', async ({ page, request }) => {
   await lab.startGroup(request, 4);
   await page.setViewportSize({ width: 1100, height: 900 });
@@ -262,6 +276,17 @@ test('a profile, and a cell that cannot end', async ({ page, request }) => {
   await shoot(page, 'hang', hung.node);
   await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();
   await expect(hung.summary).toContainText('interrupted', { timeout: 60000 });
+});
+
+test('a cell whose training is wrong', async ({ page, request }) => {
+  await lab.startGroup(request, 4);
+  await page.setViewportSize({ width: 1100, height: 900 });
+  await openPictured(page, 'wrong.ipynb', [WRONG]);
+  const cell = await runCell(page, 0, 'ok');
+  const line = cell.node.getByRole('group', { name: 'What is wrong with the training' });
+  await expect(line).toContainText('got the same batch');
+  await line.getByText('Evidence').click();
+  await shoot(page, 'wrong', cell.node);
 });
 
 for (const ranks of [2, 8, 32]) {

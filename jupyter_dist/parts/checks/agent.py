@@ -47,7 +47,7 @@ class ChecksOfGroup(AgentPart):
     def __init__(self, core: AgentCore) -> None:
         super().__init__(core)
         self._cells: dict[str, CheckedCell] = {}
-        self._is_on = True
+        self._is_on = core.group.spec.checks
         self._told: dict[RankProcess, object] = {}  # which process of each rank knows that checks are off
         self._task: asyncio.Task[None] | None = None
 

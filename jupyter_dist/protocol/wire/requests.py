@@ -252,6 +252,7 @@ class StartOptions(TypedDict, total=False):
     saves_kept: Annotated[
         int, Field("How many of these saves are kept; other saves are not deleted.", minimum=1, maximum=100)
     ]
+    checks: Annotated[bool, Field("Whether the training in cells is checked. By default the server's setting.")]
 
 
 class StartRequest(StartOptions, total=False):

@@ -80,6 +80,7 @@ class GroupSpec(Spec):
     ranks_per_node: list[int] = field(default_factory=list)  # of each node; empty: all on one machine
     undo_cells: int = 20  # how many cells with kept undo can be undone
     undo_bytes: int = 2 << 30  # of host memory that a rank keeps for them
+    checks: bool = True  # whether training in cells is checked, from the begin
     park_after_seconds: float = 0.0  # without use; 0: it is parked on request alone
     save_every_seconds: float = 0.0  # by itself; 0: it is saved on request alone
     save_before_end_seconds: float = 0.0  # before the allocation ends; 0: never

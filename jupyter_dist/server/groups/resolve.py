@@ -63,6 +63,7 @@ class GroupDefaults:
     user_journal_bytes: int = GroupSpec.user_journal_bytes
     undo_cells: int = GroupSpec.undo_cells
     undo_bytes: int = GroupSpec.undo_bytes
+    checks: bool = GroupSpec.checks
 
     def chosen(self, request: WantedGroup) -> dict[str, Any]:
         """Return the fields of a GroupSpec that are settings, each as the request has it, else as the server."""
@@ -98,6 +99,7 @@ class WantedGroup:
     save_every_seconds: float | None = None
     save_before_end_seconds: float | None = None
     saves_kept: int | None = None
+    checks: bool | None = None
 
     def __post_init__(self) -> None:
         """Close the variables of a body, as soon as it is parsed."""

@@ -1416,6 +1416,8 @@ export interface IStartOptions {
   save_before_end_seconds?: number;
   /** How many of these saves are kept; other saves are not deleted. */
   saves_kept?: number;
+  /** Whether the training in cells is checked. By default the server's setting. */
+  checks?: boolean;
 }
 
 /** The body of POST /groups; all fields are optional. */
@@ -1458,6 +1460,8 @@ export interface IStartRequest {
   save_before_end_seconds?: number;
   /** How many of these saves are kept; other saves are not deleted. */
   saves_kept?: number;
+  /** Whether the training in cells is checked. By default the server's setting. */
+  checks?: boolean;
   /** A name for the group, unique among running groups. */
   name?: string;
   /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */

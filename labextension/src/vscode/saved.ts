@@ -40,6 +40,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     cellOf: () => null,
     condenses: () => true,
     showsHeaders: () => true,
+    showsChecks: () => true,
     pace: none,
     verdicts: none,
     stacks: none,

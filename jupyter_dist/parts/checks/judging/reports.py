@@ -99,10 +99,11 @@ class Left(NamedTuple):
     idle_names: tuple[str, ...]
     idle_share: float
     gone: int
+    frozen: int
     unheld: tuple[str, ...]
 
 
-NOTHING_LEFT = Left(0, 0, (), 0.0, 0, ())
+NOTHING_LEFT = Left(0, 0, (), 0.0, 0, 0, ())
 
 
 class Strangers(NamedTuple):

@@ -163,7 +163,7 @@ class IdleLayers:
         outers = [model.outer() for model in models] if 0 < len(idle) < len(alive) else []
         self._layers: dict[str, tuple[weakref.ref[Module], weakref.ref[torch.Tensor]]] = {}
         for module in (one for outer in outers if outer is not None for one in Module.modules(outer)):
-            own = [one for one in module._parameters.values() if one is not None and one.requires_grad]
+            own = [one for one in Module.parameters(module, recurse=False) if one.requires_grad]
             if own and all(id(one) in idle for one in own) and len(self._layers) < MAX_IDLE:
                 name = idle[id(own[0])].rpartition(".")[0]
                 self._layers[name] = weakref.ref(module), weakref.ref(own[0])

@@ -5,6 +5,7 @@ Equal digests of two ranks are evidence where values are as many and as differen
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ MAX_ITEMS = 32
 MAX_BATCH = 65_536  # elements of a tensor of a batch
 NUM_ELEMENTS = 64  # of a parameter
 LEAST_RICH = 8  # numbers
+LEAST_MASK = 32  # zeros and ones
 
 _hasher = Hasher()
 
@@ -74,9 +76,16 @@ def _spread(tensor: torch.Tensor, most: int) -> torch.Tensor | None:
 def _sample_of(data: memoryview, values: torch.Tensor) -> Sample:
     low, high = (float(value) for value in torch.aminmax(values.float() if values.dtype != torch.double else values))
     first = float(values[0])
-    some = values[:NUM_ELEMENTS].tolist() if values.dtype != torch.bool else []
-    is_rich = len(set(some)) >= LEAST_RICH and some not in (sorted(some), sorted(some, reverse=True))
-    return Sample(_hasher.name_of(data)[:MAX_DIGEST], first if math.isfinite(first) else None, low != high, is_rich)
+    name = _hasher.name_of(data)[:MAX_DIGEST]
+    return Sample(name, first if math.isfinite(first) else None, low != high, _is_rich(values[:NUM_ELEMENTS].tolist()))
+
+
+def _is_rich(values: list[Any]) -> bool:
+    """Whether values go up and down as random ones do: masks and places are in order, or nearly."""
+    is_ordered = values in (sorted(values), sorted(values, reverse=True))
+    changes = sum(value != after for value, after in itertools.pairwise(values))
+    is_mask = len(values) >= LEAST_MASK and changes > len(values) / 3
+    return not is_ordered and (len(set(values)) >= LEAST_RICH or is_mask)
 
 
 def tensors_in(value: Any, depth: int = MAX_DEPTH) -> list[torch.Tensor]:

@@ -9,6 +9,7 @@ BUDGET = 0.005  # of the time of the loop
 LEAST_SECONDS = 0.3  # between looks after the first ones
 # At these steps what is rare is asked: whether the learning rate is still zero, whether no pass has averaged anything.
 IDLE_STEP, UNSYNCED_STEP = 9, 64
+AFTER_CHANGE, MAX_CHANGES = (1, 2, 10), 2
 HOOK_SECONDS = 3e-5  # of a step that is not looked at
 FAST_SECONDS = 0.005  # steps that take less have no hooks between looks
 
@@ -26,12 +27,21 @@ class Schedule:
         self._began = time.perf_counter()
         self._num_looks = 0
         self._interval = 1
+        self._more: tuple[int, ...] = ()  # steps after a change
+        self._num_changes = 0
+
+    def changed(self) -> None:
+        """Look at some of the next steps: a mode has changed, or the learning rate is zero now."""
+        self._num_changes += 1
+        if self._num_changes <= MAX_CHANGES:
+            self._more = tuple(self.num_steps + more for more in AFTER_CHANGE)
+            self.next_event = self.num_steps
 
     @property
     def is_due(self) -> bool:
         """Whether to look at the step that has ended."""
         step = self.num_steps
-        if step <= NUM_FIRST:
+        if step <= NUM_FIRST or step in self._more:
             return True
         spent = self.spent + (0.0 if self.is_fast else HOOK_SECONDS * step)
         return step % self._interval == 0 and spent <= BUDGET * self.seconds
@@ -44,7 +54,8 @@ class Schedule:
     @property
     def comes_next(self) -> bool:
         """Whether the next step may be looked at."""
-        return self.num_steps < NUM_FIRST or (self.num_steps + 1) % self._interval == 0
+        step = self.num_steps + 1
+        return step <= NUM_FIRST or step in self._more or step % self._interval == 0
 
     @property
     def seconds(self) -> float:
@@ -67,5 +78,5 @@ class Schedule:
         """Find the next event: a look, the step before it, in which its batch is read, or a question."""
         step = self.num_steps
         look = step + 1 if step < NUM_FIRST else (step // self._interval + 1) * self._interval
-        before = look - 1 if look - 1 > step else look
-        self.next_event = min(before, *(one for one in (IDLE_STEP, UNSYNCED_STEP) if one > step), look)
+        before = [one - 1 for one in (look, *self._more) if one - 1 > step]
+        self.next_event = min(*before, *(one for one in (IDLE_STEP, UNSYNCED_STEP, *self._more) if one > step), look)

@@ -52,6 +52,7 @@ class SteppingOptimizer:
         self._zeroing: _Zeroing | None = None
         self._idle: IdleLayers | None = None
         self._stepped_ns = time.time_ns()
+        self._mode: tuple[bool, ...] = ()  # at the last step
         self._is_first = True
         self._was_finite = True
         self.may_be_local = False  # no pass has averaged gradients yet
@@ -117,6 +118,9 @@ class SteppingOptimizer:
         schedule.num_steps += 1
         if self._idle is not None:
             self._idle.step()
+        before, self._mode = self._mode, self._mode_now()
+        if self._mode != before and schedule.num_steps > 2:
+            schedule.changed()
         if schedule.num_steps >= schedule.next_event or not self._is_probe_finite():
             return False
         for one in self.forwards:
@@ -124,6 +128,13 @@ class SteppingOptimizer:
         if self.may_be_local:
             self._weight = self._probed_weight()
         return True
+
+    def _mode_now(self) -> tuple[bool, ...]:
+        """Return whether the learning rate is zero, and whether each model is in training mode: both seldom change."""
+        optimizer = self.optimizer()
+        rate = optimizer.param_groups[0].get("lr") if optimizer is not None and optimizer.param_groups else None
+        outers = [model.outer() for model in self.models]
+        return _is_zero(rate), *(outer is not None and outer.training for outer in outers)
 
     def is_due(self) -> bool:
         """Whether to look at the step that was counted: by the schedule, or for what is rare and alike on all ranks."""
@@ -206,6 +217,7 @@ class SteppingOptimizer:
             "idle": len(idle),
             "idle_names": idle[:MAX_NAMES],
             "idle_share": _share(alive),
+            "frozen": sum(not tensor.requires_grad for _, tensor in alive),
             "gone": len([name for name, tensor in alive if id(tensor) not in inside and tensor.grad is None]),
             "unheld": [
                 name

@@ -59,7 +59,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     settings: ISettingRegistry | null
   ): IDistOutputActions => {
     const actions = new Contributions<IOutputAction>();
-    const look: ILook = { condenses: true, headers: false };
+    const look: ILook = { condenses: true, headers: false, checks: true };
     void followSettings(settings, look);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
@@ -94,7 +94,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               ...drift,
               ...slowness,
               condenses: () => look.condenses,
-              showsHeaders: () => look.headers
+              showsHeaders: () => look.headers,
+              showsChecks: () => look.checks
             })
         },
         10
@@ -245,6 +246,7 @@ function addParts(registry: IRenderMimeRegistry): void {
 interface ILook {
   condenses: boolean;
   headers: boolean;
+  checks: boolean;
 }
 
 /** Sets the maximum height of outputs, for the style sheet, and how they look. */
@@ -257,6 +259,7 @@ async function followSettings(registry: ISettingRegistry | null, look: ILook): P
       document.documentElement.style.setProperty('--jpd-output-max-height', lines > 0 ? height : 'none');
       look.condenses = settings?.composite.condenseNumbers !== false;
       look.headers = settings?.composite.headers === 'always';
+      look.checks = settings?.composite.checks !== false;
     };
     settings?.changed.connect(read);
     read();

@@ -42,6 +42,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptio
   stacks(group: string): Promise<IRankStack[]>;
   /** Whether headers are shown where ranks agree, too. */
   showsHeaders(): boolean;
+  /** Whether errors of training are shown. */
+  showsChecks(): boolean;
   /** Whether lines that differ in numbers only are one. */
   condenses(): boolean;
   /** Answer what ranks of an execution ask for. */

@@ -50,6 +50,7 @@ beforeEach(async () => {
     isOwnGroup: () => false,
     condenses: () => false,
     showsHeaders: () => false,
+    showsChecks: () => true,
     stopOf: () => null,
     notesOf: () => []
   } as unknown as IRanksRendererOptions;

@@ -72,7 +72,7 @@ def other_optimizer(seen: Seen) -> Iterator[Proof]:
 
 def new_parameters(seen: Seen) -> Iterator[Proof]:
     """Find parameters that were put into the place of others which the optimizer still holds."""
-    found, since = _newest(seen, lambda look: bool(look.left.gone and look.left.unheld))
+    found, since = _newest(seen, lambda look: bool(look.left.unheld) and (look.left.gone > 0 or _is_frozen(look)))
     if found:
         rank = min(found)
         look = found[rank]
@@ -80,17 +80,25 @@ def new_parameters(seen: Seen) -> Iterator[Proof]:
             "parameters_not_held",
             ranks_of(found),
             f"{listed(look.left.unheld)} of the model on {name_ranks(found).lower()} get gradients, but no optimizer "
-            f"holds them{at_place(look.place)}: the optimizer was made before, and still holds "
-            f"{several(look.left.gone, 'parameter')} that the model has no more.",
+            f"holds them{at_place(look.place)}: the optimizer was made before, and still holds {_useless(look)}.",
             [
                 f"step {look.step}, rank {rank}: {look.left.gone} of {look.left.held} parameters of the optimizer are "
-                "not in the model",
+                f"not in the model, {look.left.frozen} are frozen",
                 f"step {look.step}, rank {rank}: {listed(look.left.unheld)} have gradients",
             ],
             "Make the optimizer after the last change of the model, or use optimizer.add_param_group().",
             since,
             look.place,
         )
+
+
+def _is_frozen(look: StepLook) -> bool:
+    return look.left.frozen == look.left.held > 0
+
+
+def _useless(look: StepLook) -> str:
+    gone = f"{several(look.left.gone, 'parameter')} that the model has no more"
+    return "frozen parameters alone" if _is_frozen(look) else gone
 
 
 def idle_layers(seen: Seen) -> Iterator[Proof]:

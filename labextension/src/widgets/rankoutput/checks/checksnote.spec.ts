@@ -15,9 +15,9 @@ const check: ICheck = {
   since: 1
 };
 
-function create() {
+function create(showsChecks = () => true) {
   const openLine = vi.fn();
-  const note = new ChecksNote({ trans: nullTranslator.load('jupyter_dist'), openLine });
+  const note = new ChecksNote({ trans: nullTranslator.load('jupyter_dist'), openLine, showsChecks });
   const execution = (id: string, ...checks: ICheck[]): IExecution =>
     ({ id, notebook: `${id}.ipynb`, cell_id: 'c', state: 'running', checks }) as unknown as IExecution;
   return { note, openLine, execution };
@@ -47,6 +47,12 @@ test('a check is folded away by a click, and stays so when its cell runs again',
   note.update('g', 'b', execution('b'));
   note.update('g', 'b', execution('b', check));
   expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
+});
+
+test('a setting hides all', () => {
+  const { note, execution } = create(() => false);
+  note.update('g', 'e', execution('e', check));
+  expect(note.isShown).toBe(false);
 });
 
 test('a kind that is not wanted in a notebook is not shown there again', () => {

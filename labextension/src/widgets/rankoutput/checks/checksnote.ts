@@ -13,6 +13,8 @@ const muted = new SessionIds('jupyter-dist:muted-checks', MAX_KEPT, sessionOf(wi
 
 export interface IChecksNoteOptions {
   trans: TranslationBundle;
+  /** Whether the user wants to see them. */
+  showsChecks(): boolean;
   /** Go to a line of a cell that ran on a group. */
   openLine(group: string, execution: string, place: ICodeLine): void;
 }
@@ -37,7 +39,8 @@ export class ChecksNote {
     }
     this._id = id;
     const notebook = execution?.notebook ?? '';
-    const checks = (execution?.checks ?? []).filter(({ kind }) => !muted.has([notebook, kind].join()));
+    const shown = this._options.showsChecks() ? (execution?.checks ?? []) : [];
+    const checks = shown.filter(({ kind }) => !muted.has([notebook, kind].join()));
     const key = JSON.stringify([execution?.id, checks]);
     if (key === this._shown) {
       return;
