@@ -124,7 +124,7 @@ class Wrong(NamedTuple):
 
 
 class CallFact(NamedTuple):
-    """What calls of a library have shown on a rank; the rules say what its numbers and texts are."""
+    """What calls of a library have shown on a rank: numbers and texts as observing/calls sends them."""
 
     kind: str
     key: str

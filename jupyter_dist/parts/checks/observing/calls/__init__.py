@@ -1,1 +1,1 @@
-"""Calls of libraries that a cell makes, and what they show."""
+"""Calls of libraries that a cell makes."""

@@ -35,7 +35,7 @@ class Loaders:
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}  # by id of the loader: its number, its passes
         self._steps: dict[int, int] = {}  # when its last pass began, by number
         self._passes: list[dict[str, Any]] = []
-        self._padded: tuple[int, int, Callable[[], None]] | None = None  # when, after how many steps, how to tell
+        self._padded: tuple[int, int, Callable[[], None]] | None = None  # when, after how many steps, how to send it
         self._workers: dict[str, Workers] = {}  # by loader and pass
 
     def install(self) -> None:
