@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from jupyter_dist.rank.guard.own import gc, time
 from .allowance import Allowance
 from .fingerprint import Fingerprint, Looker
 from .kept import NO_ROOM, Held, KeptCell, no_collections, obstacle_of, write
-from .reach import Bystanders
+from .reach import Bystanders, all_names
 from .redo import UndoneCells
 from .states.caches import CacheState
 from .states.foreign import PartsState
@@ -26,6 +27,7 @@ from .walk import MAX_NAMED, Key, ObjectWalk, TooManyObjectsError, is_python, kn
 _MIB = 1 << 20
 _MUCH_MEMORY = 256 * _MIB
 _UNSEEN = "what the cell changed without naming it was not looked for: there are too many objects"
+_AT_EXIT = "a function that is called when the process ends stays registered (`atexit.register`)"
 _WITH_HOOKS = ("torch.nn.modules.module", "torch.optim.optimizer")
 
 
@@ -47,6 +49,7 @@ class UndoKeeper:
         self._print: Fingerprint | None = None  # of before the cell; None: it is not known
         self._kept: set[int] = set()  # the ids of what is kept for the cell that runs
         self._began = 0.0
+        self._exits: int | None = None  # how many functions were registered for the end of the process
         self._allowance = Allowance()
         self._learned: set[str] = set()  # names whose objects changed in cells that do not name them
 
@@ -88,6 +91,8 @@ class UndoKeeper:
         except Exception as err:  # an object that no rule foresees must not keep the cell from running
             reason = f"The state before the cell could not be kept: {type(err).__name__}: {err}"[:300]
         self._began = time.monotonic()
+        is_named = code is None or "atexit" in all_names(code)  # libraries register functions when they are imported
+        self._exits = atexit._ncallbacks() if is_named else None
         cell.milliseconds = round((self._began - began) * 1000, 3)
         if reason is not None:
             self._print = None
@@ -114,6 +119,8 @@ class UndoKeeper:
         """Name the changes of the cell that were not kept; the next cells keep these objects."""
         self._allowance.earn(time.monotonic() - self._began)
         before, self._began, cell = self._print, 0.0, self._cells[-1]
+        if self._exits is not None and atexit._ncallbacks() > self._exits:
+            cell.not_kept.append(_AT_EXIT)
         with no_collections(), torch_compat.without_dispatch_modes():
             self._print = self._look() if before is not None else None
         if before is None or self._print is None:

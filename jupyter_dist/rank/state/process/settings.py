@@ -1,21 +1,37 @@
-"""Settings of torch and NumPy that cells have chosen, and that change what later cells compute."""
+"""Settings of the process that cells have chosen: one table, of which saves and undo keep every row."""
 
 from __future__ import annotations
 
+import calendar
+import codecs
 import contextlib
+import csv
 import decimal
+import faulthandler
 import importlib
+import locale
+import logging
+import multiprocessing
+import resource
+import socket
 import sys
+import tempfile
 import threading
+import time
+import tracemalloc
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils.hooks import RemovableHandle
 
 from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.guard.own import gc, os
 from jupyter_dist.rank.state import reasons
+
+_UNKNOWN = object()
 
 
 class Setting(NamedTuple):
@@ -156,6 +172,108 @@ def _put_plots(value: dict[str, Any]) -> None:
     matplotlib.rcParams.update({**default, **value})
 
 
+def _read_locale() -> str:
+    return locale.setlocale(locale.LC_ALL)
+
+
+def _put_locale(value: str) -> None:
+    locale.setlocale(locale.LC_ALL, value)
+
+
+def _read_umask() -> str:
+    """Return the umask without setting another one, as a thread may write a file meanwhile; empty if not known."""
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        return next((line.split()[1] for line in status if line.startswith("Umask:")), "")
+    return ""
+
+
+def _put_umask(value: str) -> None:
+    os.umask(int(value, 8))
+
+
+def _put_thresholds(value: tuple[int, int, int]) -> None:
+    gc.set_threshold(*value)
+
+
+def _put_faults(value: bool) -> None:
+    faulthandler.enable() if value else faulthandler.disable()
+
+
+def _read_tracing() -> int:
+    return tracemalloc.get_traceback_limit() if tracemalloc.is_tracing() else 0
+
+
+def _put_tracing(value: int) -> None:
+    tracemalloc.start(value) if value else tracemalloc.stop()
+
+
+def _put_start_method(value: str | None) -> None:
+    multiprocessing.set_start_method(value, force=True)
+
+
+def _read_time_zone() -> tuple[Any, ...]:
+    return (*time.tzname, time.timezone, time.altzone)
+
+
+def _put_time_zone(_: Any) -> None:
+    time.tzset()  # of the environment, which is set by now
+
+
+def _read_attention() -> tuple[bool, ...]:
+    cuda = torch.backends.cuda
+    return cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()
+
+
+def _put_attention(value: tuple[bool, ...]) -> None:
+    cuda = torch.backends.cuda
+    cuda.enable_flash_sdp(value[0])
+    cuda.enable_mem_efficient_sdp(value[1])
+    cuda.enable_math_sdp(value[2])
+
+
+_SMALL, _TWO = sys.float_info.min, 2.0  # variables, so that the division is done when it is asked for
+
+
+def _flushes() -> bool:
+    """Whether the smallest numbers are taken for 0, which torch has no function to ask for."""
+    return _SMALL / _TWO == 0.0
+
+
+def _limit(number: int) -> Setting:
+    def put(value: int) -> None:
+        resource.setrlimit(number, (value, resource.getrlimit(number)[1]))
+
+    return Setting(lambda: resource.getrlimit(number)[0], put)
+
+
+_CODING: list[dict[str, Any]] = []  # the one dictionary of handlers, once it is found
+_STANDARD = (
+    *("strict", "ignore", "replace", "xmlcharrefreplace", "backslashreplace"),
+    *("namereplace", "surrogatepass", "surrogateescape"),
+)
+_LATE = "handlers of coding errors"  # it takes a tenth of a second to find them: not at the start of a rank
+
+
+def coding_handlers() -> dict[str, Any]:
+    """Return the handlers of coding errors by their names, which Python has no function to list."""
+    if not _CODING:
+        is_frozen = gc.get_freeze_count() > 0
+        if is_frozen:
+            gc.unfreeze()  # else it is not looked at
+        holders = gc.get_referrers(codecs.lookup_error("strict"))
+        if is_frozen:
+            gc.freeze()
+        _CODING.extend(one for one in holders if type(one) is dict and all(name in one for name in _STANDARD))
+    return _CODING[0] if _CODING else {}
+
+
+def _put_handlers(value: Mapping[str, Any]) -> None:
+    known = coding_handlers()
+    for name in known.keys() - value.keys():
+        del known[name]
+    known.update(value)
+
+
 _OF_BACKENDS = ("backend", "interactive", "toolbar", "webagg", "tk.", "timezone", "date.epoch", "figure.hooks")
 
 # As they change no result, or take a library with them, each of these is saved by itself.
@@ -169,15 +287,68 @@ OTHERS: dict[str, Setting] = {
     "limit of recursion": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
     "number of threads": Setting(torch.get_num_threads, torch.set_num_threads),
     "unraisable errors": _of_module(sys, "unraisablehook"),
+    "uncaught errors": _of_module(sys, "excepthook"),
     "uncaught errors of threads": _of_module(threading, "excepthook"),
+    "breakpoints": _of_module(sys, "breakpointhook"),
+    "writing of bytecode": _of_module(sys, "dont_write_bytecode"),
+    "digits of integers": Setting(sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+    "interval of switches": Setting(sys.getswitchinterval, sys.setswitchinterval),
+    "locale": Setting(_read_locale, _put_locale),
+    "umask": Setting(_read_umask, _put_umask),
+    "time zone": Setting(_read_time_zone, _put_time_zone),
+    "thresholds of garbage": Setting(gc.get_threshold, _put_thresholds),
+    "tracebacks of faults": Setting(faulthandler.is_enabled, _put_faults),
+    "tracing of memory": Setting(_read_tracing, _put_tracing),
+    _LATE: Setting(lambda: dict(coding_handlers()), _put_handlers),
+    "limit of CSV fields": Setting(csv.field_size_limit, csv.field_size_limit),
+    "time limit of sockets": Setting(socket.getdefaulttimeout, socket.setdefaulttimeout),
+    "folder of temporary files": _of_module(tempfile, "tempdir"),
+    "first day of weeks": Setting(calendar.firstweekday, calendar.setfirstweekday),
+    "disabled logging": _of_module(logging.root.manager, "disable"),
+    "class of loggers": Setting(logging.getLoggerClass, logging.setLoggerClass),
+    "records of loggers": Setting(logging.getLogRecordFactory, logging.setLogRecordFactory),
+    "start of processes": Setting(partial(multiprocessing.get_start_method, allow_none=True), _put_start_method),
+    "sharing of tensors": Setting(
+        torch.multiprocessing.get_sharing_strategy, torch.multiprocessing.set_sharing_strategy
+    ),
+    "autocast on CPU": Setting(partial(torch.is_autocast_enabled, "cpu"), partial(torch.set_autocast_enabled, "cpu")),
+    "type of autocast on CPU": Setting(
+        partial(torch.get_autocast_dtype, "cpu"), partial(torch.set_autocast_dtype, "cpu")
+    ),
+    "warnings of torch": Setting(torch.is_warn_always_enabled, torch.set_warn_always),
+    "smallest numbers": Setting(_flushes, torch.set_flush_denormal),
+    "kernels of attention": Setting(_read_attention, _put_attention),
+    "modules that are converted": Setting(
+        torch.__future__.get_overwrite_module_params_on_conversion,
+        torch.__future__.set_overwrite_module_params_on_conversion,
+    ),
+    "modules that are swapped": Setting(
+        torch.__future__.get_swap_module_params_on_conversion, torch.__future__.set_swap_module_params_on_conversion
+    ),
+    **{
+        f"limit {name} of the process": _limit(getattr(resource, f"RLIMIT_{name}"))
+        for name in ("NOFILE", "CORE", "STACK", "FSIZE", "NPROC", "MEMLOCK", "AS", "DATA", "CPU")
+        if hasattr(resource, f"RLIMIT_{name}")
+    },
 }
 _before: dict[str, Any] = {}
+
+
+def rows() -> dict[str, Setting]:
+    """Return all settings."""
+    return {**SETTINGS, **OTHERS}
+
+
+def read_row(setting: Setting) -> Any:
+    """Return the value of a setting; a mark that equals itself alone if it cannot be read."""
+    return _read({"": setting}).get("", _UNKNOWN)
 
 
 def remember() -> None:
     """Remember the settings of before the first cell, which depend on the machine."""
     _before.clear()
-    _before.update(_read(OTHERS))
+    _before.update(_read({name: one for name, one in OTHERS.items() if name != _LATE}))
+    _before[_LATE] = {name: codecs.lookup_error(name) for name in _STANDARD}
 
 
 def take_others(_shell: Any) -> dict[str, Any]:
@@ -193,9 +364,6 @@ def put_back_others(_shell: Any, values: Mapping[str, Any]) -> list[str]:
 def put_back(values: Mapping[str, Any]) -> list[str]:
     """Set the settings that differ; return a sentence for each that cannot be set here."""
     return _put_back(SETTINGS, values)
-
-
-_UNKNOWN = object()
 
 
 def _put_back(settings: Mapping[str, Setting], values: Mapping[str, Any]) -> list[str]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import _random
-import contextlib
-import locale
 import logging
 import random
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,9 +14,8 @@ import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.cells.variables.opening import is_kind_of
-from jupyter_dist.rank.collectives import torch_compat
-from jupyter_dist.rank.guard.own import os, signal
-from jupyter_dist.rank.state.process.settings import put_filters
+from jupyter_dist.rank.guard.own import os, signal, threading
+from jupyter_dist.rank.state.process import settings
 
 from .foreign import DecimalState
 from .mementos import Memento
@@ -72,34 +68,26 @@ def _is_equal(now: Any, before: Any) -> bool:
     return bytes(now) == bytes(before) if hasattr(before, "tobytes") else bool(now == before)
 
 
+_WHOLE = ("context of decimal numbers", "options of pandas", "rcParams of Matplotlib")  # kept with flags, or by name
+
+
 def _parts() -> list[Part]:
     parts: list[Part] = [
         ("random", random.getstate, random.setstate),
         ("torch", torch.default_generator.get_state, torch.default_generator.set_state),
-        ("gradients", torch.is_grad_enabled, _set_gradients),
-        ("type", torch.get_default_dtype, torch.set_default_dtype),
         ("device", torch.get_default_device, torch.set_default_device),
-        ("precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-        ("threads", torch.get_num_threads, torch.set_num_threads),
-        ("deterministic", torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
         ("environment", lambda: dict(os.environ), _set_environment),
         ("folder", _folder, os.chdir),
         ("paths", lambda: list(sys.path), _set_paths),
         ("loggers", _loggers, _set_loggers),
-        ("warnings", lambda: list(warnings.filters), put_filters),
-        ("recursion", sys.getrecursionlimit, sys.setrecursionlimit),
         ("signals", _handlers, _set_handlers),
         ("profile", sys.getprofile, sys.setprofile),
-        ("switches", sys.getswitchinterval, sys.setswitchinterval),
-        ("locale", lambda: locale.setlocale(locale.LC_ALL), lambda before: locale.setlocale(locale.LC_ALL, before)),
-        ("umask", _umask, lambda before: os.umask(int(before, 8))),
-        ("tensors shown", lambda: dict(torch_compat.print_options()), torch_compat.print_options().update),
-        ("autocast", lambda: torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")),
+        ("profile of threads", threading.getprofile, threading.setprofile),
     ]
+    chosen = ((name, one) for name, one in settings.rows().items() if name not in _WHOLE)
+    parts += [(name, partial(settings.read_row, one), one.put) for name, one in chosen]
     if (arrays := sys.modules.get("numpy")) is not None:
-        parts.append(("errors", arrays.geterr, lambda before: arrays.seterr(**before)))
         parts.append(("call on errors", arrays.geterrcall, arrays.seterrcall))
-        parts.append(("arrays shown", arrays.get_printoptions, lambda before: arrays.set_printoptions(**before)))
     if (decimal := sys.modules.get("decimal")) is not None:
         parts.append(("decimal", lambda: DecimalState(decimal.getcontext()).saved, _set_decimal))
     if (tables := sys.modules.get("pandas._config.config")) is not None and hasattr(tables, "_global_config"):
@@ -113,10 +101,6 @@ def _parts() -> list[Part]:
             for generator in module.default_generators:
                 parts.append((kind, generator.get_state, generator.set_state))
     return parts
-
-
-def _set_gradients(enabled: bool) -> None:
-    torch.set_grad_enabled(enabled)
 
 
 def _folder() -> str:
@@ -175,13 +159,6 @@ def _set_handlers(before: dict[int, Any]) -> None:
     for one, handler in before.items():
         if handler is not None and signal.getsignal(one) != handler:
             signal.signal(one, handler)
-
-
-def _umask() -> str:
-    """Return the umask without setting another one, as a thread may write a file meanwhile; empty if not known."""
-    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
-        return next((line.split()[1] for line in status if line.startswith("Umask:")), "")
-    return ""
 
 
 def _nested(options: dict[str, Any]) -> dict[str, Any]:
