@@ -236,6 +236,12 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise SyntaxError("this cell awaits, but %autoawait is off")
 
 
+def living_widgets() -> dict[str, Any]:
+    """Return the widgets of ipywidgets that exist, by their models."""
+    found = getattr(sys.modules.get("ipywidgets.widgets.widget"), "_instances", None)
+    return found if isinstance(found, dict) else {}
+
+
 def finish_result(hook: displayhook.DisplayHook) -> None:
     """Finish a result as IPython's hook does, except for printing an empty line."""
     if hasattr(hook, "_is_active"):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import html
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.protocol.models.models import WIDGET_MIME
+
+from .ipython_compat import living_widgets
 
 MAX_WIDGETS = 64  # the newest displays; older ones keep their text
 MAX_DEPTH = 8  # of boxes in boxes
@@ -42,20 +43,13 @@ class LastStates:
 
     def send(self, emit: Callable[[str, dict[str, Any]], None]) -> None:
         """Replace the texts of widgets that have changed."""
-        living = _widgets()
+        living = living_widgets()
         for model_id, content in list(self._shown.items()):
             text = _text_of(living[model_id]) if model_id in living else ""  # it was closed
             if text is not None and text != content["data"].get("text/plain"):
                 newest = {**content, "data": {**content["data"], "text/plain": text[:MAX_CHARS]}}
                 self._shown[model_id] = newest
                 emit("update_display_data", newest)
-
-
-def _widgets() -> dict[str, Any]:
-    """Return the widgets that exist, by their models."""
-    module = sys.modules.get("ipywidgets.widgets.widget")
-    found = getattr(module, "_instances", None)
-    return found if isinstance(found, dict) else {}
 
 
 def _text_of(widget: Any, depth: int = 0) -> str | None:
