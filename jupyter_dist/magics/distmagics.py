@@ -342,6 +342,14 @@ class DistMagics(RankMagics):
 
     @line_magic
     @sentences
+    def dist_peek(self, line: str) -> None:
+        """Print the values of names on all ranks, also while they run a cell; by default of the running function."""
+        group = self.group_if_any()
+        if group is not None:
+            print(answer_text(BY_NAME["peek_values"], group.peek(*line.replace(",", " ").split()).model))
+
+    @line_magic
+    @sentences
     @takes(compare_parser)
     def dist_compare(self, line: str) -> None:
         """Show which parts of a variable differ on which ranks, by how much, and which could not be compared."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from .models.sentences import with_words, words_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models.models import ErrorBody
+
+
+# Sentences end with a full stop, and so do many errors that they quote; three are an ellipsis.
+_TWO_STOPS = re.compile(r"(?<![.\s/])\.\.(?=\s|$)")
 
 
 class JupyterDistError(Exception):
@@ -18,6 +23,7 @@ class JupyterDistError(Exception):
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
+        message = _TWO_STOPS.sub(".", message)
         super().__init__(message)
         self.code = code
         self.message = message

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.models.sentences import say, words_of
+from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.protocol.wire.specs import EXIT_DESCRIPTORS_CLOSED, EXIT_MAIN_ENDED
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None, stderr: s
 def _uncaught(stderr: str) -> str | None:
     """Return the text of the C++ exception that nothing caught, as the runtime of C++ writes it before it aborts."""
     found = _WHAT.findall(stderr)
-    return found[-1][:MAX_WHAT].strip() if found else None
+    return cut(found[-1].strip(), MAX_WHAT) if found else None
 
 
 def describe_companions(ending: Ending) -> str | None:

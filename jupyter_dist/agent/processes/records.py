@@ -300,12 +300,12 @@ def _undo_cost(sent: Any, cost: Any) -> models.UndoCost | None:
     found: models.UndoCost = {
         "bytes": size,
         "milliseconds": milliseconds,
-        "not_kept": [str(sentence)[:MAX_SENTENCE] for sentence in sentences[:MAX_SENTENCES]],
+        "not_kept": [cut(str(sentence), MAX_SENTENCE) for sentence in sentences[:MAX_SENTENCES]],
     }
     if isinstance(sent.get("changed"), bool):
         found["changed"] = sent["changed"]
     if sent.get("reason"):
-        found["reason"] = str(sent["reason"])[:MAX_SENTENCE]
+        found["reason"] = cut(str(sent["reason"]), MAX_SENTENCE)
     return found
 
 

@@ -1009,6 +1009,39 @@ class PastSamplesInfo(ApiObject):
     more: bool
 
 
+class PeekedInfo(ApiObject):
+    """The values of names on ranks.
+
+    Attributes:
+        missing: Names that ranks do not have now.
+        silent: Ranks that did not answer, and what keeps them from it.
+    """
+
+    values: list[PeekedValueInfo]
+    missing: dict[str, str]
+    silent: list[SilentRankInfo]
+
+
+class PeekedValueInfo(ApiObject):
+    """A value, as it was at one moment on some ranks.
+
+    Attributes:
+        type: The name of its class.
+        shape: Of a tensor or an array; of a container, how many values it has.
+        value: As text: numbers, short texts, and the first numbers of tensors on the CPU.
+        place: The running function that has the name, with its line; empty: a variable of cells.
+    """
+
+    ranks: str
+    name: str
+    type: str
+    shape: str
+    dtype: str
+    device: str
+    value: str
+    place: str
+
+
 class PreparedInfo(ApiObject):
     """What is kept to make the next start faster."""
 
@@ -1423,6 +1456,13 @@ class ShutdownInfo(ApiObject):
     """A sentence for each process that had to be killed."""
 
     killed: list[str]
+
+
+class SilentRankInfo(ApiObject):
+    """A rank that did not answer."""
+
+    rank: int
+    why: str
 
 
 class SkippedInfo(ApiObject):

@@ -15,6 +15,7 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
+    PeekedInfo,
     RankInfo,
     SaveInfo,
     UndoableCellInfo,
@@ -286,6 +287,15 @@ class AsyncGroup(PlainAsyncGroup):
         path = ("groups", self.id, "executions", execution_id or await self._last_begun(), "curves", "download")
         response = await self.client.api.fetch("GET", *path, timeout_seconds=CURVES_SECONDS)
         return response.body.decode()
+
+    async def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
+        """Return the values of names on ranks, also while these run a cell; without names, of the running function.
+
+        Args:
+            names: Names such as `loss`, `model.weight` or `state['lr']`.
+            ranks: A rank expression.
+        """
+        return await self.peek_values(", ".join(names), ranks)
 
     async def ask(self, operation: str, **arguments: Any) -> Any:
         """Make the request of an operation on the group; return its answer as JSON.

@@ -207,6 +207,18 @@ class PlainAsyncGroup(GroupCaller):
         """
         return infos.ChecksSwitchInfo(await self._call("set_checks", body={"on": on}))
 
+    async def peek_values(self, names: str | None = None, ranks: str = "all") -> infos.PeekedInfo:
+        """Return the values of names on ranks, also while these run a cell.
+
+        Local names come before names of cells. Of devices only shapes are read; no code of the user runs.
+
+        Args:
+            names: Names such as `loss`, `model.weight` or `state['lr']`, with commas between them; empty: the
+                names of the function that runs.
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return infos.PeekedInfo(await self._call("peek_values", query={"names": names, "ranks": ranks}))
+
     async def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
 

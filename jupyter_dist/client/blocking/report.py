@@ -116,7 +116,7 @@ def undoable_text(cells: Iterable[UndoableCellInfo]) -> str:
         kept = f"{cost.bytes / MIB:.1f} MiB in {cost.milliseconds:.0f} ms"
         lines.append(f"[{cell.execution_count}] on {rank_label(cell.ranks)}, {kept}: {cell.line}")
         lines += [f"    not undone: {sentence}" for sentence in cost.not_kept]
-    return "\n".join(lines) or "No cell can be undone: run cells with keep_undo."
+    return "\n".join(lines) or "No cell can be undone now: it must have ended, and have been run with keep_undo."
 
 
 def ending_text(group: models.GroupModel, *, is_private: bool) -> str:

@@ -14,6 +14,7 @@ from jupyter_dist.client.answers.infos import (
     InspectionInfo,
     LogRecordInfo,
     MemorySampleInfo,
+    PeekedInfo,
     RankInfo,
     SaveInfo,
     UndoableCellInfo,
@@ -234,6 +235,15 @@ class BlockingGroup:
     def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
         return self._loop.run(self._group.curves_csv(execution_id))
+
+    def peek(self, *names: str, ranks: str = "all") -> PeekedInfo:
+        """Return the values of names on ranks, also while these run a cell; without names, of the running function.
+
+        Args:
+            names: Names such as `loss`, `model.weight` or `state['lr']`.
+            ranks: A rank expression.
+        """
+        return self._loop.run(self._group.peek(*names, ranks=ranks))
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """Make the request of an operation on the group; return its answer as JSON.
@@ -586,6 +596,18 @@ class BlockingGroup:
             on: False: ranks observe nothing, from the next step on.
         """
         return self._loop.run(self._group.set_checks(on))
+
+    def peek_values(self, names: str | None = None, ranks: str = "all") -> infos.PeekedInfo:
+        """Return the values of names on ranks, also while these run a cell.
+
+        Local names come before names of cells. Of devices only shapes are read; no code of the user runs.
+
+        Args:
+            names: Names such as `loss`, `model.weight` or `state['lr']`, with commas between them; empty: the
+                names of the function that runs.
+            ranks: A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.
+        """
+        return self._loop.run(self._group.peek_values(names, ranks))
 
     def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.

@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.collectives.revival import models
 from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError
@@ -65,7 +66,7 @@ class RankParking:
             self._moved = MovedStorages(found.movable, path)
         except (OSError, ValueError, MemoryError, RuntimeError) as err:
             where = "host memory" if folder is None else folder
-            message = f"Cannot move {found.num_bytes >> 20} MiB to {where}: {err}"[:500]
+            message = cut(f"Cannot move {found.num_bytes >> 20} MiB to {where}: {err}", 500)
             raise JupyterDistError("group_not_ready", message, "Free some, or choose another place.") from err
         left = sum(found.left_bytes.values())
         in_use = self._memory.in_use()
@@ -91,7 +92,7 @@ class RankParking:
                 self._moved.bring_back()
             except (MemoryError, OSError, RuntimeError) as err:
                 what = "out of memory" if isinstance(err, (MemoryError, OutOfMemoryError)) else str(err)
-                message = f"Cannot bring {self._moved.num_bytes >> 20} MiB back: {what}."[:500]
+                message = f"Cannot bring {self._moved.num_bytes >> 20} MiB back: {cut(what, 400)}."
                 raise JupyterDistError("group_not_ready", message, "Free memory there, and resume it again.") from err
         self._moved, self.is_parked = None, False
         return {"seconds": time.monotonic() - began}

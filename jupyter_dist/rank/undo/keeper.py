@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import gc, time
 
@@ -89,7 +90,7 @@ class UndoKeeper:
         except MemoryError:
             reason = "There is not enough memory to keep the state before the cell."
         except Exception as err:  # an object that no rule foresees must not keep the cell from running
-            reason = f"The state before the cell could not be kept: {type(err).__name__}: {err}"[:300]
+            reason = cut(f"The state before the cell could not be kept: {type(err).__name__}: {err}", 300)
         self._began = time.monotonic()
         is_named = code is None or "atexit" in all_names(code)  # libraries register functions when they are imported
         self._exits = atexit._ncallbacks() if is_named else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import gc
 
@@ -80,7 +81,7 @@ def write(mementos: list[tuple[Key, Memento]]) -> list[str]:
         try:
             memento.restore()
         except Exception as err:  # whatever an object's type raises
-            failed.append(f"{type(memento).__name__}: {type(err).__name__}: {err}"[:200])
+            failed.append(cut(f"{type(memento).__name__}: {type(err).__name__}: {err}", 200))
     for memento in changed:
         if isinstance(memento, TensorLayout):
             with contextlib.suppress(RuntimeError, TypeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 
 from .kept import NO_ROOM, Held, KeptCell, no_collections, obstacle_of
@@ -40,7 +41,7 @@ class UndoneCells:
             except MemoryError:
                 return "There was not enough memory to keep what it had left."
             except Exception as err:  # of an object that no rule foresees: the cell is undone all the same
-                return f"What it had left could not be kept: {type(err).__name__}: {err}"[:300]
+                return cut(f"What it had left could not be kept: {type(err).__name__}: {err}", 300)
         for _, one in cell.after:
             self._held.hold(one)
         return None

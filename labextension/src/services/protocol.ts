@@ -1755,6 +1755,14 @@ export interface IChecksSwitch {
   on: boolean;
 }
 
+/** Which names to read, and on which ranks. */
+export interface IPeekQuery {
+  /** Names such as `loss`, `model.weight` or `state['lr']`, with commas between them; empty: the names of the function that runs. */
+  names?: string;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
 /** An error of training that its ranks have proved. Every number is in `evidence`. */
 export interface ICheck {
   kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'labels_differ' | 'layer_not_averaged' | 'layer_without_gradient' | 'loss_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'one_file' | 'other_optimizer' | 'padding_counted' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'same_random_numbers' | 'samplers_differ' | 'settings_differ' | 'steps_skipped' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
@@ -1805,6 +1813,38 @@ export interface ICompared {
   differences: IModelDifference[];
   /** The ranks that were not compared, and why. */
   not_asked: string[];
+}
+
+/** A value, as it was at one moment on some ranks. */
+export interface IPeekedValue {
+  /** The ranks that have it alike. */
+  ranks: RankSet;
+  name: string;
+  /** The name of its class. */
+  type: string;
+  /** Of a tensor or an array; of a container, how many values it has. */
+  shape: string;
+  dtype: string;
+  device: string;
+  /** As text: numbers, short texts, and the first numbers of tensors on the CPU. */
+  value: string;
+  /** The running function that has the name, with its line; empty: a variable of cells. */
+  place: string;
+}
+
+/** A rank that did not answer. */
+export interface ISilentRank {
+  rank: number;
+  why: string;
+}
+
+/** The values of names on ranks. */
+export interface IPeeked {
+  values: IPeekedValue[];
+  /** Names that ranks do not have now. */
+  missing: Record<string, RankSet>;
+  /** Ranks that did not answer, and what keeps them from it. */
+  silent: ISilentRank[];
 }
 
 /** Why a cell is slow, in one sentence. */

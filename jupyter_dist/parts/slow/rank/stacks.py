@@ -54,6 +54,10 @@ _FILES: tuple[tuple[str, str], ...] = tuple(
         (mainthread.TORCH, "nn/parallel/distributed.py", "ddp"),
     )
 )
+# What lines call for one thing besides training: weight.norm(), clip_grad_norm_().
+_LIKE_C = tuple(
+    os.path.join(mainthread.TORCH, *path.split("/")) for path in ("_tensor.py", "functional.py", "nn/utils/")
+)
 _known: dict[str, tuple[bool, int]] = {}  # by file: whether it is the user's, and the number of its activity
 _NONE = len(ACTIVITIES)
 
@@ -159,7 +163,10 @@ def _runs(frame: FrameType, below: FrameType | None) -> Runs:
     """Return the kind of code that the user's line of this frame runs: Python, or a function in C."""
     if below is None:
         return "c" if lines.is_in_call(frame) else "python"
-    return "torch" if below.f_code.co_filename.startswith((mainthread.TORCH, folders.PACKAGE)) else "python"
+    file = below.f_code.co_filename
+    if file.startswith(_LIKE_C):
+        return "c"
+    return "torch" if file.startswith((mainthread.TORCH, folders.PACKAGE)) else "python"
 
 
 def _of_ddp(frame: FrameType, innermost: FrameType | None) -> int:

@@ -41,6 +41,8 @@ import type {
   IPace,
   IParkRequest,
   IPastSamples,
+  IPeekQuery,
+  IPeeked,
   IPrepared,
   IPresets,
   IRanksQuery,
@@ -401,6 +403,11 @@ export abstract class Api {
   /** Switch the checks of a group's training on or off. */
   setChecks(group: string, body: IChecksSwitch): Promise<IChecksSwitch> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'checks'], body });
+  }
+
+  /** Return the values of names on ranks, also while these run a cell. Local names come before names of cells. Of devices only shapes are read; no code of the user runs. */
+  peekValues(group: string, query: IPeekQuery = {}): Promise<IPeeked> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'values'], query });
   }
 
   /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */

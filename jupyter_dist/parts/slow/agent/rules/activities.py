@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from jupyter_dist.parts.slow.agent.asking.reports import Sampled
 from jupyter_dist.parts.slow.agent.observed import RUN
@@ -242,16 +241,23 @@ NEARLY = 0.8
 LEAST_OF_ALL = 0.6  # of the ranks must be found there, if it is not known who waits for whom
 LIKE_OTHERS = 0.3  # of the most that a rank is found there
 
-_ByRank = dict[int, float]
-_Shares = defaultdict[tuple[CodePlace, str], _ByRank]
+
+class _Spent(NamedTuple):
+    """What ranks spend at a line: as parts of the time, and as multiples of the least to be named."""
+
+    shares: defaultdict[int, float]
+    weights: defaultdict[int, float]
+
+
+def _spent() -> _Spent:
+    return _Spent(defaultdict(float), defaultdict(float))
 
 
 def find_line(seen: Observed) -> Cause | None:
     """Return the line of Python code, or of a function in C, that takes the most of a step."""
     if not seen.has_steps or not seen.is_sampled:
         return None
-    by_rank = _on_path(seen) if seen.path.is_known else _on_all(seen)
-    shares = {place: sum(ranks.values()) for place, ranks in by_rank.items()}
+    shares = _on_path(seen) if seen.path.is_known else _on_all(seen)
     most = max(shares.values(), default=0.0)
     # The innermost line that takes nearly as much as its caller, which takes the most.
     place = next((place for place, share in shares.items() if share >= NEARLY * most), None)
@@ -271,39 +277,39 @@ def find_line(seen: Observed) -> Cause | None:
     return Cause("line", ranks, share, message, evidence, advice, place)
 
 
-def _on_path(seen: Observed) -> dict[CodePlace, _ByRank]:
-    """Return the shares of the critical path that lines have, by rank, if they are large enough."""
+def _on_path(seen: Observed) -> dict[CodePlace, float]:
+    """Return the shares of the critical path that lines have, if they are large enough."""
     total = seen.path.samples.total()
-    found: _Shares = defaultdict(lambda: defaultdict(float))
+    found: defaultdict[CodePlace, _Spent] = defaultdict(_spent)
     for (rank, sampled), number in seen.path.samples.items():
-        for key in _keys(sampled):
-            found[key][rank] += number / total
-    return {place: ranks for (place, runs), ranks in found.items() if sum(ranks.values()) >= LEAST[runs]}
+        _add(found, rank, sampled, number / total)
+    return {place: sum(spent.shares.values()) for place, spent in found.items() if sum(spent.weights.values()) >= 1}
 
 
-def _on_all(seen: Observed) -> dict[CodePlace, _ByRank]:
-    """Return the shares of the time that lines have, by rank, if they are large enough on most ranks."""
-    found: _Shares = defaultdict(lambda: dict.fromkeys(seen.ranks, 0.0))
+def _on_all(seen: Observed) -> dict[CodePlace, float]:
+    """Return the shares of the time that lines have, if they are large enough on most ranks."""
+    found: defaultdict[CodePlace, _Spent] = defaultdict(_spent)
     for rank, its in seen.ranks.items():
         for sampled in (one for report in its.reports for one in report.samples):
-            for key in _keys(sampled):
-                found[key][rank] += sampled.number / its.num_samples / len(seen.ranks)
+            _add(found, rank, sampled, sampled.number / its.num_samples)
+    few = int((1 - LEAST_OF_ALL) * len(seen.ranks))  # ranks that may spend less there
     return {
-        place: shares
-        for (place, runs), shares in found.items()
-        if sorted(shares.values())[int((1 - LEAST_OF_ALL) * len(shares))] >= LEAST[runs] / len(shares)
+        place: sum(spent.shares.values()) / len(seen.ranks)
+        for place, spent in found.items()
+        if sorted(spent.weights[rank] for rank in seen.ranks)[few] >= 1
     }
+
+
+def _add(found: defaultdict[CodePlace, _Spent], rank: int, sampled: Sampled, share: float) -> None:
+    """Add samples to their line and to the line of its caller: several lines of a function may take the time."""
+    if sampled.activity != RUN or sampled.runs not in LEAST:
+        return
+    for place, least in ((sampled.place, LEAST[sampled.runs]), (sampled.outer, LEAST["python"])):
+        if place is not None:
+            found[place].shares[rank] += share
+            found[place].weights[rank] += share / least
 
 
 def _own_share(its: RankPaceSeen, place: CodePlace) -> float:
     of_rank = (one for report in its.reports for one in report.samples)
     return sum(one.number for one in of_rank if place in (one.place, one.outer)) / its.num_samples
-
-
-def _keys(sampled: Sampled) -> Iterator[tuple[CodePlace, str]]:
-    """Yield the line of a sample and the line of its caller: several lines of a function may take the time."""
-    if sampled.activity == RUN and sampled.runs in LEAST:
-        if sampled.place is not None:
-            yield sampled.place, sampled.runs
-        if sampled.outer is not None:
-            yield sampled.outer, "python"

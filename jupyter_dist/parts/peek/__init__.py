@@ -1,0 +1,3 @@
+"""Values of busy ranks: names of cells and of their running functions, read while the cell runs."""
+
+WORDS = ("dist_peek", "peek_values", "peeked")  # by which code names it

@@ -1,0 +1,68 @@
+"""The answer to `peek_values`: the values of ranks, equal ones once."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+from jupyter_dist.parts.peek import models
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.ranks import RankSet, parse_ranks
+from jupyter_dist.server.groups.group import ManagedGroup
+from jupyter_dist.server.part import ServerPart
+
+_FIELDS = ("type", "shape", "dtype", "device", "value", "place")
+
+
+class PeekOperations(ServerPart):
+    """Answers which values names have."""
+
+    async def peek_values(self, group: ManagedGroup, names: str = "", ranks: str = "all") -> models.Peeked:
+        """Return the values of names on ranks."""
+        mirror = group.mirror
+        chosen = list(parse_ranks(ranks, mirror.world_size, mirror.status.node_ranks))
+        asked = [_checked(name.strip()) for name in names.split(",") if name.strip()]
+        answer, _ = await mirror.ask("peek", names=asked, ranks=chosen)
+        return _fold(answer["found"])
+
+
+def _checked(name: str) -> str:
+    try:
+        ast.parse(name, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        hint = "Write names with commas between them, such as loss, model.weight."
+        raise bad_request(f"'{name:.60}' is no name.", hint) from None
+    return name
+
+
+def _fold(found: list[dict[str, Any]]) -> models.Peeked:
+    alike: dict[str, list[int]] = {}
+    missing: dict[str, list[int]] = {}
+    for one in found:
+        for name, row in (one.get("values") or {}).items():
+            if row is None:
+                missing.setdefault(name, []).append(one["rank"])
+            else:
+                key = json.dumps([name, *(str(row.get(field, "")) for field in _FIELDS)])
+                alike.setdefault(key, []).append(one["rank"])
+    values = [_value(RankSet(ranks), *json.loads(key)) for key, ranks in alike.items()]
+    return {
+        "values": sorted(values, key=lambda value: value["name"]),
+        "missing": {name: str(RankSet(ranks)) for name, ranks in missing.items()},
+        "silent": [{"rank": one["rank"], "why": one["why"]} for one in found if "why" in one],
+    }
+
+
+def _value(ranks: RankSet, *fields: str) -> models.PeekedValue:
+    name, kind, shape, dtype, device, value, place = fields
+    return {
+        "ranks": str(ranks),
+        "name": name,
+        "type": kind,
+        "shape": shape,
+        "dtype": dtype,
+        "device": device,
+        "value": value,
+        "place": place,
+    }
