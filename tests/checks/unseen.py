@@ -121,8 +121,8 @@ WRONG = [
         line=STEP,
     ),
     Wrong(
-        "rwth-i6/returnn#1493: the learning rate falls by the score of each rank",
-        "scheduler = optim.lr_scheduler.ReduceLROnPlateau(opt, factor=0.9, patience=0)\nfor epoch in range(8):\n    for i in range(10):\n        opt.zero_grad()\n"
+        "rwth-i6, issue 1493: the learning rate falls by the score of each rank",
+        "scheduler = optim.lr_scheduler.ReduceLROnPlateau(opt, factor=0.9, patience=0)\nfor epoch in range(12):\n    for i in range(10):\n        opt.zero_grad()\n"
         "        loss = loss_of(model(batch()))\n        loss.backward()\n        opt.step()\n        pause()\n    scheduler.step(1.0 + 0.1 * epoch * (rank or -1))",
         ("settings_differ",),
         line=STEP,
