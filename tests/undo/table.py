@@ -22,6 +22,7 @@ TABLES = {
     "Ways to change a list": (ways.WAYS, True),
     "States": (ways.STATES, False),
     "From public code": (ways.PUBLIC, False),
+    "From public files, by their address": (ways.FOUND, False),
 }
 OF_PROCESS = """
 ## Settings of the process

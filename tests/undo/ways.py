@@ -614,3 +614,76 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "[(e.s.tolist(), e.t, e.rng.bit_generator.state['state']) for e in envs]",
     ),
 }
+
+# In the manner of public files that were read after the rules were written; each name is the file's address on GitHub.
+FOUND: dict[str, tuple[str, ...]] = {
+    "K-Wu/python_and_bash_playground try_pytorch_nested_module_hooks.py": (
+        "import torch\nfrom torch import nn\nseen = []\nnet = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))\nx = torch.ones(2, 3)",
+        "handle = nn.modules.module.register_module_forward_hook(lambda m, i, o: seen.append(repr(m)))\nnet(x).sum().backward()",
+        "(seen, len(nn.modules.module._global_forward_hooks), net[0].weight.grad)",
+    ),
+    "hanqi-qi/Revisit_monosemanticity llama_hook.py": (
+        "import torch\nactivation = {}\ndef keep(name):\n    def hook(m, i, o): activation[name] = o.detach()\n    return hook\n"
+        "net = torch.nn.Linear(2, 2)\nhandle = net.register_forward_hook(keep('first'))\nx = torch.ones(1, 2)",
+        "y = net(x); handle.remove()",
+        "(sorted(activation), len(net._forward_hooks), 'y' in globals())",
+    ),
+    "MANISH-K-07/ModelTrace modeltrace/core/hooks.py": (
+        "import torch\nclass Keeper:\n    def __init__(s): s.kept = {}\n    def register(s, m):\n        for n, l in m.named_modules():\n"
+        "            if n: l.register_forward_hook(s.of(n))\n    def of(s, n):\n        def hook(m, i, o): s.kept[n] = o.detach().cpu()\n        return hook\n"
+        "net = torch.nn.Sequential(torch.nn.Linear(2, 2)); keeper = Keeper()",
+        "keeper.register(net); net(torch.ones(1, 2))",
+        "(sorted(keeper.kept), len(net[0]._forward_hooks))",
+    ),
+    "sanamedio/log-of-learning notes-03-nov-2018.md": (
+        "def method_of(cls):\n    def deco(f): setattr(cls, f.__name__, f); return f\n    return deco\nclass Test: pass\nt = Test()",
+        "@method_of(Test)\ndef hello(self): return 1\nTest.fella = property(lambda self: 2)",
+        "(hasattr(t, 'hello'), hasattr(t, 'fella'))",
+    ),
+    "xubujie/DataScience_utils tabluar/useful_notebook_settings.py": (
+        "import logging, sys, warnings\nimport pandas as pd",
+        "pd.options.display.float_format = '{:,.2f}'.format\npd.set_option('display.max_rows', 400)\nwarnings.filterwarnings('ignore')\n"
+        "logging.basicConfig(level=logging.INFO, force=True)\nsys.path.append('../src/')",
+        "(pd.options.display.float_format, pd.get_option('display.max_rows'), len(warnings.filters), logging.root.level, len(logging.root.handlers), sys.path[-1])",
+    ),
+    "kingmolnar/DataScienceProgramming nbheader.py": (
+        "import pandas as pd\nchosen = {'max_columns': 50, 'max_colwidth': 100, 'precision': 3}",
+        "for option, value in chosen.items(): pd.set_option(f'display.{option}', value)",
+        "[pd.get_option(f'display.{option}') for option in chosen]",
+    ),
+    "amueller/introduction_to_ml_with_python preamble.py": (
+        "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt, numpy as np\nfrom cycler import cycler",
+        "plt.rcParams['image.cmap'] = 'magma'\nplt.rc('axes', prop_cycle=cycler('color', ['r', 'g']))\nnp.set_printoptions(precision=3, suppress=True)",
+        "(plt.rcParams['image.cmap'], repr(plt.rcParams['axes.prop_cycle']), np.get_printoptions()['precision'])",
+    ),
+    "Q-Cqianchen/RL utils.py": (
+        "import random\nfrom collections import deque\nclass Replay:\n    def __init__(s, n): s.buffer = deque(maxlen=n)\n"
+        "    def push(s, *one): s.buffer.append(one)\n    def sample(s, n): return random.sample(s.buffer, n)\nreplay = Replay(3)\n"
+        "for i in range(3): replay.push(i)\nrandom.seed(1)",
+        "replay.push(9); drawn = replay.sample(2)",
+        "(list(replay.buffer), random.getstate())",
+    ),
+    "amjadmajid/ROS2-DRL-Turtlebot3-like-LIDAR-Robot replaybuffer.py": (
+        "import collections\nclass Replay:\n    memory = 0\n    def __init__(s, n): s.memory = collections.deque(maxlen=n)\nr = Replay(2)",
+        "Replay.memory = 5; r.memory.extend([1, 2, 3]); del r.memory",
+        "(Replay.memory, r.memory)",
+    ),
+    "sajjadGG/book-python advanced/decorators/functools.rst": (
+        "from functools import cached_property, lru_cache\n@lru_cache(maxsize=None)\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+        "class Iris:\n    calls = 0\n    @cached_property\n    def mean(s): Iris.calls += 1; return 1.5\nflower = Iris()",
+        "fib(16); flower.mean",
+        "(Iris.calls, vars(flower))",
+    ),
+    "mdmaid69/reimagined-giggle main.py": (
+        "import functools\ndef memoize(f):\n    cache = {}\n    @functools.wraps(f)\n    def inner(*a):\n        if a not in cache: cache[a] = f(*a)\n"
+        "        return cache[a]\n    return inner\n@memoize\ndef square(x): return x * x",
+        "square(3)",
+        "square.__closure__[0].cell_contents",
+    ),
+    "pytorch/pytorch torch/overrides.py": (
+        "import torch\nfrom torch.overrides import TorchFunctionMode\nclass Count(TorchFunctionMode):\n    n = 0\n"
+        "    def __torch_function__(s, f, t, a=(), k=None): Count.n += 1; return f(*a, **(k or {}))\nx = torch.ones(2)",
+        "with Count(): x.add_(1); torch.relu(x)",
+        "(Count.n, x.tolist())",
+    ),
+}

@@ -88,6 +88,9 @@ def _parts() -> list[Part]:
     parts += [(name, partial(settings.read_row, one), one.put) for name, one in chosen]
     if (arrays := sys.modules.get("numpy")) is not None:
         parts.append(("call on errors", arrays.geterrcall, arrays.seterrcall))
+    if (plots := sys.modules.get("matplotlib")) is not None and hasattr(plots, "rcParams"):
+        chosen_plots = plots.rcParams  # without its checks, and without choosing a backend
+        parts.append(("plots", partial(dict, dict.items(chosen_plots)), partial(dict.update, chosen_plots)))
     if (decimal := sys.modules.get("decimal")) is not None:
         parts.append(("decimal", lambda: DecimalState(decimal.getcontext()).saved, _set_decimal))
     if (tables := sys.modules.get("pandas._config.config")) is not None and hasattr(tables, "_global_config"):
