@@ -82,3 +82,17 @@ def test_a_graph_that_undo_has_cut_is_not_made_again() -> None:
     with pytest.raises(JupyterDistError, match="changed in place, so its graph is another one"):
         space.redo()
     assert space["t"].tolist() == [0, 0]
+
+
+def test_a_refused_undo_is_offered_again_when_its_reason_is_gone() -> None:
+    space = Undoable()
+    space.run("b = bytearray(3); a = [1]")
+    cell = space.run("b.extend(b'xy'); a.append(2); view = memoryview(b)")
+    for _ in range(2):
+        with pytest.raises(JupyterDistError, match="a view of it keeps that size"):
+            space.undo()
+        assert (len(space["b"]), space["a"]) == (5, [1, 2])  # nothing has changed
+        assert cell in space.keeper.after()["undo"]["kept"]
+    space["view"].release()
+    assert space.undo() == []
+    assert (len(space["b"]), space["a"], "view" in space.names) == (3, [1], False)

@@ -640,7 +640,7 @@ FOUND: dict[str, tuple[str, ...]] = {
         "@method_of(Test)\ndef hello(self): return 1\nTest.fella = property(lambda self: 2)",
         "(hasattr(t, 'hello'), hasattr(t, 'fella'))",
     ),
-    "xubujie/DataScience_utils tabluar/useful_notebook_settings.py": (
+    "xubujie/DataScience_utils useful_notebook_settings.py": (
         "import logging, sys, warnings\nimport pandas as pd",
         "pd.options.display.float_format = '{:,.2f}'.format\npd.set_option('display.max_rows', 400)\nwarnings.filterwarnings('ignore')\n"
         "logging.basicConfig(level=logging.INFO, force=True)\nsys.path.append('../src/')",
