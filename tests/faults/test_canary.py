@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+import nbformat
 import pytest
 from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
@@ -27,6 +28,7 @@ CANARY, NAME = "canary-5d1c0f7e", "OF_THE_CANARY"
 SEES = f"import os; assert os.environ['{NAME}'].startswith('canary')"
 TRACED = f"%%profile\n{SEES}\nkept = dist.get_rank()"
 DIST = "from jupyter_dist.cli.main import main; main()"
+NOTEBOOK = ("%load_ext jupyter_dist\n%dist_init -n 1 --name mine", f'%%rank 0\n{SEES}\nos.environ["NO_SUCH_NAME"]')
 FORMS = (str, repr, json.dumps, pickle.dumps, lambda one: f"{one!r} {one}")
 
 
@@ -100,7 +102,7 @@ def test_a_value_of_env_is_in_no_file_and_in_no_other_process(tmp_path, begin):
         assert server.run(name, TRACED)["execution"]["state"] == "ok"
         saved = server.ask("POST", f"groups/{name}/saves", {"name": name, "folder": str(tmp_path / "saves")})
         server.view(name, saved["id"])
-        server.ask("POST", f"groups/{name}/script", {})
+        assert CANARY not in json.dumps(server.ask("POST", f"groups/{name}/script", {}))
         assert CANARY not in json.dumps(server.ask("GET", f"groups/{name}"))
     server.run("here", "os.kill(os.getpid(), 11)")
     found = traces_of(CANARY, *folders)
@@ -154,9 +156,9 @@ def test_the_environment_of_a_program_is_in_no_file_and_its_credentials_in_no_pr
         **{"PYTHONPATH": str(Path(__file__).parents[2]), NAME: CANARY, "JUPYTERHUB_API_TOKEN": hub},
     }
 
-    def dist(*arguments):
+    def dist(*arguments, command=("-c", DIST)):
         done = subprocess.run(
-            [sys.executable, "-c", DIST, *arguments],
+            [sys.executable, *command, *arguments],
             env=env, cwd=short, capture_output=True, text=True, timeout=PATIENCE_WITH_A_START, check=False,
         )  # fmt: skip
         assert done.returncode == 0, (done.stdout, done.stderr)
@@ -165,6 +167,11 @@ def test_the_environment_of_a_program_is_in_no_file_and_its_credentials_in_no_pr
     dist("start", "-n", "1", "mine")
     try:
         dist("exec", "-g", "mine", SEES)
+        cells = [nbformat.v4.new_code_cell(code) for code in NOTEBOOK]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), short / "seen.ipynb")
+        dist("execute", "--inplace", "--allow-errors", "seen.ipynb", command=("-m", "jupyter"))
+        assert "KeyError" in (short / "seen.ipynb").read_text()  # of a rank that has the canary
+        dist("export", "mine", "--output", "seen.py")
         (group_json,) = short.rglob("g-*/group.json")
         assert json.loads(group_json.read_text())["spec"]["request"]["environ"].count(NAME) == 1
         assert [one for one in traces_of(CANARY, short, "/dev/shm") if not one.startswith("environ of ")] == []
