@@ -291,7 +291,11 @@ OTHERS: dict[str, Setting] = {
     "uncaught errors of threads": _of_module(threading, "excepthook"),
     "breakpoints": _of_module(sys, "breakpointhook"),
     "writing of bytecode": _of_module(sys, "dont_write_bytecode"),
-    "digits of integers": Setting(sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+    **(
+        {"digits of integers": Setting(sys.get_int_max_str_digits, sys.set_int_max_str_digits)}
+        if hasattr(sys, "get_int_max_str_digits")  # Python 3.10.7
+        else {}
+    ),
     "interval of switches": Setting(sys.getswitchinterval, sys.setswitchinterval),
     "locale": Setting(_read_locale, _put_locale),
     "umask": Setting(_read_umask, _put_umask),
