@@ -112,7 +112,7 @@ class ChecksOfGroup(AgentPart):
             return
         cell = self._cells.get(execution.id)
         if cell is None:
-            if len(self._cells) >= MAX_CELLS:
+            if execution.is_final or len(self._cells) >= MAX_CELLS:
                 return
             cell = self._cells[execution.id] = CheckedCell(execution)
         cell.seen.ranks = tuple(sorted(execution.spec.ranks))
