@@ -78,13 +78,15 @@ async def _ask(rank: RankProcess) -> RankAsked:
         return RankAsked(execution_id)
     question = asyncio.ensure_future(rank.request("stack", ANSWER_SECONDS))
     silent = None
-    await asyncio.wait({question}, timeout=QUIET_AGAIN_SECONDS if rank.is_silent else QUIET_SECONDS)
-    if not question.done() and (silent := await rank.look()) is not None:
-        question.cancel()
     try:
-        return RankAsked(execution_id, await question)
-    except (JupyterDistError, asyncio.CancelledError):
-        return RankAsked(execution_id, None, silent)
+        await asyncio.wait({question}, timeout=QUIET_AGAIN_SECONDS if rank.is_silent else QUIET_SECONDS)
+        while not question.done() and (silent := await rank.look()) is None:  # on a busy machine it may show later
+            await asyncio.wait({question}, timeout=QUIET_AGAIN_SECONDS)
+        return RankAsked(execution_id, None if silent is not None else await question, silent)
+    except JupyterDistError:
+        return RankAsked(execution_id)
+    finally:
+        question.cancel()
 
 
 def _stack(fact: Fact, asked: RankAsked) -> models.RankStack:
