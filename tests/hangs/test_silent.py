@@ -72,7 +72,7 @@ def silent(tmp_path_factory):
             for name, rank in zip(SILENCES, group.group["ranks"][1:], strict=True):
                 found[name].add(rank["message"] or "")
             seen = [any(text in one for one in found[name]) for name, (*_, text) in SILENCES.items()]
-            return all(seen) and (group.executions[cell]["verdict"] or {}).get("reason") == "busy"
+            return all(seen) and (group.executions[cell].get("verdict") or {}).get("reason") == "busy"
 
         until(
             is_done,
