@@ -42,8 +42,12 @@ def has_ended() -> bool:
 
 
 def _state() -> str:
-    # The main thread's id is the pid; threading's native_id is stale after a fork.
-    return read_text(f"/proc/self/task/{os.getpid()}/stat").rpartition(")")[2].split()[0]
+    """Return the letter of the main thread's state; empty if it cannot be read, as without a free descriptor."""
+    try:
+        # The main thread's id is the pid; threading's native_id is stale after a fork.
+        return read_text(f"/proc/self/task/{os.getpid()}/stat").rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def main_thread_moves() -> bool:
