@@ -238,6 +238,16 @@ test('a dead rank is replaced with its variables of a save, with copies, by runn
   await expect(card.getByRole('status')).toContainText('it has copies of 2 names of rank 0');
   await check(request, 'assert mine == [0] and alike.sum() == 3');
 
+  // It died in a cell that kept undo: the dialog proposes to take that back.
+  await request.post(`${group}/executions`, {
+    data: { code: 'alike.add_(1)\nif rank == 1: import os; os._exit(9)', keep_undo: true }
+  });
+  await card.getByRole('button', { name: 'Replace dead ranks' }).click();
+  await expect(replacing.getByRole('radio', { name: /Copies of the others, as before cell \[/ })).toBeChecked();
+  await page.keyboard.press('Enter');
+  await expect(card.getByRole('status')).toContainText('it has copies of 2 names of rank 0');
+  await check(request, 'assert mine == [0] and alike.sum() == 3');
+
   // Its variables of the save, which is proposed, with its age.
   await check(request, 'mine = [rank, "saved"]');
   const saving = await (await request.post(`${group}/saves`, { data: { name: 'for-replace' } })).json();
