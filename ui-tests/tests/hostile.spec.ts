@@ -1,6 +1,6 @@
 /** A notebook from somewhere else: nothing in it runs before it is trusted, and no text in it is ever more than text. */
 import { Page } from '@playwright/test';
-import { execFileSync } from 'child_process';
+import { execFileSync, spawn } from 'child_process';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
@@ -313,5 +313,47 @@ while go.item():
   } finally {
     fs.writeFileSync(stop, '');
     await lab.shutdownGroup(request);
+  }
+});
+
+/** A host name of the longest length that Linux takes, with markup and the placeholders of our catalogues. */
+const HOST = `<img src="x:" onerror="__xss=['host']">%1%2 %1$s %(host)s`.slice(0, 64);
+const NAMED = 'import os, socket, sys; socket.sethostname(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])';
+const SETTINGS = '/lab/api/settings/@jupyterlab/translation-extension:plugin';
+
+test('a machine may be called anything: its name is text in German sentences, too', async ({ page, request }) => {
+  const shape = { launcher: 'external', num_nodes: 1, ranks_per_node: 2, accelerator: 'cpu' };
+  const api = '/jupyter-dist/api/groups';
+  let group = await (await request.post(api, { data: { name: lab.GROUP, ...shape } })).json();
+  await expect(async () => {
+    group = await (await request.get(`${api}/${group.id}`)).json();
+    expect(group.join).toBeTruthy();
+  }).toPass();
+  const namespaces = ['--user', '--map-root-user', '--uts'];
+  const [python, ...join] = group.join.split(' ');
+  const node = spawn('unshare', [...namespaces, python, '-c', NAMED, HOST, python, ...join], { stdio: 'ignore' });
+  try {
+    await expect(async () => {
+      group = await (await request.get(`${api}/${group.id}?wait=10&not_state=starting`)).json();
+      expect(group.nodes[0].host).toBe(HOST);
+      expect(group.state).toBe('ready');
+    }).toPass({ timeout: 120000 });
+    await request.put(SETTINGS, { data: { raw: JSON.stringify({ locale: 'de_DE' }) } });
+    lab.writeNotebook('host.ipynb', [`print(${JSON.stringify(`${HOST}\u202e`)} * (rank + 1))`], lab.onRanks());
+    await lab.openNotebook(page, 'host.ipynb');
+    await lab.runCell(page, 0);
+    await expect(lab.cell(page, 0).items.first()).toContainText(HOST);
+    await command(page, 'jupyter-dist:show-sidebar');
+    await expect(page.locator('.jpd-Group').filter({ hasText: HOST })).toBeVisible();
+    await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
+    await expect(page.locator('.jpd-Timeline')).toBeVisible();
+    await lab.picker(page).click();
+    await page.keyboard.press('Escape');
+    await page.waitForTimeout(300);
+    expect([await ran(page), await markup(page)]).toEqual([[], []]);
+  } finally {
+    await request.put(SETTINGS, { data: { raw: JSON.stringify({ locale: 'default' }) } });
+    await lab.shutdownGroup(request);
+    node.kill();
   }
 });
