@@ -170,7 +170,7 @@ test('a hang, a slow cell and a dead rank have no English sentence of ours in an
     await expect(card.getByRole('listitem').first()).toContainText(HANG);
     await expect(died).toBeVisible();
     await expect(lab.cell(page, 1).node).toContainText('!1');
-    const code = [HANG, SLOW, DEATH, 'barrier', 'import os', 'import time', 'print("all")'];
+    const code = [HANG, SLOW, DEATH, 'barrier', 'rank_dead', 'import os', 'import time', 'print("all")'];
     await expect(async () => expect(englishOf(await shownTexts(page), locale, code)).toEqual([])).toPass();
     await lab.openNotebook(page, 'q2.ipynb');
     await expect(line).toContainText(SLOW);

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.states import RANK_LIFE, STARTING_RANK_STATES, RankState
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import CALLBACK_ID, RankSpec
@@ -196,7 +197,7 @@ class RankProcess:
         self.release()
         self._questions.fail(lambda: JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
         self._forget_cell()
-        text = f"Rank {self.rank} {self.exit['reason']}."
+        text = say("Rank %1 %2.", self.rank, self.exit["reason"])
         self.ended_with_it = ending.killed
         for note in filter(None, (text, describe_companions(ending))):
             self.journal.append("note", note.encode(), rank=self.rank, execution_id=self.execution_id)
@@ -358,6 +359,7 @@ class RankProcess:
             "process_group": self.process_group,
             "exit": self.exit,
             "message": self.message,
+            "message_words": words_of(self.message),
             "ignores_interrupt": self.ignores_interrupt,
         }
         if self.asks:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -108,7 +109,7 @@ class Pulse:
     def _show_waiting(self, rank: RankProcess, answer: Header) -> None:
         does = _COMPILES if is_compiling(answer) else None
         if does is None and (collective := collective_of(answer)) is not None:
-            does = f"Waits in {collective}"
+            does = say("Waits in %1", collective)
         # The number distinguishes a rank that waits from a loop that is in the same collective at every ping.
         place = (rank.execution_id, does, str(answer.get("collective")))
         if does is None:
@@ -121,9 +122,10 @@ class Pulse:
             self._waiting[rank.rank] = (place, time.monotonic())
         seconds = time.monotonic() - self._waiting[rank.rank][1]
         others = [other.rank for other in self._group.living() if other.state == "idle"]
-        meanwhile = f"; idle: {RankSet(others)}" if others and does is not _COMPILES else ""
-        waits = does + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
-        rank.set_state("busy", self._with_interrupt(rank, f"{waits}{meanwhile}"))
+        waits = say("%1 (%2 s)", does, f"{seconds:.0f}") if seconds >= 1 else does
+        if others and does is not _COMPILES:
+            waits = say("%1; idle: %2", waits, RankSet(others))
+        rank.set_state("busy", self._with_interrupt(rank, waits))
 
     @staticmethod
     def _with_interrupt(rank: RankProcess, does: str) -> str:

@@ -1125,6 +1125,7 @@ class RankInfo(ApiObject):
     process_group: Literal["ok", "broken", "none", "lost"]
     exit: RankExitInfo | None
     message: str | None
+    message_words: list[WordsInfo] | None
     ignores_interrupt: bool | None
     asks: bool | None
     stopped_at: DebuggerStopInfo | None

@@ -112,6 +112,7 @@ class RankModel(TypedDict):
     ]
     exit: RankExit | None
     message: str | None
+    message_words: NotRequired[list[Words] | None]
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
     asks: NotRequired[Annotated[bool, Field("Its cell asks for input, and waits.")]]
     stopped_at: NotRequired[Annotated[DebuggerStop, Field("Its cell is stopped in JupyterLab's debugger.")]]

@@ -120,6 +120,7 @@ export interface IRank {
   process_group: 'ok' | 'broken' | 'none' | 'lost';
   exit: IRankExit | null;
   message: string | null;
+  message_words?: IWords[] | null;
   /** Its cell still runs seconds after an interrupt. */
   ignores_interrupt?: boolean;
   /** Its cell asks for input, and waits. */

@@ -1,6 +1,8 @@
 /** The ranks of a group, or of one of its nodes, one row each. */
 import { stopIcon } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
+import { inWords } from '../../../services/words';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes, formatPercent, formatSeconds } from '../../../model/format/quantities';
 import type { IGroup, IRank, IRankMemory } from '../../../services/protocol';
@@ -78,7 +80,7 @@ function RankRow({ group, monitor, rank, isFirst, isTold, hasLines, onPoint }: I
         type="button"
         className="jpd-RankRow-open"
         tabIndex={isFirst ? 0 : -1}
-        title={[trans.__('Open the output of rank %1', rank.rank), rank.message].filter(Boolean).join('\n')}
+        title={[trans.__('Open the output of rank %1', rank.rank), messageOf(trans, rank)].filter(Boolean).join('\n')}
         aria-label={trans.__('Rank %1: %2 %3, %4. Open its output.', rank.rank, words, lasts, bytes)}
         onClick={() => actions.openLog(group, rank.rank)}
       >
@@ -128,7 +130,7 @@ function RankDetails({ group, rank, memory, isTold }: IRankDetailsProps): React.
   const held = hasRoom
     ? trans.__('reserved %1, peak %2', formatBytes(memory.reserved_bytes), formatBytes(memory.peak_bytes))
     : null;
-  const lines = [isTold ? null : rank.message, held].filter(Boolean);
+  const lines = [isTold ? null : messageOf(trans, rank), held].filter(Boolean);
   if (lines.length === 0 && !cannotBeInterrupted(rank)) {
     return null;
   }
@@ -221,4 +223,9 @@ function moveFocus(event: React.KeyboardEvent<HTMLUListElement>): void {
     event.preventDefault();
     rows[target[0]]?.querySelector<HTMLElement>(`.jpd-RankRow-${target[1]}`)?.focus();
   }
+}
+
+/** What a rank does or why it ended, in the page's language. */
+function messageOf(trans: TranslationBundle, { message, message_words: words }: IRank): string {
+  return inWords(trans, message ?? '', words);
 }
