@@ -24,6 +24,7 @@ READING = {
     "get_result",
     "variables",
     "memory",
+    "peek_values",
     "logs",
     "export_script",
 }
