@@ -192,9 +192,9 @@ async def is_told_of_mistakes(agent):
         (
             "no_such_tool",
             {},
-            "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, checks, pace, ",
+            "The tool 'no_such_tool' does not exist. Tools: list_groups, verdict, stacks, checks, peek_values, pace, ",
         ),
-        ("run_code", {}, "run_code needs the argument 'code'. Arguments: code, ranks, group, wait_seconds."),
+        ("run_code", {}, "run_code needs the argument 'code'. Arguments: code, ranks, group, wait_seconds, keep_undo."),
         ("run_code", {"code": "1", "cod": "2"}, "run_code has no argument 'cod'."),
         (
             "run_code",

@@ -282,5 +282,6 @@ class EarlierServer(JupyterServer):
 
     def __init__(self, home: Path, env: dict[str, str] | None = None, **options: Any) -> None:
         with tarfile.open(EARLIER) as archive:
-            archive.extractall(home / "earlier", filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+            archive.extractall(home / "earlier")
         super().__init__(home, env={**(env or {}), "PYTHONPATH": str(home / "earlier")}, **options)

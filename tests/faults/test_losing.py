@@ -238,7 +238,8 @@ def earlier(tmp_path_factory):
     """The package as 0.2.0 had it, but for the server, the page and the clients."""
     folder = tmp_path_factory.mktemp("earlier")
     with tarfile.open(Path(__file__).parent / "earlier" / "jupyter_dist-0.2.0.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+        archive.extractall(folder)
     return folder / "jupyter_dist"
 
 

@@ -131,7 +131,8 @@ class Waiting:
         """Another version in place of the installed one, and a server of a third that follows the first."""
         shutil.rmtree(self.package)
         with tarfile.open(EARLIER) as archive:
-            archive.extractall(self.package.parent, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 has it
+            archive.extractall(self.package.parent)
         self.server.end(signal.SIGKILL)
         self.server = JupyterServer(self.home, env=self.variables)
 

@@ -23,6 +23,7 @@ NEWER_REQUESTS: Mapping[str, str] = {
     "tunnels": "connect to its nodes through tunnels",
     "set_checks": "check whether training is right",
     "check_model": "compare a model whole",
+    "peek": "read values while a cell runs",
 }
 NEWER_FIELDS: Mapping[str, str] = {"keep_undo": "keep undo of cells", "transfer": NEWER_REQUESTS["transfer"]}
 UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone
