@@ -328,7 +328,9 @@ test.describe('a group of 8 ranks', () => {
     await replacing.getByRole('radio', { name: /Copies of what the other ranks have alike/ }).check();
     await replacing.getByRole('button', { name: 'Replace' }).click();
     await expect(card.getByRole('status')).toContainText('mine differs between the other ranks');
-    await check(request, 'assert alike.sum() == 3 and globals().get("mine") == (None if rank == 3 else [rank])', { group: NAME });
+    await check(request, 'assert alike.sum() == 3 and globals().get("mine") == (None if rank == 3 else [rank])', {
+      group: NAME
+    });
 
     await lab.chooseAction(page, 'Resize\u2026');
     const size = dialog(page, `Resize ${NAME}`).getByLabel('Ranks');
