@@ -23,7 +23,7 @@ class JupyterDistError(Exception):
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
-        message = _TWO_STOPS.sub(".", message)
+        message = with_words(_TWO_STOPS.sub(".", message), words_of(message))
         super().__init__(message)
         self.code = code
         self.message = message
