@@ -135,27 +135,17 @@ test('a page in German has no English text of ours', async ({ page }) => {
 });
 
 const HANG = '(dist.barrier, tuple)[rank]()';
-const SLOW = 'time.sleep(0.1 * rank)';
 const DEATH = 'if rank == 1: os._exit(3)';
 
-test('a hang, a slow cell and a dead rank have no English sentence of ours in any language', async ({
-  page,
-  request
-}) => {
+test('a hang and a dead rank have no English sentence of ours in any language', async ({ page, request }) => {
   const dying = { jupyter_dist: { group: 'q3', ranks: 'all' } };
   const cells = [{ source: `import os\n${DEATH}`, metadata: dying }, { source: 'print("all")', metadata: dying }, HANG];
-  for (const group of ['q1', 'q2', 'q3']) {
+  for (const group of ['q1', 'q3']) {
     await startGroup(request, group, 2);
   }
   lab.writeNotebook('q1.ipynb', cells, lab.onRanks('all', 'q1'));
-  const loop = `import time\ndef prepare():\n    ${SLOW}\nwhile True:\n    prepare()\n    dist.all_reduce(torch.ones(1))`;
-  lab.writeNotebook('q2.ipynb', [loop], lab.onRanks('all', 'q2'));
-  const [card, line] = [page.locator('.jpd-Verdict:not([hidden])'), page.locator('.jpd-Slow-text')];
+  const card = page.locator('.jpd-Verdict:not([hidden])');
   const died = lab.cell(page, 0).node.locator('.jpd-Ranks-error');
-  await lab.openNotebook(page, 'q2.ipynb');
-  await lab.runCell(page, 0);
-  await expect(line).toContainText(SLOW);
-  await lab.saveNotebook(page);
   await lab.openNotebook(page, 'q1.ipynb');
   for (const at of cells.keys()) {
     await lab.runCell(page, at);
@@ -165,16 +155,14 @@ test('a hang, a slow cell and a dead rank have no English sentence of ours in an
   for (const locale of ['de_DE', 'fr_FR', 'ja_JP', 'zh_CN']) {
     await speak(request, locale);
     await lab.reload(page);
-    await lab.openNotebook(page, 'q1.ipynb');
     await lab.execute(page, 'jupyter-dist:show-sidebar');
     await expect(card.getByRole('listitem').first()).toContainText(HANG);
     await expect(died).toBeVisible();
     await expect(lab.cell(page, 1).node).toContainText('!1');
-    const code = [HANG, SLOW, DEATH, 'barrier', 'rank_dead', 'import os', 'import time', 'print("all")'];
-    await expect(async () => expect(englishOf(await shownTexts(page), locale, code)).toEqual([])).toPass();
-    await lab.openNotebook(page, 'q2.ipynb');
-    await expect(line).toContainText(SLOW);
-    expect(englishOf(await shownTexts(page), locale, code)).toEqual([]);
+    const code = [HANG, DEATH, 'barrier', 'rank_dead', 'import os', 'print("all")'];
+    await expect(async () => expect(englishOf(await shownTexts(page), locale, code)).toEqual([])).toPass({
+      timeout: 60000
+    });
   }
   await shutdownAll(request);
 });
