@@ -14,6 +14,8 @@ _SAMES = {
     "%dist_restore": "In Python, group.restore().",
     "%dist_resize": "In Python, group.resize().",
     "%dist_undo": "In Python, group.undo().",
+    "%dist_redo": "In Python, group.redo().",
+    "%dist_peek": "In Python, group.peek().",
     "%dist_keep_undo": "In Python, group.keep_undo.",
     "%dist_checks": "In Python, group.checks() and group.set_checks().",
     "%sync": "On ranks, run dist.barrier().",
