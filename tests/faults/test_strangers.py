@@ -12,11 +12,12 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from leaks import nothing_left
-from waits import PATIENCE
+from waits import PATIENCE, until
 
 from jupyter_dist.protocol.operations import OPERATIONS
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
@@ -129,6 +130,19 @@ def _answer_of(path: Path) -> str:
     return ""
 
 
+def _is_left_at_once(path: Path) -> bool:
+    """Whether a connection is closed before it has sent anything; the owner's waits for a request."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        sock.settimeout(1)
+        try:
+            return not sock.recv(1)
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+
+
 def _reads(path: Path) -> bool:
     try:
         os.close(os.open(path, os.O_RDONLY))
@@ -145,6 +159,18 @@ def _talks(port: int) -> bytes:
             return sock.recv(100)
         except (TimeoutError, ConnectionError):
             return b""
+
+
+@contextlib.contextmanager
+def open_to_all(*paths: Path) -> Iterator[None]:
+    modes = {path: path.stat().st_mode for path in paths}
+    for path, mode in modes.items():
+        path.chmod(mode | 0o077)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
 
 
 @needs_root
@@ -168,13 +194,37 @@ def test_another_user_reaches_nothing(server, tmp_path):
 
     assert as_nobody(try_everything) == []
     agent = directory / "agent.sock"
-    for path in (agent, directory, directory.parent, directory.parent.parent):
-        path.chmod(path.stat().st_mode | 0o077)  # the agent asks who connects
-    assert as_nobody(lambda: _connects(str(agent)))
-    assert as_nobody(lambda: _answer_of(agent)) == ""
+    spares = [Path(path) for path in sockets if path.startswith(os.environ[FOLDER_VARIABLE])]
+    assert spares
+    for asked in (agent, *spares):  # they ask who connects
+        with open_to_all(asked, *list(asked.parents)[:3]):
+            assert as_nobody(lambda asked=asked: _connects(str(asked)))
+            assert as_nobody(lambda asked=asked: _answer_of(asked)) == ""
+            assert as_nobody(lambda asked=asked: _is_left_at_once(asked))
+        assert not _is_left_at_once(asked)
     assert "nonsense" in _answer_of(agent)
     assert server.run("g", "t = torch.ones(1); dist.all_reduce(t)")["execution"]["state"] == "ok"
     assert server.refused("GET", "groups", token=None)[0] == 403
+
+
+@needs_root
+def test_another_user_reads_no_image_of_a_parked_group(server, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    for path in (scratch, *list(scratch.parents)[:-2]):
+        path.chmod(path.stat().st_mode | 0o077)
+    group = server.start(2, name="g")
+    server.run("g", "secret = torch.ones(1 << 20)")
+    server.ask("POST", "groups/g/park", {"to": "file", "folder": str(scratch)})
+    until(lambda: server.ask("GET", "groups/g")["state"] == "parked", lambda: server.ask("GET", "groups/g"))
+    descriptors = [Path(f"/proc/{rank['pid']}/fd") for rank in group["ranks"]]
+    links = [os.readlink(link) for folder in descriptors for link in folder.iterdir()]
+    assert len([link for link in links if link.startswith(str(scratch))]) == 2  # open, and without a name
+
+    def images():
+        return os.listdir(scratch) + [str(folder) for folder in descriptors if os.access(folder, os.R_OK | os.X_OK)]
+
+    assert as_nobody(images) == []
 
 
 def test_no_secret_in_ranks_arguments_logs_or_files(server, tmp_path):
