@@ -6,3 +6,9 @@ export function mayTakeFocus(node: HTMLElement): boolean {
   const { activeElement, body } = document;
   return activeElement === null || activeElement === body || node.contains(activeElement);
 }
+
+/** Whether an element is rendered: JupyterLab hides a tab by `display`, and from 4.7 on by `content-visibility`. */
+export function isRendered(node: HTMLElement): boolean {
+  // Browsers from before 2024, and the DOM of unit tests, do not have it.
+  return node.checkVisibility?.() ?? node.offsetParent !== null;
+}

@@ -28,9 +28,3 @@ export function createHint(trans: TranslationBundle): HTMLElement {
   hint.textContent = foldedHint(trans);
   return hint;
 }
-
-/** Whether an element is rendered: JupyterLab hides a tab by `display`, and from 4.7 on by `content-visibility`. */
-export function isRendered(node: HTMLElement): boolean {
-  // Browsers from before 2024, and the DOM of unit tests, do not have it.
-  return node.checkVisibility?.() ?? node.offsetParent !== null;
-}

@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { loaded } from '../../../services/errors';
 import type { IRankStack } from '../../../services/protocol';
-import { isRendered } from '../elements';
+import { isRendered } from '../../base/focus';
 
 const EVERY_MS = 1000;
 

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { PaceModel } from '../../../model/executions/pace';
 import { loaded } from '../../../services/errors';
 import type { ICodeLine, IPace } from '../../../services/protocol';
-import { isRendered } from '../elements';
+import { isRendered } from '../../base/focus';
 
 export interface IPacePanelOptions {
   trans: TranslationBundle;
