@@ -100,6 +100,7 @@ OF_OBJECTS = {"_untyped_storage", "_indices", "_values"}
 OF_PYTHON = {
     "_abc_register",
     "_get_dump",
+    "_ncallbacks",
     "_reset_caches",
     "_reset_registry",
     "_callback",

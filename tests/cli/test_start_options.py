@@ -15,7 +15,7 @@ from jupyter_dist.protocol.wire.requests import StartOptions
 WORDS = """--environment base --accelerator cpu -d 0,1 -n 2 --preset debug --launcher slurm --launcher-option partition=gpu
 --launcher-option nodes=2 --num-nodes 2 --ranks-per-node 4,8 --backend gloo --notebook a.ipynb --env A=1 --env B=x=y
 --park one --park two --park-after-seconds 9 --save-every-seconds 60.5 --save-before-end-seconds 0 --saves-kept 3
---restore saves/last --python /usr/bin/python3 --cwd /tmp"""
+--restore saves/last --no-checks --python /usr/bin/python3 --cwd /tmp"""
 GIVEN = {
     "environment": "base",
     "accelerator": "cpu",
@@ -35,6 +35,7 @@ GIVEN = {
     "save_before_end_seconds": 0.0,
     "saves_kept": 3,
     "restore": "saves/last",
+    "checks": False,
     "python": "/usr/bin/python3",
     "cwd": "/tmp",
 }

@@ -52,7 +52,7 @@ class PrefixJob(Allocation):
         command = [*program, *self.files.command(wanted.command, wanted.files)]
         with open(self.files.open_engine_log(), "ab") as log:
             for node in range(wanted.num_nodes):
-                env = {**wanted.env, "JUPYTER_DIST_NODE_RANK": str(node)}
+                env = {**wanted.env.for_exec(), "JUPYTER_DIST_NODE_RANK": str(node)}
                 self.processes.append(start_detached(command, env, wanted.cwd, log.fileno()))
 
     def state(self):

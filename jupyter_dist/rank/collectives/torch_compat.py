@@ -615,3 +615,17 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
             if write is not None:
                 write(*arguments)
                 return
+
+
+def attention_kernels() -> tuple[bool, ...]:
+    """Return which kernels of scaled_dot_product_attention are on: flash, memory-efficient, plain."""
+    cuda = torch.backends.cuda
+    return cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()
+
+
+def set_attention_kernels(enabled: tuple[bool, ...]) -> None:
+    """Turn kernels of scaled_dot_product_attention on or off, as `attention_kernels` returns them."""
+    cuda = torch.backends.cuda
+    cuda.enable_flash_sdp(enabled[0])
+    cuda.enable_mem_efficient_sdp(enabled[1])
+    cuda.enable_math_sdp(enabled[2])

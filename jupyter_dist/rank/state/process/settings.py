@@ -219,18 +219,6 @@ def _put_time_zone(_: Any) -> None:
     time.tzset()  # of the environment, which is set by now
 
 
-def _read_attention() -> tuple[bool, ...]:
-    cuda = torch.backends.cuda
-    return cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()
-
-
-def _put_attention(value: tuple[bool, ...]) -> None:
-    cuda = torch.backends.cuda
-    cuda.enable_flash_sdp(value[0])
-    cuda.enable_mem_efficient_sdp(value[1])
-    cuda.enable_math_sdp(value[2])
-
-
 _SMALL, _TWO = sys.float_info.min, 2.0  # variables, so that the division is done when it is asked for
 
 
@@ -321,7 +309,7 @@ OTHERS: dict[str, Setting] = {
     ),
     "warnings of torch": Setting(torch.is_warn_always_enabled, torch.set_warn_always),
     "smallest numbers": Setting(_flushes, torch.set_flush_denormal),
-    "kernels of attention": Setting(_read_attention, _put_attention),
+    "kernels of attention": Setting(torch_compat.attention_kernels, torch_compat.set_attention_kernels),
     "modules that are converted": Setting(
         torch.__future__.get_overwrite_module_params_on_conversion,
         torch.__future__.set_overwrite_module_params_on_conversion,
