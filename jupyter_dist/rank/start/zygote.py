@@ -115,6 +115,10 @@ def _share() -> None:
     from jupyter_dist.rank.guard import surroundings
 
     surroundings.inherit()
+    if "torch" in sys.modules:
+        from jupyter_dist.rank.state.process import settings
+
+        settings.coding_handlers()  # found among the present objects alone, which ranks do not look at
     gc.collect()
     keep_present_objects()  # or 10 MiB of trees and frames of failed cells would wait for a full collection
 

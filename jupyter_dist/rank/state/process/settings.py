@@ -32,6 +32,7 @@ from jupyter_dist.rank.guard.own import gc, os
 from jupyter_dist.rank.state import reasons
 
 _UNKNOWN = object()
+_OF_LIBRARY = "of a library"
 
 
 class Setting(NamedTuple):
@@ -239,20 +240,28 @@ _STANDARD = (
     *("strict", "ignore", "replace", "xmlcharrefreplace", "backslashreplace"),
     *("namereplace", "surrogatepass", "surrogateescape"),
 )
+_PROBE = "jupyter_dist.probe"
 _LATE = "handlers of coding errors"  # it takes a tenth of a second to find them: not at the start of a rank
 
 
 def coding_handlers() -> dict[str, Any]:
-    """Return the handlers of coding errors by their names, which Python has no function to list."""
+    """Return the handlers of coding errors by their names, which Python has no function to list.
+
+    A zygote calls this before it freezes the present objects: the collector does not look at them any more.
+    """
     if not _CODING:
-        is_frozen = gc.get_freeze_count() > 0
-        if is_frozen:
-            gc.unfreeze()  # else it is not looked at
-        holders = gc.get_referrers(codecs.lookup_error("strict"))
-        if is_frozen:
-            gc.freeze()
-        _CODING.extend(one for one in holders if type(one) is dict and all(name in one for name in _STANDARD))
+        codecs.register_error(_PROBE, codecs.strict_errors)  # other dictionaries may have the standard names
+        if not (found := _holders()):
+            gc.unfreeze()  # and not frozen again: that would hide the objects of cells from all that looks for them
+            found = _holders()
+        for one in found:
+            del one[_PROBE]
+        _CODING.extend(found)
     return _CODING[0] if _CODING else {}
+
+
+def _holders() -> list[dict[str, Any]]:
+    return [one for one in gc.get_referrers(codecs.strict_errors) if type(one) is dict and _PROBE in one]
 
 
 def _put_handlers(value: Mapping[str, Any]) -> None:
@@ -260,6 +269,18 @@ def _put_handlers(value: Mapping[str, Any]) -> None:
     for name in known.keys() - value.keys():
         del known[name]
     known.update(value)
+
+
+def _read_uncaught() -> Any:
+    """Return `sys.excepthook`; that of the shell, or of torch with a process group, is no setting of a cell."""
+    hook = sys.excepthook
+    is_of_library = str(getattr(hook, "__module__", "")).startswith(("torch.", "IPython."))
+    return _OF_LIBRARY if is_of_library else hook
+
+
+def _put_uncaught(hook: Any) -> None:
+    if hook != _OF_LIBRARY:
+        sys.excepthook = hook
 
 
 _OF_BACKENDS = ("backend", "interactive", "toolbar", "webagg", "tk.", "timezone", "date.epoch", "figure.hooks")
@@ -275,7 +296,7 @@ OTHERS: dict[str, Setting] = {
     "limit of recursion": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
     "number of threads": Setting(torch.get_num_threads, torch.set_num_threads),
     "unraisable errors": _of_module(sys, "unraisablehook"),
-    "uncaught errors": _of_module(sys, "excepthook"),
+    "uncaught errors": Setting(_read_uncaught, _put_uncaught),
     "uncaught errors of threads": _of_module(threading, "excepthook"),
     "breakpoints": _of_module(sys, "breakpointhook"),
     "writing of bytecode": _of_module(sys, "dont_write_bytecode"),
