@@ -11,7 +11,11 @@ const toast = (page: Page, text: string | RegExp): Locator =>
   page.locator('.Toastify__toast').filter({ hasText: text });
 
 /** Run code on all ranks, and wait until it has ended well. */
-async function check(request: APIRequestContext, code: string, { group = lab.GROUP, ...options } = {}): Promise<void> {
+async function check(
+  request: APIRequestContext,
+  code: string,
+  { group = lab.GROUP, ...options }: { group?: string; keep_undo?: boolean } = {}
+): Promise<void> {
   const url = `/jupyter-dist/api/groups/${group}/executions`;
   const { id } = await (await request.post(url, { data: { code, ...options } })).json();
   const view = await (await request.get(`${url}/${id}?wait=60`)).json();
