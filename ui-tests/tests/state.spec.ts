@@ -247,7 +247,9 @@ test('a dead rank is replaced with its variables of a save, with copies, by runn
     data: { code: 'alike.add_(1)\nif rank == 1: import os; os._exit(9)', keep_undo: true }
   });
   await card.getByRole('button', { name: 'Replace dead ranks' }).click();
-  await expect(replacing.getByRole('radio', { name: /Copies of the others, as before cell \[/ })).toBeChecked();
+  const taken = replacing.getByRole('radio', { name: /Copies of the others, as before cell \[/ });
+  await expect(taken).toBeChecked();
+  await expect(taken).toBeFocused();
   await page.keyboard.press('Enter');
   await expect(card.getByRole('status')).toContainText('it has copies of 2 names of rank 0');
   await check(request, 'assert mine == [0] and alike.sum() == 3');
