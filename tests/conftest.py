@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import signal
+import stat
 import tempfile
 from pathlib import Path
 
@@ -71,6 +72,15 @@ def pytest_configure(config):
     settings.load_profile("any machine")
     settings.register_profile("channels", max_examples=examples)
     settings.register_profile("expressions", max_examples=10 * examples)
+
+
+@pytest.fixture(autouse=True)
+def no_folder_of_all_tests_is_left_open(pytestconfig):
+    """Launchers refuse to run a script below a folder that others can write to: one test would fail those after it."""
+    yield
+    for folder in (base := Path(pytestconfig.option.basetemp), *base.parents[:-1]):
+        mode = folder.stat().st_mode
+        assert not mode & 0o022 or mode & stat.S_ISVTX, f"{folder} was left with mode {mode:o}"
 
 
 @pytest.fixture(autouse=True)
