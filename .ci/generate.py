@@ -48,6 +48,26 @@ def files() -> dict[Path, str]:
         API: api_source(),
         **answers,
         WRAPPED: blocking_source(answers),
+        **page_parts(),
+    }
+
+
+def page_parts() -> dict[Path, str]:
+    """The lists of the parts of the page, which are folders: their plugins and styles."""
+    page = ROOT / "labextension"
+    plugins = sorted(path.parent.name for path in page.glob("src/parts/*/plugin.ts"))
+    imports = [f"import {name} from './{name}/plugin';\n" for name in plugins]
+    listed = f"[\n  {f',{chr(10)}  '.join(plugins)}\n]" if len(plugins) > 4 else f"[{', '.join(plugins)}]"
+    source = (
+        "/** The parts of the page. Made by `make generate` from the folders beside this file. */\n"
+        "import type { JupyterFrontEndPlugin } from '@jupyterlab/application';\n"
+        f"{''.join(imports)}\nexport const partPlugins: JupyterFrontEndPlugin<unknown>[] = {listed};\n"
+    )
+    styles = sorted(path.parent.name for path in page.glob("src/parts/*/style.css"))
+    sheet = "".join(f"@import url('../src/parts/{name}/style.css');\n" for name in styles)
+    return {
+        page / "src" / "parts" / "index.ts": source,
+        page / "style" / "parts.css": f"/* Made by `make generate` from the parts of the page. */\n{sheet}",
     }
 
 

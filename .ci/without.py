@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PARTS = "jupyter_dist/parts"
+PAGE = "labextension/src/parts"
 # Short, and of each process of the core.
 SMOKE = (
     "tests/protocol",
@@ -34,11 +35,17 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="without-") as folder:
         copy = Path(folder)
         copy_repository(copy)
-        for path in (copy / PARTS / name, copy / "tests" / name):
+        has_page = (copy / PAGE / name).is_dir()
+        for path in (copy / PARTS / name, copy / PAGE / name, copy / "tests" / name):
             shutil.rmtree(path, ignore_errors=True)
         env = {**os.environ, "PYTHONPATH": str(copy)}
         # The clients' methods and the documents of the operations that are left.
         subprocess.run([sys.executable, ".ci/generate.py"], cwd=copy, env=env, check=True)
+        if has_page:
+            subprocess.run([sys.executable, ".ci/catalogues.py"], cwd=copy, env=env, check=True)
+            (copy / "node_modules").symlink_to(ROOT / "node_modules")
+            for command in (["tsc", "--noEmit", "-p", "tsconfig.json"], ["vitest", "run", "--silent"]):
+                subprocess.run(["npx", *command], cwd=copy, check=True)
         others = [f"tests/{other}" for other in names if other != name and (copy / "tests" / other).is_dir()]
         print(f"Without the part '{name}': {' '.join([*SMOKE, *others])}", flush=True)
         tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE, *others]

@@ -16,7 +16,7 @@ import { contextualHelpPlugin } from './plugins/help/contextualhelp';
 import { inspectionPlugin } from './plugins/help/inspection';
 import { profilesPlugin } from './plugins/notebook/profiles';
 import { rankKernelPlugin } from './plugins/cells/rankkernelplugin';
-import { rankOutputPlugin } from './plugins/notebook/rankoutput';
+import { headerNotesPlugin, rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
 import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/services';
 import { sessionDialogsPlugin } from './plugins/cells/sessiondialogs';
@@ -29,6 +29,7 @@ import { curvesPlugin } from './plugins/panels/curvesplugin';
 import { timelinePlugin } from './plugins/panels/timelineplugin';
 import { variablesPlugin } from './plugins/panels/variablesplugin';
 import { rulerPlugin } from './ruler/rulerplugin';
+import { partPlugins } from './parts';
 
 export * from './tokens';
 export type * from './services/protocol';
@@ -51,6 +52,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   cellOffersPlugin,
   newNotebookPlugin,
   launcherPlugin,
+  headerNotesPlugin,
   rankOutputPlugin,
   rulerPlugin,
   profilesPlugin,
@@ -71,7 +73,8 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   timelinePlugin,
   curvesPlugin,
   runningPlugin,
-  statusPlugin
+  statusPlugin,
+  ...partPlugins
 ];
 
 export default plugins;

@@ -9,14 +9,17 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 import type {
+  ICodeLine,
   IErrorBody,
   IExecution,
   IGroup,
+  IRanksBundle,
   IRunRequest,
   ISavedItem,
   IStartRequest,
   IUndoableCell,
   IUndoCost,
+  IVariable,
   IViewItem
 } from './services/protocol';
 import type { IService } from './services/service';
@@ -449,4 +452,104 @@ export type IDistOutputActions = IContributions<IOutputAction>;
 export const IDistOutputActions = new Token<IDistOutputActions>(
   'jupyter-dist:IDistOutputActions',
   'Buttons that other extensions add to the output of ranks.'
+);
+
+/** A cell whose output is shown, at this moment. Never change it. */
+export interface IShownCell {
+  /** What its output has saved. */
+  readonly bundle: IRanksBundle;
+  /** Null if it is not followed: the output is from the file. */
+  readonly execution: IExecution | null;
+  /** Whether the notebook is trusted; if not, anybody may have written the bundle. */
+  readonly isTrusted: boolean;
+  /** Whether the connection is lost, so that nothing is known of now. */
+  readonly isStale: boolean;
+  /** Whether it is shown why the cell does not end, or the debugger has stopped it. */
+  readonly isHung: boolean;
+  /** The server's time, in seconds. */
+  readonly now: number;
+}
+
+/** A note in the header of a cell's output. Each output has one of its own. */
+export interface IHeaderNote {
+  /** Below the row of the header. */
+  readonly node: HTMLElement;
+  /** In the row of the header. */
+  readonly button?: HTMLElement;
+  /** Whether it says something, so that the header is shown where ranks agree, too. */
+  readonly isShown: boolean;
+  /** Whether the notes on what single ranks wait for are left out while this one is shown. */
+  readonly coversRanks?: boolean;
+  /** What the tooltip of the summary says besides. */
+  readonly hint?: string;
+  /** Called each time the output is drawn. */
+  update(cell: IShownCell): void;
+  /** Called once, with the header that it is in. */
+  watch?(header: HTMLElement): void;
+  dispose?(): void;
+}
+
+/** What a note may do with the page. */
+export interface INoteContext {
+  /** Go to a line of a cell that ran on a group. */
+  openLine(group: string, execution: string, place: ICodeLine): void;
+}
+
+/** Notes of one kind, in the headers of all outputs of ranks. */
+export interface IHeaderNotes extends IContribution {
+  create(context: INoteContext): IHeaderNote;
+  /** How ranks differ in a cell that ran, in sentences, for the strip in the notebook's margin. */
+  differences?(execution: IExecution): readonly string[];
+}
+
+export type IDistHeaderNotes = IContributions<IHeaderNotes>;
+
+export const IDistHeaderNotes = new Token<IDistHeaderNotes>(
+  'jupyter-dist:IDistHeaderNotes',
+  'Notes that parts and other extensions add to the header of the output of ranks.'
+);
+
+/** How long a step of a cell took, and when that was measured: seconds since the epoch. */
+export interface IStepTime {
+  readonly at: number;
+  readonly seconds: number;
+}
+
+/** Knows how long the steps of cells take. */
+export interface IDistStepTimes {
+  /** Resolves with the times of an execution, in order; rejects if it was not watched. */
+  of(group: string, execution: string): Promise<readonly IStepTime[]>;
+}
+
+export const IDistStepTimes = new Token<IDistStepTimes>(
+  'jupyter-dist:IDistStepTimes',
+  'Knows how long the steps of cells take, for the timeline.'
+);
+
+/** What a question about a variable found, below its row. */
+export interface IVariableAnswer {
+  /** In one sentence. */
+  readonly words: string;
+  /** Sentences below it. */
+  readonly notes: readonly string[];
+  /** The accessible name of the rows. */
+  readonly label: string;
+  readonly rows: readonly { readonly title: string; readonly values: readonly string[] }[];
+}
+
+/** A button beside a variable in the panel *Variables*, which asks ranks; only while they are idle. */
+export interface IVariableQuestion extends IContribution {
+  readonly label: string;
+  /** Whether it can be asked of a variable. */
+  isFor(variable: IVariable): boolean;
+  /** What the button does, with the name of the variable. */
+  caption(name: string): string;
+  ask(group: string, name: string): Promise<IVariableAnswer>;
+}
+
+export type IDistVariableQuestions = IContributions<IVariableQuestion>;
+
+export const IDistVariableQuestions = new Token<IDistVariableQuestions>(
+  'jupyter-dist:IDistVariableQuestions',
+  'Buttons that parts and other extensions add to variables.'
 );

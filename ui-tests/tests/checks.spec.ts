@@ -32,7 +32,7 @@ test('a check has its evidence, is folded away by a click, and can be kept out o
 
   const fold = line.getByRole('button', { name: 'Wrong', exact: true });
   await fold.click();
-  await expect(line.locator('.jpd-Slow-text')).toBeHidden();
+  await expect(line.locator('.jpd-NoteLine-text')).toBeHidden();
   await fold.click();
   await line.getByRole('button', { name: 'Not in this notebook' }).click();
   await expect(line).toHaveCount(0);

@@ -44,11 +44,11 @@ test('one line while it holds, folded by a click, with details by rank, and the 
   // Folded, also after the page was loaded again.
   const fold = line.getByRole('button', { name: 'Slow', exact: true });
   await fold.click();
-  await expect(line.locator('.jpd-Slow-text')).toBeHidden();
+  await expect(line.locator('.jpd-NoteLine-text')).toBeHidden();
   await lab.saveNotebook(page);
   await lab.reload(page);
   await expect(fold).toHaveAttribute('aria-expanded', 'false');
-  await expect(line.locator('.jpd-Slow-text')).toBeHidden();
+  await expect(line.locator('.jpd-NoteLine-text')).toBeHidden();
   await fold.click();
 
   // By keyboard: Enter in a notebook would edit the cell.

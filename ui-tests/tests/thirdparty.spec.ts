@@ -33,7 +33,7 @@ async function install(page: Page): Promise<void> {
   });
 }
 
-test('adds a section, a badge and an output action by the published tokens', async ({ page, request }) => {
+test('adds a section, a badge, an output action and a note by the published tokens', async ({ page, request }) => {
   await install(page);
   await lab.startGroup(request);
   lab.writeNotebook('third.ipynb', [{ source: 'print(rank)', metadata: { slow: true } }, 'rank']);
@@ -43,6 +43,7 @@ test('adds a section, a badge and an output action by the published tokens', asy
   await expect(second.node.getByRole('note')).toHaveCount(0);
 
   await lab.runCell(page, first, 'Shift+Enter');
+  await expect(first.node.getByText('2 items, noted by another extension')).toBeAttached();
   await first.node.getByRole('button', { name: 'Count items' }).click();
   await expect(page.getByText('2 items of ranks 0-1 of train')).toBeVisible();
 

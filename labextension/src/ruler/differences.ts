@@ -7,7 +7,7 @@ import { formatSeconds } from '../model/format/quantities';
 import { streamText } from '../model/executions/executionview';
 import { isLate } from '../model/outputs/lateness';
 import { differs } from '../model/variables/arrange';
-import type { ExecutionState, ICheck, IVariable } from '../services/protocol';
+import type { ExecutionState, IVariable } from '../services/protocol';
 import { rankSetLabel } from '../widgets/rankoutput/items/itemrow';
 import { knownSeconds, type IShown, type IShownItem } from '../widgets/rankoutput/items/shown';
 import { stateWord } from '../widgets/states/statewords';
@@ -22,19 +22,19 @@ export interface IDifference {
 const FAILED: ReadonlySet<ExecutionState> = new Set(['error', 'lost', 'interrupted']);
 const MAX_CHARS = 60;
 
-/** How ranks differ in a cell: in its end, its output and its time, and what its checks have proved. */
+/** How ranks differ in a cell: in its end, its output and its time, and what parts have found. */
 export function differencesIn(
   trans: TranslationBundle,
   shown: IShown,
-  checks: readonly ICheck[]
+  found: readonly string[]
 ): readonly IDifference[] {
-  const found: (IDifference | null)[] = [
+  const all: (IDifference | null)[] = [
     failure(trans, shown),
-    ...checks.map(({ message }) => ({ kind: 'check', words: message }) as const),
+    ...found.map(words => ({ kind: 'check', words }) as const),
     lateness(trans, shown),
     output(trans, shown)
   ];
-  return found.filter(one => one !== null);
+  return all.filter(one => one !== null);
 }
 
 /** A variable that ranks do not have alike; null if they have. */

@@ -11,8 +11,8 @@ import { codeCells } from '../model/cells/output/cellruns';
 import { ChangingModel } from '../model/changing';
 import { getNotebookTarget } from '../model/targets/target';
 import { VariablesModel } from '../model/variables/variables';
-import type { ICheck, IRanksBundle } from '../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistService, IFollowedExecution } from '../tokens';
+import type { IRanksBundle } from '../services/protocol';
+import type { IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService, IFollowedExecution } from '../tokens';
 import { fromBundle, fromFollowed, IShown } from '../widgets/rankoutput/items/shown';
 import { differenceOf, differencesIn, IDifference } from './differences';
 
@@ -36,6 +36,7 @@ export interface IRulerOptions {
   readonly service: IDistService;
   readonly groups: IDistGroups;
   readonly executions: IDistExecutions;
+  readonly headerNotes: IDistHeaderNotes;
   readonly notebook: INotebookModel;
   readonly trans: TranslationBundle;
 }
@@ -144,8 +145,9 @@ export class RulerModel extends ChangingModel {
   private _differencesOf(bundle: IRanksBundle, followed: IFollowedExecution | null): IRun {
     const isLive = followed?.execution && followed.items.length >= bundle.items.length;
     const shown: IShown = isLive ? fromFollowed(followed, bundle) : fromBundle(bundle);
-    const checks: readonly ICheck[] = followed?.execution?.checks ?? [];
-    const differences = shown.state === 'running' ? [] : differencesIn(this._options.trans, shown, checks);
+    const execution = followed?.execution;
+    const found = execution ? this._options.headerNotes.items.flatMap(part => part.differences?.(execution) ?? []) : [];
+    const differences = shown.state === 'running' ? [] : differencesIn(this._options.trans, shown, found);
     return { group: bundle.group.id, at: shown.startedAt, differences };
   }
 

@@ -3,7 +3,7 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../tokens';
 import { Ruler } from './ruler';
 import { RulerModel } from './rulermodel';
 
@@ -15,7 +15,7 @@ export const rulerPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:ruler',
   description: 'Shows in the margin of a notebook where ranks began to differ.',
   autoStart: true,
-  requires: [INotebookTracker, IDistService, IDistGroups, IDistExecutions],
+  requires: [INotebookTracker, IDistService, IDistGroups, IDistExecutions, IDistHeaderNotes],
   optional: [ISettingRegistry, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
@@ -23,6 +23,7 @@ export const rulerPlugin: JupyterFrontEndPlugin<void> = {
     service: IDistService,
     groups: IDistGroups,
     executions: IDistExecutions,
+    headerNotes: IDistHeaderNotes,
     registry: ISettingRegistry | null,
     palette: ICommandPalette | null,
     translator: ITranslator | null
@@ -33,7 +34,7 @@ export const rulerPlugin: JupyterFrontEndPlugin<void> = {
     const add = (panel: NotebookPanel): void => {
       const { model: notebook } = panel.content;
       if (isWanted && notebook && !panel.isDisposed && !rulers.has(panel)) {
-        const model = new RulerModel({ service, groups, executions, notebook, trans });
+        const model = new RulerModel({ service, groups, executions, headerNotes, notebook, trans });
         const look = (): void => model.setVisible(panel.isVisible);
         const ruler = new Ruler(panel, model, trans, () => {
           tracker.currentChanged.disconnect(look);

@@ -4,7 +4,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Contributions } from '../model/contributions';
 import type { MissedCells } from '../model/drift/missed';
-import type { IDistExecutions, IDistGroups, IDistUndo, IOutputAction } from '../tokens';
+import type { IDistExecutions, IDistGroups, IDistUndo, IHeaderNotes, IOutputAction } from '../tokens';
 import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
 
 /** Nothing is followed, no group is known, and so no button is shown that would need one. */
@@ -28,6 +28,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     groups: groups as IDistGroups,
     widgets: { registryOf: () => rendermime, findShared: () => null, sharedChanged: silent<never, string>() },
     actions: new Contributions<IOutputAction>(),
+    headerNotes: new Contributions<IHeaderNotes>(),
     trans: nullTranslator.load('jupyter_dist'),
     missed: { changed: silent(), of: () => null } as unknown as MissedCells,
     undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
@@ -40,9 +41,6 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     cellOf: () => null,
     condenses: () => true,
     showsHeaders: () => true,
-    showsChecks: () => true,
-    pace: none,
-    verdicts: none,
     stacks: none,
     answer: none,
     extend: none,

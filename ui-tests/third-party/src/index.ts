@@ -1,10 +1,11 @@
-/** What another extension may add: a section of the sidebar, a badge on cells, a button above the output of ranks. */
+/** What another extension may add: a section of the sidebar, a badge on cells, a button and a note above the output of ranks. */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 import {
   IDistCellBadges,
   IDistGroups,
+  IDistHeaderNotes,
   IDistOutputActions,
   IDistSidebarSections,
   type IRanksOutput
@@ -36,19 +37,34 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Adds to the sidebar, to cells and to the output of ranks.',
   autoStart: true,
   requires: [IDistGroups],
-  // Each of the three can be disabled by the user.
-  optional: [IDistSidebarSections, IDistCellBadges, IDistOutputActions],
+  // Each of the four can be disabled by the user.
+  optional: [IDistSidebarSections, IDistCellBadges, IDistOutputActions, IDistHeaderNotes],
   activate: (
     _: JupyterFrontEnd,
     groups: IDistGroups,
     sections: IDistSidebarSections | null,
     badges: IDistCellBadges | null,
-    actions: IDistOutputActions | null
+    actions: IDistOutputActions | null,
+    notes: IDistHeaderNotes | null
   ) => {
     sections?.add({ id: 'third-party:count', title: 'Count', createWidget: () => new Count(groups) });
     badges?.add({
       id: 'third-party:slow',
       describe: cell => (cell.getMetadata('slow') ? { text: 'slow', title: 'This cell takes its time' } : null)
+    });
+    notes?.add({
+      id: 'third-party:long',
+      create: () => {
+        const node = document.createElement('div');
+        return {
+          node,
+          isShown: false,
+          update: ({ bundle }) => {
+            node.textContent = `${bundle.items.length} items, noted by another extension`;
+          }
+        };
+      },
+      differences: ({ ranks }) => (ranks === '1' ? ['Rank 1 was alone'] : [])
     });
     actions?.add({
       id: 'third-party:lines',

@@ -1,12 +1,11 @@
 import { SessionIds, sessionOf } from './sessionids';
 
-/** In which cells the user has folded away why they are slow. Kept in the tab's session storage, which survives a reload. */
-const KEY = 'jupyter-dist:folded-slowness';
 const MAX_KEPT = 200;
 
+/** In which cells the user has folded a note away. Kept in the tab's session storage, which survives a reload. */
 export class FoldedCells extends SessionIds {
-  constructor(storage = sessionOf(window)) {
-    super(KEY, MAX_KEPT, storage);
+  constructor(key: string, storage = sessionOf(window)) {
+    super(`jupyter-dist:${key}`, MAX_KEPT, storage);
   }
 
   set(cell: string, isFolded: boolean): void {

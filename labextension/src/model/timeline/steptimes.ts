@@ -1,6 +1,6 @@
 /** How long the steps of cells took, for the timeline: asked for once for each ended cell, and again while one runs. */
 import { FINAL_STATES, IExecution } from '../../services/protocol';
-import type { IDistService } from '../../tokens';
+import type { IDistStepTimes, IStepTime } from '../../tokens';
 import { ChangingModel } from '../changing';
 
 /** Cells that run for less are not watched. */
@@ -8,15 +8,10 @@ const LEAST_SECONDS = 4;
 const MAX_CELLS = 50;
 const AGAIN_MS = 5000;
 
-/** A time of a step, when it was measured. */
-export interface IStepTime {
-  readonly at: number;
-  readonly seconds: number;
-}
-
 export class StepTimesModel extends ChangingModel {
   constructor(
-    private readonly _service: Pick<IDistService, 'pace'>,
+    /** Null: they are not known. */
+    private readonly _source: IDistStepTimes | null,
     private readonly _group: string
   ) {
     super();
@@ -65,8 +60,7 @@ export class StepTimesModel extends ChangingModel {
 
   private async _ask(id: string, isFinal: boolean): Promise<void> {
     try {
-      const { steps } = await this._service.pace(this._group, id);
-      this._known.set(id, steps ? steps.trend.map((seconds, i) => ({ at: steps.times[i], seconds })) : []);
+      this._known.set(id, (await this._source?.of(this._group, id)) ?? []);
     } catch {
       // It was not watched, or not for long enough yet.
     }

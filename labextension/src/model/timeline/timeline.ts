@@ -10,7 +10,7 @@ import type {
   IRank,
   TopicMessage
 } from '../../services/protocol';
-import type { IDistGroups, IDistService, IClock } from '../../tokens';
+import type { IDistGroups, IDistService, IDistStepTimes, IClock } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { bandsOf, IBand, Sights } from './bands';
 import { SampleColumns } from './columns';
@@ -24,18 +24,19 @@ const MAX_READINGS = 1500;
 /** Ranks end their parts of a cell one after the other: their list is read once. */
 const SETTLE_MS = 300;
 
-export type TimelineService = Pick<IDistService, 'samples' | 'executions' | 'subscribe' | 'pace'>;
+export type TimelineService = Pick<IDistService, 'samples' | 'executions' | 'subscribe'>;
 
 export class TimelineModel extends ChangingModel {
   constructor(
     private readonly _service: TimelineService,
     private readonly _groups: Pick<IDistGroups, 'groups' | 'changed'>,
     private readonly _clock: IClock,
-    readonly group: string
+    readonly group: string,
+    stepTimes: IDistStepTimes | null = null
   ) {
     super();
     this._known = this._find();
-    this.steps = new StepTimesModel(_service, group);
+    this.steps = new StepTimesModel(stepTimes, group);
     this.steps.changed.connect(this.emitChanged, this);
     this._groups.changed.connect(this._update, this);
   }

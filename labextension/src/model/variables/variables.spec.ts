@@ -29,7 +29,7 @@ it.each<[IGroup | null, string]>([
 describe('VariablesModel', () => {
   const groups = { groups: [] as IGroup[], changed: null as unknown };
   const signal = new Signal<unknown, void>(groups);
-  const service = { variables: vi.fn(), compare: vi.fn(), check: vi.fn() };
+  const service = { variables: vi.fn(), compare: vi.fn() };
   let model: VariablesModel;
 
   async function become(next: IGroup): Promise<void> {

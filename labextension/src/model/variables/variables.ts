@@ -3,8 +3,8 @@
  * visible and no cell runs: after a cell has ended, and by a button.
  */
 import type { DistError } from '../../services/errors';
-import type { ICompared, IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
+import type { IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
+import type { IDistGroups, IDistService, IVariableAnswer, IVariableQuestion } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { isAway, isStarting } from '../format/states';
 
@@ -26,17 +26,16 @@ export interface IListed extends IDated {
   readonly answer: IVariables;
 }
 
-/** A comparison; with no result, no check and no error it is not done. */
+/** A comparison, or the answer to another question; with no result, no answer and no error it is not done. */
 export interface IComparedVariable extends IDated {
   readonly result: IComparison | null;
-  /** Of a model: all that it trains with. */
-  readonly checked?: ICompared;
+  readonly answer?: IVariableAnswer;
   readonly error: IErrorBody | null;
 }
 
 export class VariablesModel extends ChangingModel {
   constructor(
-    private readonly _service: Pick<IDistService, 'variables' | 'compare' | 'check'>,
+    private readonly _service: Pick<IDistService, 'variables' | 'compare'>,
     private readonly _groups: Pick<IDistGroups, 'groups' | 'changed'>,
     readonly group: string
   ) {
@@ -102,9 +101,9 @@ export class VariablesModel extends ChangingModel {
     return this._ask(name, async () => ({ result: await this._service.compare(this.group, { name }) }));
   }
 
-  /** Compare a model, its optimizers, samplers and random states whole. */
-  check(name: string): Promise<void> {
-    return this._ask(name, async () => ({ checked: await this._service.check(this.group, { name }) }));
+  /** Ask what a part or another extension asks about a variable. */
+  ask(question: IVariableQuestion, name: string): Promise<void> {
+    return this._ask(name, async () => ({ answer: await question.ask(this.group, name) }));
   }
 
   closeComparison(name: string): void {
@@ -119,7 +118,7 @@ export class VariablesModel extends ChangingModel {
 
   private async _ask(name: string, ask: () => Promise<Partial<IComparedVariable>>): Promise<void> {
     const known = this._comparisons.get(name);
-    if (this.phase !== 'idle' || (known && !known.result && !known.checked && !known.error)) {
+    if (this.phase !== 'idle' || (known && !known.result && !known.answer && !known.error)) {
       return;
     }
     const asked = { at: Date.now(), stamp: stampOf(this._known), result: null, error: null };

@@ -17,9 +17,12 @@ import {
   CommandIDs,
   IDistExecutions,
   IDistGroups,
+  IDistHeaderNotes,
   IDistOutputActions,
   IDistService,
   IDistUndo,
+  IHeaderNotes,
+  INoteContext,
   IOutputAction
 } from '../../tokens';
 import type { IDriftNoteOptions } from '../../widgets/rankoutput/notes/driftnote';
@@ -29,7 +32,6 @@ import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 import { pathOf } from '../../widgets/states/codelines';
-import type { ISlownessOptions } from '../../widgets/rankoutput/slowness/slowness';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
 import { showFile, showLine } from './showcell';
 
@@ -39,12 +41,21 @@ const WIDGETS_ID = '@jupyter-widgets/jupyterlab-manager:plugin';
 const DEFAULT_LINES = 30;
 const SHORT_MS = 5000;
 
+/** Its own plugin, because a plugin provides one token. */
+export const headerNotesPlugin: JupyterFrontEndPlugin<IDistHeaderNotes> = {
+  id: 'jupyter-dist:header-notes',
+  description: 'Keeps what parts and other extensions say in the header of the output of ranks.',
+  autoStart: true,
+  provides: IDistHeaderNotes,
+  activate: () => new Contributions<IHeaderNotes>()
+};
+
 /** A plugin, not a mimeExtension, because those get no services. */
 export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   id: ID,
   description: 'Renders the output of ranks: folded, and rank by rank.',
   autoStart: true,
-  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry, IDistUndo],
+  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry, IDistUndo, IDistHeaderNotes],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
   provides: IDistOutputActions,
   activate: (
@@ -54,18 +65,19 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     groups: IDistGroups,
     rendermime: IRenderMimeRegistry,
     undo: IDistUndo,
+    headerNotes: IDistHeaderNotes,
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
     settings: ISettingRegistry | null
   ): IDistOutputActions => {
     const actions = new Contributions<IOutputAction>();
-    const look: ILook = { condenses: true, headers: false, checks: true };
+    const look: ILook = { condenses: true, headers: false };
     void followSettings(settings, look);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
     const acts = actsOf(app, service, trans);
     const drift = { ...driftOf(app, service, groups, tracker), undo };
-    const slowness = slownessOf(app, service, tracker, trans);
+    const noteContext = noteContextOf(app, service, tracker, trans);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
       const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
       registry.addFactory(
@@ -79,6 +91,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               widgets,
               executions,
               actions,
+              headerNotes,
               trans,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
@@ -92,10 +105,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               isOwnGroup: (node, name) => isOwnGroup(tracker, node, name),
               ...acts,
               ...drift,
-              ...slowness,
+              ...noteContext,
               condenses: () => look.condenses,
-              showsHeaders: () => look.headers,
-              showsChecks: () => look.checks
+              showsHeaders: () => look.headers
             })
         },
         10
@@ -165,16 +177,14 @@ function driftOf(
   return { missed, catchUp, undoCell, redoCell, cellOf: node => cellOf(tracker, node) };
 }
 
-/** What a cell's header asks for about its speed. */
-function slownessOf(
+/** What the notes of parts may do. */
+function noteContextOf(
   app: JupyterFrontEnd,
   service: IDistService,
   tracker: INotebookTracker | null,
   trans: TranslationBundle
-): Omit<ISlownessOptions, 'trans'> {
+): INoteContext {
   return {
-    pace: (group, execution) => service.pace(group, execution),
-    verdicts: group => service.verdicts(group),
     openLine: (group, execution, place) => {
       const path = pathOf(place);
       const [opened, missing] =
@@ -246,7 +256,6 @@ function addParts(registry: IRenderMimeRegistry): void {
 interface ILook {
   condenses: boolean;
   headers: boolean;
-  checks: boolean;
 }
 
 /** Sets the maximum height of outputs, for the style sheet, and how they look. */
@@ -259,7 +268,6 @@ async function followSettings(registry: ISettingRegistry | null, look: ILook): P
       document.documentElement.style.setProperty('--jpd-output-max-height', lines > 0 ? height : 'none');
       look.condenses = settings?.composite.condenseNumbers !== false;
       look.headers = settings?.composite.headers === 'always';
-      look.checks = settings?.composite.checks !== false;
     };
     settings?.changed.connect(read);
     read();

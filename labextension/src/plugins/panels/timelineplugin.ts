@@ -4,7 +4,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { loaded } from '../../services/errors';
 import type { IExecution, IGroup } from '../../services/protocol';
-import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
+import { CommandIDs, IDistGroups, IDistService, IDistStepTimes } from '../../tokens';
 import type { TimelinePanel } from '../../widgets/timeline/timelinepanel';
 import { showCell } from '../notebook/showcell';
 import { addPanelCommand } from './openpanel';
@@ -15,7 +15,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   description: 'What ranks did and used in the last hour.',
   autoStart: true,
   requires: [IDistService, IDistGroups],
-  optional: [INotebookTracker, ILayoutRestorer, ICommandPalette, ITranslator],
+  optional: [INotebookTracker, ILayoutRestorer, ICommandPalette, ITranslator, IDistStepTimes],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
@@ -23,7 +23,8 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     notebooks: INotebookTracker | null,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    stepTimes: IDistStepTimes | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const create = async (group: IGroup): Promise<TimelinePanel> => {
@@ -37,6 +38,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
       };
       return new part.TimelinePanel({
         service,
+        stepTimes,
         groups,
         group,
         trans,

@@ -4,16 +4,18 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
-import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
+import { Contributions } from '../../model/contributions';
+import { CommandIDs, IDistGroups, IDistService, IDistVariableQuestions, IVariableQuestion } from '../../tokens';
 import type { VariablesPanel } from '../../widgets/variables/variablespanel';
 import { addPanelCommand } from './openpanel';
 
 /** The panel with the variables of ranks. */
-export const variablesPlugin: JupyterFrontEndPlugin<void> = {
+export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
   id: 'jupyter-dist:variables',
   description: 'The variables of ranks, and in what they differ.',
   autoStart: true,
   requires: [IDistService, IDistGroups],
+  provides: IDistVariableQuestions,
   optional: [INotebookTracker, ILayoutRestorer, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
@@ -23,11 +25,12 @@ export const variablesPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
     translator: ITranslator | null
-  ): void => {
+  ): IDistVariableQuestions => {
+    const questions = new Contributions<IVariableQuestion>();
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const create = async (group: IGroup): Promise<VariablesPanel> => {
       const part = await loaded(import(/* webpackChunkName: "variables" */ '../../widgets/variables/variablespanel'));
-      return new part.VariablesPanel({ service, groups, group, trans });
+      return new part.VariablesPanel({ service, groups, questions, group, trans });
     };
     addPanelCommand(
       { app, groups, notebooks, restorer, palette, trans },
@@ -38,5 +41,6 @@ export const variablesPlugin: JupyterFrontEndPlugin<void> = {
         create
       }
     );
+    return questions;
   }
 };

@@ -4,13 +4,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
 import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tokens';
+import type { IDistExecutions, IDistGroups, IDistHeaderNotes, IDistOutputActions, INoteContext } from '../../tokens';
 import type { IDriftNoteOptions } from './notes/driftnote';
 import type { IRankNote } from './notes/ranknotes';
 import type { ICellStop } from './header/stops';
-import type { ISlownessOptions } from './slowness/slowness';
 
-export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptions {
+export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   rendermime: IRenderMimeRegistry;
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
@@ -18,6 +17,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptio
   trans: TranslationBundle;
   /** What other extensions add. */
   actions: IDistOutputActions;
+  /** What parts say in the header. */
+  headerNotes: IDistHeaderNotes;
   openLog(group: string, rank: number): void;
   /** Opens the curves of an execution in a tab; null if its group is gone. */
   curvesOpener(group: string, execution: string): (() => void) | null;
@@ -42,8 +43,6 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, ISlownessOptio
   stacks(group: string): Promise<IRankStack[]>;
   /** Whether headers are shown where ranks agree, too. */
   showsHeaders(): boolean;
-  /** Whether errors of training are shown. */
-  showsChecks(): boolean;
   /** Whether lines that differ in numbers only are one. */
   condenses(): boolean;
   /** Answer what ranks of an execution ask for. */

@@ -44,13 +44,13 @@ beforeEach(async () => {
     executions: { followed: changed, find: () => followed },
     widgets: { sharedChanged: changed, findShared: () => null, registryOf: () => ({}) },
     actions: { items: [], changed },
+    headerNotes: { items: [], changed },
     missed: { changed },
     undo: { changed, cells: () => [], noteOn: () => null },
     isConnected: () => true,
     isOwnGroup: () => false,
     condenses: () => false,
     showsHeaders: () => false,
-    showsChecks: () => true,
     stopOf: () => null,
     notesOf: () => []
   } as unknown as IRanksRendererOptions;

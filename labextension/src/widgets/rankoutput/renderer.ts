@@ -22,6 +22,7 @@ import { fromBundle, fromFollowed, IShown } from './items/shown';
 import { ActionButtons } from './header/actionbuttons';
 import { Agreement, describePrompt, numberResult } from './agreement';
 import { DriftNote } from './notes/driftnote';
+import { HeaderNotes } from './found/headernotes';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './notes/ranknotes';
 import { RankButtons } from './header/rankbuttons';
@@ -30,8 +31,6 @@ import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { RankTabBar, TabId } from './header/tabbar';
-import { ChecksNote } from './checks/checksnote';
-import { Slowness } from './slowness/slowness';
 import { VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
@@ -77,8 +76,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._actions = new ActionButtons(options.actions);
     this._rankButtons = new RankButtons(options.trans);
     this._drift = new DriftNote({ ...options, redraw: () => this._schedule() });
-    this._slow = new Slowness(options);
-    this._checks = new ChecksNote(options);
+    this._found = new HeaderNotes(options.headerNotes, options);
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
@@ -136,7 +134,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._verdict.dispose();
     this._replace.dispose();
     this._drift.dispose();
-    this._slow.dispose();
+    this._found.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
     clearTimeout(this._clock);
@@ -258,13 +256,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const verdict = isStale ? null : running;
     const { execution_id: execution } = this._bundle!;
     this._verdict.update({ execution, verdict: running, isStale, until: shown.endedAt ?? now ?? 0 });
-    this._updateSlowness(isStale, verdict !== null, now);
+    this._updateFound(isStale, verdict !== null, now);
     const isOwnGroup = this._options.isOwnGroup(this.node, shown.group.name);
-    const { hint } = this._slow;
+    const { hint } = this._found;
     this._summary.update(shown, { now, isStale, isOwnGroup, hint, waiting: at => this._waiting(at) });
     // Not twice; a rank that must be killed stays.
     this._notes.update(
-      isStale ? [] : this._rankNotes().filter(note => !(verdict || this._slow.isShown) || note.isStuck)
+      isStale ? [] : this._rankNotes().filter(note => !(verdict || this._found.coversRanks) || note.isStuck)
     );
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
@@ -286,7 +284,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _options: options } = this;
     const isSaid = [
       options.showsHeaders() || this._selected !== 'folded' || isStale || !isOwnGroup,
-      this._runningVerdict() !== null || this._slow.isShown || this._drift.isSaid || this._checks.isShown,
+      this._runningVerdict() !== null || this._found.isShown || this._drift.isSaid,
       this._rankNotes().length > 0 || this._asking().length > 0 || this._waiting(null) !== null
     ].includes(true);
     const isQuiet = agree && !isSaid;
@@ -329,12 +327,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
   }
 
-  private _updateSlowness(isStale: boolean, hasVerdict: boolean, now: number): void {
+  private _updateFound(isStale: boolean, hasVerdict: boolean, now: number): void {
     const { _bundle: bundle, _followed: followed, _trusted: isTrusted } = this;
     const execution = followed?.id === bundle!.execution_id ? followed.execution : null;
     const isHung = hasVerdict || (execution?.state === 'running' && this._options.stopOf(execution) !== null);
-    this._slow.update({ bundle: bundle!, execution, isTrusted, isStale, isHung, now });
-    this._checks.update(bundle!.group.id, bundle!.execution_id, isStale ? null : execution);
+    this._found.update({ bundle: bundle!, execution, isTrusted, isStale, isHung, now });
   }
 
   private _createHeader(): Widget {
@@ -350,12 +347,12 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._numbers.node,
       this._rankButtons.node,
       this._actions.node,
-      this._slow.button
+      ...this._found.buttons
     );
-    const { _verdict: verdict, _slow: slow, _notes: notes } = this;
+    const { _verdict: verdict, _found: found, _notes: notes } = this;
     const hint = createHint(this._options.trans);
-    header.node.append(row, hint, verdict.node, verdict.past, this._checks.node, slow.node, notes.node);
-    slow.watch(header.node);
+    header.node.append(row, hint, verdict.node, verdict.past, ...found.nodes, notes.node);
+    found.watch(header.node);
     return header;
   }
 
@@ -416,6 +413,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _error: HTMLElement;
   private _errorText = '';
   private readonly _finder: RankFinder;
+  private readonly _found: HeaderNotes;
   private _followed: IFollowedExecution | null = null;
   private _fallback: IRenderMime.IRenderer | null = null;
   private _frame = 0;
@@ -432,8 +430,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
   private _selected: TabId = 'folded';
-  private readonly _checks: ChecksNote;
-  private readonly _slow: Slowness;
   private readonly _summary: SummaryLine;
   private _tabs: RankTabBar;
   private _timer: ReturnType<typeof setTimeout> | undefined;

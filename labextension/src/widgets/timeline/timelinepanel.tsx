@@ -3,13 +3,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { TimelineModel } from '../../model/timeline/timeline';
 import type { IExecution, IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
+import type { IDistGroups, IDistService, IDistStepTimes } from '../../tokens';
 import { GroupPanel } from '../base/grouppanel';
 import { timelineIcon } from '../base/icons';
 import { TimelineView } from './timelineview';
 
 export interface ITimelineOptions {
   readonly service: IDistService;
+  readonly stepTimes: IDistStepTimes | null;
   readonly groups: IDistGroups;
   readonly group: IGroup;
   readonly trans: TranslationBundle;
@@ -19,9 +20,9 @@ export interface ITimelineOptions {
 
 export class TimelinePanel extends GroupPanel<TimelineModel> {
   constructor(private readonly _options: ITimelineOptions) {
-    const { service, groups, group, trans } = _options;
+    const { service, groups, group, stepTimes, trans } = _options;
     super(
-      new TimelineModel(service, groups, groups.clock, group.id),
+      new TimelineModel(service, groups, groups.clock, group.id, stepTimes),
       'timeline',
       trans.__('Timeline: %1', group.name),
       timelineIcon

@@ -5,7 +5,7 @@ import React, { useState } from 'react';
 import type { IComparedVariable } from '../../model/variables/variables';
 import type { INotCompared, ITensorDifference } from '../../services/protocol';
 import { ErrorNote } from '../base/errornote';
-import { CheckedModel, checkedWords } from './checkedmodel';
+import { Answer } from './answer';
 import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './variablewords';
 
 /** At first; of a model of thousands of tensors, all may differ. */
@@ -21,7 +21,7 @@ export interface IComparisonProps {
 }
 
 export function Comparison({ name, compared, isOld, trans, onClose }: IComparisonProps): React.ReactElement {
-  const { result, checked, error } = compared;
+  const { result, answer, error } = compared;
   const words = resultWords(trans, compared);
   const time = new Date(compared.at).toLocaleTimeString();
   return (
@@ -43,7 +43,7 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
         </button>
       </div>
       {error && <ErrorNote error={error} />}
-      {checked && <CheckedModel checked={checked} trans={trans} />}
+      {answer && <Answer answer={answer} />}
       {result && gapWords(trans, result).map(gap => <p key={gap}>{gap}</p>)}
       {result && result.differences.length > 0 && (
         <Differences name={name} differences={result.differences} trans={trans} />
@@ -53,8 +53,8 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
   );
 }
 
-function resultWords(trans: TranslationBundle, { result, checked }: IComparedVariable): string {
-  return result ? comparisonWords(trans, result) : checked ? checkedWords(trans, checked) : '';
+function resultWords(trans: TranslationBundle, { result, answer }: IComparedVariable): string {
+  return result ? comparisonWords(trans, result) : (answer?.words ?? '');
 }
 
 interface IGapsProps {

@@ -4,19 +4,20 @@ import { variableIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import { VariablesModel } from '../../model/variables/variables';
 import type { IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
+import type { IDistGroups, IDistService, IDistVariableQuestions } from '../../tokens';
 import { GroupPanel } from '../base/grouppanel';
 import { VariablesView } from './variablesview';
 
 export interface IVariablesOptions {
   readonly service: IDistService;
   readonly groups: IDistGroups;
+  readonly questions: IDistVariableQuestions;
   readonly group: IGroup;
   readonly trans: TranslationBundle;
 }
 
 export class VariablesPanel extends GroupPanel<VariablesModel> {
-  constructor({ service, groups, group, trans }: IVariablesOptions) {
+  constructor({ service, groups, questions, group, trans }: IVariablesOptions) {
     super(
       new VariablesModel(service, groups, group.id),
       'variables',
@@ -24,6 +25,7 @@ export class VariablesPanel extends GroupPanel<VariablesModel> {
       variableIcon
     );
     this._trans = trans;
+    this._questions = questions;
     this._name = group.name;
     this.addClass('jpd-Variables');
     this.node.addEventListener('keydown', this, true);
@@ -46,7 +48,8 @@ export class VariablesPanel extends GroupPanel<VariablesModel> {
   }
 
   protected render(): React.ReactElement {
-    return <VariablesView model={this.model} name={this._name} trans={this._trans} onReady={this.onReady} />;
+    const { model, onReady, _name: name, _questions: questions, _trans: trans } = this;
+    return <VariablesView {...{ model, name, questions, trans, onReady }} />;
   }
 
   protected takeFocus(): boolean {
@@ -57,5 +60,6 @@ export class VariablesPanel extends GroupPanel<VariablesModel> {
   }
 
   private readonly _name: string;
+  private readonly _questions: IDistVariableQuestions;
   private readonly _trans: TranslationBundle;
 }

@@ -4,6 +4,7 @@ import { refreshIcon } from '@jupyterlab/ui-components';
 import React, { useCallback, useEffect, useMemo, useState } from 'react';
 import { arrange, IArrangement } from '../../model/variables/arrange';
 import type { IComparedVariable, VariablesModel } from '../../model/variables/variables';
+import type { IDistVariableQuestions, IVariableQuestion } from '../../tokens';
 import { ErrorNote } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { MemoryLines } from './memory';
@@ -14,6 +15,7 @@ export interface IVariablesViewProps {
   readonly model: VariablesModel;
   /** The group's name. */
   readonly name: string;
+  readonly questions: IDistVariableQuestions;
   readonly trans: TranslationBundle;
   /** Called when it is drawn. */
   onReady(): void;
@@ -21,8 +23,9 @@ export interface IVariablesViewProps {
 
 const BY_NAME: IArrangement = { filter: '', order: 'name', isDifferingOnly: false };
 
-export function VariablesView({ model, name, trans, onReady }: IVariablesViewProps): React.ReactElement {
+export function VariablesView({ model, name, questions, trans, onReady }: IVariablesViewProps): React.ReactElement {
   useSignal(model.changed);
+  useSignal(questions.changed);
   useEffect(onReady, []);
   const [how, setHow] = useState(BY_NAME);
   const { listed, phase, error, comparisons } = model;
@@ -32,7 +35,7 @@ export function VariablesView({ model, name, trans, onReady }: IVariablesViewPro
   // Of each cell's end, too: what was compared before it is out of date then.
   const isCurrent = useCallback((compared: IComparedVariable) => model.isCurrent(compared), [model, phase, listed]);
   const onCompare = useCallback((variable: string) => void model.compare(variable), [model]);
-  const onCheck = useCallback((variable: string) => void model.check(variable), [model]);
+  const onAsk = useCallback((asked: IVariableQuestion, variable: string) => void model.ask(asked, variable), [model]);
   const onClose = useCallback((variable: string) => model.closeComparison(variable), [model]);
   const onOrder = useCallback((order: IArrangement['order']) => setHow(old => ({ ...old, order })), []);
   return (
@@ -50,7 +53,8 @@ export function VariablesView({ model, name, trans, onReady }: IVariablesViewPro
               trans,
               isCurrent,
               onCompare,
-              onCheck,
+              questions: questions.items,
+              onAsk,
               onClose,
               onOrder,
               trouble

@@ -14,6 +14,7 @@ import {
 } from '../../model/variables/arrange';
 import type { IComparedVariable } from '../../model/variables/variables';
 import type { IVariable, IVariableRow } from '../../services/protocol';
+import type { IVariableQuestion } from '../../tokens';
 import { Comparison } from './comparison';
 import { bytesWords, rankWords } from './variablewords';
 
@@ -33,8 +34,9 @@ export interface IVariableTableProps {
   isCurrent(compared: IComparedVariable): boolean;
   onOrder(order: Order): void;
   onCompare(name: string): void;
-  /** Compare all that a model trains with. */
-  onCheck(name: string): void;
+  /** What parts and other extensions ask. */
+  readonly questions: readonly IVariableQuestion[];
+  onAsk(question: IVariableQuestion, name: string): void;
   onClose(name: string): void;
 }
 
@@ -58,7 +60,8 @@ export const VariableTable = memo((props: IVariableTableProps): React.ReactEleme
               isFirst={variable === first}
               isOld={compared !== undefined && !props.isCurrent(compared)}
               onCompare={props.onCompare}
-              onCheck={props.onCheck}
+              questions={props.questions}
+              onAsk={props.onAsk}
               onClose={props.onClose}
             />
           );
@@ -99,7 +102,10 @@ function Head({ order, onOrder, trans }: IVariableTableProps): React.ReactElemen
   );
 }
 
-interface IVariableProps extends Pick<IVariableTableProps, 'trans' | 'trouble' | 'onCompare' | 'onCheck' | 'onClose'> {
+interface IVariableProps extends Pick<
+  IVariableTableProps,
+  'trans' | 'trouble' | 'questions' | 'onCompare' | 'onAsk' | 'onClose'
+> {
   readonly variable: IVariable;
   readonly compared: IComparedVariable | undefined;
   readonly isOld: boolean;
@@ -224,9 +230,16 @@ function Bytes({ row, trans }: Pick<ICellsProps, 'row' | 'trans'>): React.ReactE
 }
 
 /** Stays in the tab order while a cell runs, with the reason why it is disabled. */
-function Buttons({ variable, trouble, isFirst, trans, onCompare, onCheck }: IVariableProps): React.ReactElement {
+function Buttons({
+  variable,
+  trouble,
+  isFirst,
+  trans,
+  questions,
+  onCompare,
+  onAsk
+}: IVariableProps): React.ReactElement {
   const { name } = variable;
-  const isModel = variable.rows.some(({ kind }) => kind === 'module');
   const button = (
     text: string,
     words: string,
@@ -234,6 +247,7 @@ function Buttons({ variable, trouble, isFirst, trans, onCompare, onCheck }: IVar
     isTabbed = false
   ): React.ReactElement => (
     <button
+      key={text}
       type="button"
       className="jpd-Variable-compare"
       tabIndex={isTabbed ? 0 : -1}
@@ -248,7 +262,9 @@ function Buttons({ variable, trouble, isFirst, trans, onCompare, onCheck }: IVar
   return (
     <>
       {button(trans.__('Compare'), trans.__('Compare %1 between ranks', name), onCompare, isFirst)}
-      {isModel && button(trans.__('Check'), trans.__('Check the training of %1 on all ranks', name), onCheck)}
+      {questions
+        .filter(question => question.isFor(variable))
+        .map(question => button(question.label, question.caption(name), () => onAsk(question, name)))}
     </>
   );
 }

@@ -1,7 +1,7 @@
 /** The lane of step times, above the lanes of ranks: how long a step took, in each cell that has steps. */
 import { formatStepTime } from '../../../model/format/quantities';
 import type { IRange } from '../../../model/timeline/range';
-import type { IStepTime } from '../../../model/timeline/steptimes';
+import type { IStepTime } from '../../../tokens';
 import { GUTTER } from './lanes';
 
 const HEIGHT = 40;

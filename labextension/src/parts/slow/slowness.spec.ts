@@ -1,9 +1,10 @@
 import { PageConfig } from '@jupyterlab/coreutils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { pathOnServer } from '../../../model/format/serverfiles';
-import type { IExecution, IPace, IRanksBundle, ISlowCause, IVerdicts } from '../../../services/protocol';
-import { IShownPace, Slowness } from './slowness';
+import { pathOnServer } from '../../model/format/serverfiles';
+import type { IExecution, IPace, IRanksBundle, ISlowCause, IVerdicts } from '../../services/protocol';
+import type { IShownCell } from '../../tokens';
+import { Slowness } from './slowness';
 
 const trans = nullTranslator.load('jupyter_dist');
 const place = { file: '<ipython-input-7-0>', name: 'cell [7]', line: 12, code: 'tokens = tokenise(batch)' };
@@ -46,7 +47,7 @@ function create(answer = verdicts('not_refuted')) {
   };
   const slowness = new Slowness(options);
   const find = (selector: string): HTMLElement => slowness.node.querySelector(selector)!;
-  const update = (execution: object | null, more: Partial<IShownPace> = {}): void =>
+  const update = (execution: object | null, more: Partial<IShownCell> = {}): void =>
     slowness.update({
       bundle,
       execution: execution as IExecution | null,
@@ -64,12 +65,12 @@ beforeEach(() => window.sessionStorage.clear());
 test('the line is there while its cause holds, with a link to the line of code', () => {
   const { find, update, options } = create();
   update(running);
-  expect(find('.jpd-Slow').hidden).toBe(false);
-  expect(find('.jpd-Slow-text').textContent).toBe(cause.message);
-  find('.jpd-Slow-link').click();
+  expect(find('.jpd-NoteLine').hidden).toBe(false);
+  expect(find('.jpd-NoteLine-text').textContent).toBe(cause.message);
+  find('.jpd-NoteLine-link').click();
   expect(options.openLine).toHaveBeenCalledWith('g', 'e', place);
   update({ ...running, slowness: [] });
-  expect(find('.jpd-Slow').hidden).toBe(true);
+  expect(find('.jpd-NoteLine').hidden).toBe(true);
 });
 
 test('it is not shown beside why a cell does not end, or when the state may be out of date', () => {
@@ -77,7 +78,7 @@ test('it is not shown beside why a cell does not end, or when the state may be o
   for (const more of [{ isHung: true }, { isStale: true }]) {
     update(running);
     update(running, more);
-    expect(find('.jpd-Slow').hidden).toBe(true);
+    expect(find('.jpd-NoteLine').hidden).toBe(true);
   }
 });
 
@@ -90,15 +91,15 @@ test('a line of a file is a link where JupyterLab can open the file', () => {
   const { find, update, options } = create();
   const show = (file: string): void => update({ ...running, slowness: [inFile(file)] });
   show('/home/me/code/src/data.py');
-  expect(find('.jpd-Slow-link').hidden).toBe(true); // it is not known which folder JupyterLab shows
+  expect(find('.jpd-NoteLine-link').hidden).toBe(true); // it is not known which folder JupyterLab shows
   PageConfig.setOption('rootUri', 'file:///home/me/my%20work');
   show('/home/me/my work/src/data.py');
-  expect(find('.jpd-Slow-link').textContent).toBe('line 3 of data.py');
-  find('.jpd-Slow-link').click();
+  expect(find('.jpd-NoteLine-link').textContent).toBe('line 3 of data.py');
+  find('.jpd-NoteLine-link').click();
   expect(options.openLine).toHaveBeenCalledWith('g', 'e', expect.objectContaining({ name: 'data.py', line: 3 }));
   expect(pathOnServer('/home/me/my work/src/data.py')).toBe('src/data.py');
   show('/home/me/my workshop/data.py');
-  expect(find('.jpd-Slow-link').hidden).toBe(true);
+  expect(find('.jpd-NoteLine-link').hidden).toBe(true);
   PageConfig.setOption('rootUri', '');
 });
 
@@ -119,13 +120,13 @@ test('a running cell without a cause offers the details, once there are some', (
 test('folded in one cell, and not in another', () => {
   const { find, update } = create();
   update(running);
-  find('.jpd-Slow-fold').click();
-  expect(find('.jpd-Slow-text').hidden).toBe(true);
+  find('.jpd-NoteLine-fold').click();
+  expect(find('.jpd-NoteLine-text').hidden).toBe(true);
   update({ ...running, cell_id: 'other' });
-  expect(find('.jpd-Slow-text').hidden).toBe(false);
+  expect(find('.jpd-NoteLine-text').hidden).toBe(false);
   update(running);
-  expect(find('.jpd-Slow-fold').getAttribute('aria-expanded')).toBe('false');
-  find('.jpd-Slow-fold').click();
+  expect(find('.jpd-NoteLine-fold').getAttribute('aria-expanded')).toBe('false');
+  find('.jpd-NoteLine-fold').click();
 });
 
 test('the tooltip of an ended cell has where its time went', () => {

@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, test, vi } from 'vitest';
-import type { ICheck, IExecution } from '../../../services/protocol';
+import type { ICheck, IExecution } from '../../services/protocol';
+import type { IShownCell } from '../../tokens';
 import { ChecksNote } from './checksnote';
 
 const place = { file: '<ipython-input-7-0>', name: 'cell [7]', line: 12, code: 'opt.step()' };
@@ -20,48 +21,50 @@ function create(showsChecks = () => true) {
   const note = new ChecksNote({ trans: nullTranslator.load('jupyter_dist'), openLine, showsChecks });
   const execution = (id: string, ...checks: ICheck[]): IExecution =>
     ({ id, notebook: `${id}.ipynb`, cell_id: 'c', state: 'running', checks }) as unknown as IExecution;
-  return { note, openLine, execution };
+  const update = (group: string, id: string, execution: IExecution | null): void =>
+    note.update({ bundle: { execution_id: id, group: { id: group } }, execution, isStale: false } as IShownCell);
+  return { note, openLine, execution, update };
 }
 
 test('a check has its sentence, its line and its evidence, and goes when it no longer holds', () => {
-  const { note, openLine, execution } = create();
-  note.update('g', 'a', execution('a', check));
-  expect(note.node.querySelector('.jpd-Slow-text')!.textContent).toBe(check.message);
-  note.node.querySelector<HTMLElement>('.jpd-Slow-link')!.click();
+  const { note, openLine, execution, update } = create();
+  update('g', 'a', execution('a', check));
+  expect(note.node.querySelector('.jpd-NoteLine-text')!.textContent).toBe(check.message);
+  note.node.querySelector<HTMLElement>('.jpd-NoteLine-link')!.click();
   expect(openLine).toHaveBeenCalledWith('g', 'a', place);
   expect([...note.node.querySelectorAll('li')].map(({ textContent }) => textContent)).toEqual(check.evidence);
   note.node.querySelector('details')!.open = true;
-  note.update('g', 'a', execution('a', { ...check, message: 'Ranks 0-1 got the same batch in steps 2-8.' }));
+  update('g', 'a', execution('a', { ...check, message: 'Ranks 0-1 got the same batch in steps 2-8.' }));
   expect(note.node.querySelector('details')!.open).toBe(true);
-  note.update('g', 'a', null); // it has ended
+  update('g', 'a', null); // it has ended
   expect(note.node.querySelector('.jpd-Check')).not.toBeNull();
-  note.update('g', 'a', execution('a'));
+  update('g', 'a', execution('a'));
   expect(note.node.querySelector('.jpd-Check')).toBeNull();
 });
 
 test('a check is folded away by a click, and stays so when its cell runs again', () => {
-  const { note, execution } = create();
-  note.update('g', 'b', execution('b', check));
-  note.node.querySelector<HTMLElement>('.jpd-Slow-fold')!.click();
-  expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
-  note.update('g', 'b', execution('b'));
-  note.update('g', 'b', execution('b', check));
-  expect(note.node.querySelector<HTMLElement>('.jpd-Check-body')!.hidden).toBe(true);
+  const { note, execution, update } = create();
+  update('g', 'b', execution('b', check));
+  note.node.querySelector<HTMLElement>('.jpd-NoteLine-fold')!.click();
+  expect(note.node.querySelector<HTMLElement>('.jpd-NoteLine-text')!.hidden).toBe(true);
+  update('g', 'b', execution('b'));
+  update('g', 'b', execution('b', check));
+  expect(note.node.querySelector<HTMLElement>('.jpd-NoteLine-text')!.hidden).toBe(true);
 });
 
 test('a setting hides all', () => {
-  const { note, execution } = create(() => false);
-  note.update('g', 'e', execution('e', check));
+  const { note, execution, update } = create(() => false);
+  update('g', 'e', execution('e', check));
   expect(note.isShown).toBe(false);
 });
 
 test('a kind that is not wanted in a notebook is not shown there again', () => {
-  const { note, execution } = create();
-  note.update('g', 'c', execution('c', check, { ...check, kind: 'not_zeroed' }));
+  const { note, execution, update } = create();
+  update('g', 'c', execution('c', check, { ...check, kind: 'not_zeroed' }));
   note.node.querySelector<HTMLElement>('.jpd-Check-why button')!.click();
   expect([...note.node.querySelectorAll<HTMLElement>('details')].map(({ dataset }) => dataset.kind)).toEqual([
     'not_zeroed'
   ]);
-  note.update('g', 'd', execution('d', check));
+  update('g', 'd', execution('d', check));
   expect(note.node.querySelectorAll('.jpd-Check')).toHaveLength(1);
 });

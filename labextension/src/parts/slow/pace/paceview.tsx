@@ -2,13 +2,13 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { createRoot } from 'react-dom/client';
-import type { PaceModel } from '../../../model/executions/pace';
+import type { PaceModel } from './pacemodel';
 import { formatSeconds } from '../../../model/format/quantities';
 import type { ICodeLine, IPace, ISlowCause } from '../../../services/protocol';
-import { ErrorNote } from '../../base/errornote';
-import { useSignal } from '../../base/hooks';
+import { ErrorNote } from '../../../widgets/base/errornote';
+import { useSignal } from '../../../widgets/base/hooks';
 import { inWords } from '../../../services/words';
-import { linkedPlace } from '../../states/codelines';
+import { linkedPlace } from '../../../widgets/states/codelines';
 import { LineTable, RankPaceTable } from './pacetables';
 import { StepTrend } from './steptrend';
 
@@ -94,7 +94,7 @@ function Cause({ cause, trans, goTo }: ICauseProps): React.ReactElement {
       <span className="jpd-Pace-cause">
         {before}
         {link && (
-          <button type="button" className="jpd-Slow-link" onClick={() => goTo(cause.place!)}>
+          <button type="button" className="jpd-NoteLine-link" onClick={() => goTo(cause.place!)}>
             {link}
           </button>
         )}

@@ -1,9 +1,9 @@
 /** The details about where the time of a cell goes: a region below the cell's header, loaded when it is first opened. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { PaceModel } from '../../../model/executions/pace';
+import { PaceModel } from './pacemodel';
 import { loaded } from '../../../services/errors';
 import type { ICodeLine, IPace } from '../../../services/protocol';
-import { isRendered } from '../../base/focus';
+import { isRendered } from '../../../widgets/base/focus';
 
 export interface IPacePanelOptions {
   trans: TranslationBundle;

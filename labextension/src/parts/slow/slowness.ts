@@ -1,47 +1,22 @@
 /** What a cell shows about its speed: why it is slow while it runs, where its time went, and verdicts that were wrong. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { FoldedCells } from '../../../model/executions/foldedcells';
-import {
-  FINAL_STATES,
-  ICodeLine,
-  IExecution,
-  IPace,
-  IRanksBundle,
-  ISlowCause,
-  IVerdicts
-} from '../../../services/protocol';
-import { PacePanel } from './pacepanel';
-import { paceHint } from './pacewords';
+import { FINAL_STATES, ICodeLine, IPace, IRanksBundle, ISlowCause, IVerdicts } from '../../services/protocol';
+import type { IHeaderNote, INoteContext, IShownCell } from '../../tokens';
+import { PacePanel } from './pace/pacepanel';
+import { paceHint } from './pace/pacewords';
 import { RefutedNote } from './refutednote';
 import { SlowLine } from './slowline';
 
 /** Cells that run for less are not watched. */
 const LEAST_SECONDS = 4;
 
-const folded = new FoldedCells();
-
-export interface ISlownessOptions {
+export interface ISlownessOptions extends INoteContext {
   trans: TranslationBundle;
   pace(group: string, execution: string): Promise<IPace>;
   verdicts(group: string): Promise<IVerdicts>;
-  /** Go to a line of a cell that ran on a group. */
-  openLine(group: string, execution: string, place: ICodeLine): void;
 }
 
-export interface IShownPace {
-  readonly bundle: IRanksBundle;
-  /** Null if it is not followed: the output is from the file. */
-  readonly execution: IExecution | null;
-  readonly isTrusted: boolean;
-  /** Whether the connection is lost, so that nothing is known of now. */
-  readonly isStale: boolean;
-  /** Whether it is shown why the cell does not end, or the debugger has stopped it. */
-  readonly isHung: boolean;
-  /** The server's time, in seconds. */
-  readonly now: number;
-}
-
-export class Slowness {
+export class Slowness implements IHeaderNote {
   constructor(private readonly _options: ISlownessOptions) {
     const { trans, verdicts, openLine } = _options;
     const goTo = (place: ICodeLine): void => openLine(this._bundle!.group.id, this._bundle!.execution_id, place);
@@ -49,7 +24,7 @@ export class Slowness {
     this.button = this._panel.createOpener('jpd-Ranks-action jpd-Pace-open', trans.__('Time'));
     this.button.hidden = true;
     const details = this._panel.createOpener('jpd-Ranks-action', trans.__('Details'));
-    this._line = new SlowLine({ trans, goTo, details, folded });
+    this._line = new SlowLine({ trans, goTo, details });
     this._refuted = new RefutedNote(trans, verdicts);
     this.node.className = 'jpd-Slowness';
     this.node.append(this._line.spoken, this._line.node, this._refuted.node, this._panel.node);
@@ -58,6 +33,7 @@ export class Slowness {
   /** For the header of a cell that has ended, or runs without a cause that is shown: opens the details. */
   readonly button: HTMLButtonElement;
   readonly node = document.createElement('div');
+  readonly coversRanks = true;
 
   /** Where the time of an ended cell went, in short; empty if it is not known. */
   get hint(): string {
@@ -74,7 +50,7 @@ export class Slowness {
     ['pointerenter', 'focusin'].forEach(type => header.addEventListener(type, () => void this._askOnce()));
   }
 
-  update(shown: IShownPace): void {
+  update(shown: IShownCell): void {
     const { bundle, execution } = shown;
     if (bundle.execution_id !== this._bundle?.execution_id) {
       this._known = null;
@@ -140,7 +116,7 @@ export class Slowness {
 }
 
 /** Whether a cell has run long enough for the server to know where its time goes, and nothing else leads there. */
-function isWatched({ execution, isStale, isHung, now }: IShownPace, hasLine: boolean): boolean {
+function isWatched({ execution, isStale, isHung, now }: IShownCell, hasLine: boolean): boolean {
   const begin = execution?.state === 'running' && !(isStale || isHung || hasLine) ? execution.started_at : null;
   return begin !== null && now - begin >= LEAST_SECONDS;
 }
@@ -150,6 +126,6 @@ function secondsOf({ started_at: start, ended_at: end }: IRanksBundle): number {
 }
 
 /** What is shown: not beside why a cell does not end, and nothing that is not known to hold now. */
-function causesOf({ execution, isStale, isHung }: IShownPace): readonly ISlowCause[] {
+function causesOf({ execution, isStale, isHung }: IShownCell): readonly ISlowCause[] {
   return execution?.state === 'running' && !isStale && !isHung ? (execution.slowness ?? []) : [];
 }

@@ -2,8 +2,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { ICodeLine, ILineShare, IRankPace } from '../../../services/protocol';
-import { rankSetLabel } from '../items/itemrow';
-import { canOpen } from '../../states/codelines';
+import { rankSetLabel } from '../../../widgets/rankoutput/items/itemrow';
+import { canOpen } from '../../../widgets/states/codelines';
 import { partLabel, PARTS, partTitle, shareWords, waitedFor } from './pacewords';
 
 interface IRankPaceTableProps {
@@ -81,7 +81,7 @@ export function LineTable({ lines, trans, goTo }: ILineTableProps): React.ReactE
               {canOpen(line) ? (
                 <button
                   type="button"
-                  className="jpd-Slow-link"
+                  className="jpd-NoteLine-link"
                   title={trans.__('Go to this line')}
                   onClick={() => goTo(line)}
                 >

@@ -1,7 +1,7 @@
 /** Where the time of one execution goes: asked for while its details are open. */
-import type { DistError } from '../../services/errors';
-import type { IErrorBody, IPace } from '../../services/protocol';
-import { ChangingModel } from '../changing';
+import type { DistError } from '../../../services/errors';
+import type { IErrorBody, IPace } from '../../../services/protocol';
+import { ChangingModel } from '../../../model/changing';
 
 /** The server has new numbers every 2 to 6 s. */
 export const PACE_MS = 2500;

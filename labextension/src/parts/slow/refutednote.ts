@@ -1,6 +1,6 @@
 /** A small note in a cell for which a verdict was shown that turned out to be wrong. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IExecution, IVerdictRecord, IVerdicts } from '../../../services/protocol';
+import type { IExecution, IVerdictRecord, IVerdicts } from '../../services/protocol';
 
 export class RefutedNote {
   constructor(

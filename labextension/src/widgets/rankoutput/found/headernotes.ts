@@ -1,0 +1,46 @@
+/** What parts and other extensions say in the header of one output of ranks. */
+import { guarded } from '../../../model/contributions';
+import type { IDistHeaderNotes, IHeaderNote, INoteContext, IShownCell } from '../../../tokens';
+
+export class HeaderNotes {
+  constructor(parts: IDistHeaderNotes, context: INoteContext) {
+    this._notes = parts.items.flatMap(part => guarded(part.id, () => [part.create(context)], []));
+  }
+
+  get nodes(): readonly HTMLElement[] {
+    return this._notes.map(({ node }) => node);
+  }
+
+  get buttons(): readonly HTMLElement[] {
+    return this._notes.flatMap(({ button }) => button ?? []);
+  }
+
+  get isShown(): boolean {
+    return this._notes.some(({ isShown }) => isShown);
+  }
+
+  get coversRanks(): boolean {
+    return this._notes.some(({ coversRanks, isShown }) => coversRanks && isShown);
+  }
+
+  get hint(): string {
+    return this._notes
+      .map(({ hint = '' }) => hint)
+      .join(' ')
+      .trim();
+  }
+
+  watch(header: HTMLElement): void {
+    this._notes.forEach(note => note.watch?.(header));
+  }
+
+  update(cell: IShownCell): void {
+    this._notes.forEach(note => guarded('A note', () => note.update(cell), undefined));
+  }
+
+  dispose(): void {
+    this._notes.forEach(note => note.dispose?.());
+  }
+
+  private readonly _notes: readonly IHeaderNote[];
+}
