@@ -476,11 +476,11 @@ export interface IHeaderNote {
   readonly node: HTMLElement;
   /** In the row of the header. */
   readonly button?: HTMLElement;
-  /** Whether it says something, so that the header is shown where ranks agree, too. */
+  /** Whether the header is shown for it, where ranks agree, too. */
   readonly isShown: boolean;
   /** Whether the notes on what single ranks wait for are left out while this one is shown. */
   readonly coversRanks?: boolean;
-  /** What the tooltip of the summary says besides. */
+  /** Added to the tooltip of the summary. */
   readonly hint?: string;
   /** Called each time the output is drawn. */
   update(cell: IShownCell): void;

@@ -5,7 +5,7 @@ import { IDistHeaderNotes, IDistService, IDistVariableQuestions } from '../../to
 import { ChecksNote } from './checksnote';
 import { comparedAnswer } from './comparedwords';
 
-/** Says in a cell's header what is wrong with the training in it. */
+/** What is wrong with the training in a cell, in its header. */
 const checksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:checks',
   description: 'Says what is wrong with the training in a cell of ranks.',

@@ -3,7 +3,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { IDistHeaderNotes, IDistService, IDistStepTimes } from '../../tokens';
 import { Slowness } from './slowness';
 
-/** Says in a cell's header why it is slow, and where its time went; knows how long steps took. */
+/** Why a cell is slow, and where its time went, in its header; how long its steps took, for the timeline. */
 const slowPlugin: JupyterFrontEndPlugin<IDistStepTimes> = {
   id: 'jupyter-dist:slow',
   description: 'Says why a cell of ranks is slow, and where its time goes.',

@@ -44,7 +44,7 @@ const SHORT_MS = 5000;
 /** Its own plugin, because a plugin provides one token. */
 export const headerNotesPlugin: JupyterFrontEndPlugin<IDistHeaderNotes> = {
   id: 'jupyter-dist:header-notes',
-  description: 'Keeps what parts and other extensions say in the header of the output of ranks.',
+  description: 'Keeps the notes of parts and other extensions in the header of the output of ranks.',
   autoStart: true,
   provides: IDistHeaderNotes,
   activate: () => new Contributions<IHeaderNotes>()

@@ -17,7 +17,7 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   trans: TranslationBundle;
   /** What other extensions add. */
   actions: IDistOutputActions;
-  /** What parts say in the header. */
+  /** The notes of parts in the header. */
   headerNotes: IDistHeaderNotes;
   openLog(group: string, rank: number): void;
   /** Opens the curves of an execution in a tab; null if its group is gone. */

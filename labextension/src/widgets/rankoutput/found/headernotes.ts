@@ -1,4 +1,4 @@
-/** What parts and other extensions say in the header of one output of ranks. */
+/** The notes of parts and other extensions in the header of one output of ranks. */
 import { guarded } from '../../../model/contributions';
 import type { IDistHeaderNotes, IHeaderNote, INoteContext, IShownCell } from '../../../tokens';
 
