@@ -44,7 +44,7 @@ open(f"HOME/marks-{rank}", "w").write(json.dumps(marks))
 MANY_RANKS, MOST_OF_AGENT, MOST_OF_SERVER = 256, 2.0, 2.0
 RANKS_PER_NODE = 8
 LOOP_SECONDS, QUICK_SECONDS = 55.0, 15.0  # of simulated ranks; in the first seconds there are more looks
-PAGE_SECONDS = 2.5  # as often a page asks that shows where the time goes (labextension/src/parts/slow/pace/pacemodel.ts)
+PAGE_SECONDS = 2.5  # of a page that shows where the time goes (labextension/src/parts/slow/pace/pacemodel.ts)
 _numbers = itertools.count()
 
 

@@ -470,7 +470,7 @@ export interface IShownCell {
   readonly now: number;
 }
 
-/** A note in the header of a cell's output. Each output has one of its own. */
+/** A note in the header of a cell's output. Each output has its note. */
 export interface IHeaderNote {
   /** Below the row of the header. */
   readonly node: HTMLElement;

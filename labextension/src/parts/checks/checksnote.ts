@@ -32,7 +32,7 @@ export class ChecksNote implements IHeaderNote {
     return this.node.querySelector('.jpd-Check') !== null;
   }
 
-  /** Show the checks of a cell; one that is not followed any more keeps its last ones. */
+  /** Show the checks of a cell; a cell that is not followed any more keeps its last checks. */
   update({ bundle, execution, isStale }: IShownCell): void {
     const { execution_id: id, group } = bundle;
     const known = isStale ? null : execution;
