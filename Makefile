@@ -54,7 +54,7 @@ PYTEST = $(BIN)/python -m pytest $(2) -o cache_dir=$(FAILED)/$(1) -rfE \
 	|| { status=$$?; [ $$status = 1 ] || rm -rf $(FAILED)/$(1); exit $$status; }
 PYTEST_AGAIN = $(BIN)/python -m pytest $(2) -o cache_dir=$(FAILED)/$(1) --last-failed --last-failed-no-failures none --maxfail 3 -rfE
 PYTHON_TESTS := tests -m "not ray"
-RAY_TESTS := tests/launchers -m ray
+RAY_TESTS := tests/clusters -m ray
 
 # Collects once before: else each of the workers compiles all files, of a new checkout, at the same time.
 test-python: .venv/ready .venv/catalogues

@@ -24,6 +24,12 @@ from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.distmagics import DistMagics
 from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
 from jupyter_dist.magics.vocabularies.timeline import TimelineMagics
+from jupyter_dist.parts.clusters.kubernetes.launcher import KubernetesLauncher
+from jupyter_dist.parts.clusters.queues.gridengine import GridEngineLauncher
+from jupyter_dist.parts.clusters.queues.lsf import LsfLauncher
+from jupyter_dist.parts.clusters.queues.pbs import PbsLauncher
+from jupyter_dist.parts.clusters.ray.launcher import RayLauncher
+from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.schemas import object_schema, schema_name
 from jupyter_dist.protocol.wire import requests
@@ -32,15 +38,9 @@ from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.routes import PREFIX
 from jupyter_dist.server.launchers.common.optionset import ExternalLauncher, LauncherOptions
-from jupyter_dist.server.launchers.kubernetes.launcher import KubernetesLauncher
 from jupyter_dist.server.launchers.launcher import Launcher
 from jupyter_dist.server.launchers.options import Option
 from jupyter_dist.server.launchers.processes import ProcessLauncher
-from jupyter_dist.server.launchers.queues.gridengine import GridEngineLauncher
-from jupyter_dist.server.launchers.queues.lsf import LsfLauncher
-from jupyter_dist.server.launchers.queues.pbs import PbsLauncher
-from jupyter_dist.server.launchers.ray.launcher import RayLauncher
-from jupyter_dist.server.launchers.slurm.launcher import SlurmLauncher
 
 ROOT = Path(__file__).parents[2]
 Lines = Iterator[str]

@@ -13,8 +13,8 @@ from magickernel import kernel_of
 from traitlets.config import Config
 from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
+from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
 from jupyter_dist.server.extension import DistApp
-from jupyter_dist.server.launchers.slurm.launcher import SlurmLauncher
 
 # The tutorial's long cell prints for a minute, to walk away from.
 HURRY = {"time.sleep(1)": "time.sleep(0.01)"}

@@ -124,7 +124,7 @@ def test_the_wheel_has_types_points_and_no_leftovers(wheel):
     ]
     points = wheel.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     assert "jupyter-dist = jupyter_dist.cli.main:main" in points
-    assert "slurm = jupyter_dist.server.launchers.slurm.launcher:SlurmLauncher" in points
+    assert "slurm = jupyter_dist.parts.clusters.slurm.launcher:SlurmLauncher" in points
     assert any(name.endswith("etc/jupyter/jupyter_server_config.d/jupyter_dist.json") for name in names)
 
 

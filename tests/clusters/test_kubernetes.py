@@ -8,15 +8,15 @@ import threading
 from pathlib import Path
 
 import pytest
-from launchers.kubernetesapi import BAD_IMAGE, NODES
+from clusters.kubernetesapi import BAD_IMAGE, NODES
 from waits import PATIENCE, until_async
 
+from jupyter_dist.parts.clusters.kubernetes import job
+from jupyter_dist.parts.clusters.kubernetes.launcher import of_image
+from jupyter_dist.parts.clusters.kubernetes.options import job_manifest, secret_mode
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued, Wanted
-from jupyter_dist.server.launchers.kubernetes import job
-from jupyter_dist.server.launchers.kubernetes.launcher import of_image
-from jupyter_dist.server.launchers.kubernetes.options import job_manifest, secret_mode
 from jupyter_dist.server.launchers.nodefiles import AgentExited
 from jupyter_dist.testing.launchers import Followed
 

@@ -7,13 +7,13 @@ import stat
 
 import pytest
 
+from jupyter_dist.parts.clusters.slurm import options as slurm_options
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.launchers.allocation import AgentExited, Ended
 from jupyter_dist.server.launchers.common import limits, network
 from jupyter_dist.server.launchers.common.command import node_command, passed
 from jupyter_dist.server.launchers.common.presets import FILE_NAME, Presets
-from jupyter_dist.server.launchers.slurm import options as slurm_options
 from jupyter_dist.testing.launchers import Followed
 
 # -- what is wrong --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The launchers of this package keep the contract that other packages test theirs with, on real engines."""
 
 import pytest
-from launchers.conftest import engines_config
+from clusters.conftest import engines_config
 from waits import until
 
 from jupyter_dist.testing.launchers import LauncherContract
@@ -10,10 +10,6 @@ from jupyter_dist.testing.launchers import LauncherContract
 class Contract(LauncherContract):
     def config(self, folder):
         return engines_config(folder)
-
-
-class TestProcesses(Contract):
-    name = "processes"
 
 
 @pytest.mark.usefixtures("slurm")

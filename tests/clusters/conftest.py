@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from launchers import raycluster, scripted
-from launchers.kubernetesapi import KubernetesApi
-from launchers.raycluster import RayCluster
-from launchers.slurmcluster import SlurmCluster, missing
+from clusters import raycluster, scripted
+from clusters.kubernetesapi import KubernetesApi
+from clusters.raycluster import RayCluster
+from clusters.slurmcluster import SlurmCluster, missing
 from traitlets.config import Config
 
 from jupyter_dist.testing.launchers import Place

@@ -9,9 +9,9 @@ import sys
 import pytest
 from waits import PATIENCE, until
 
+from jupyter_dist.parts.clusters.ray.options import bundles
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import AgentExited, AgentStarted, Ended, NotKnown, Queued
-from jupyter_dist.server.launchers.ray.options import bundles
 from jupyter_dist.testing.launchers import Followed, running
 
 

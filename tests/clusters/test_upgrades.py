@@ -11,8 +11,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from clusters.test_groups import ALL_REDUCE
 from faults.server import EARLIER, EarlierServer, JupyterServer
-from launchers.test_groups import ALL_REDUCE
 from waits import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]

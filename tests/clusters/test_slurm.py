@@ -8,9 +8,10 @@ import shutil
 import signal
 
 import pytest
-from launchers.slurmcluster import NODES
+from clusters.slurmcluster import NODES
 from waits import PATIENCE, until, until_async
 
+from jupyter_dist.parts.clusters.slurm import launcher, options, queue, words
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import (
     AgentExited,
@@ -21,7 +22,6 @@ from jupyter_dist.server.launchers.allocation import (
     NotKnown,
     Queued,
 )
-from jupyter_dist.server.launchers.slurm import launcher, options, queue, words
 from jupyter_dist.testing.launchers import Followed, running
 
 CANCELLED = "The job was cancelled: with scancel, or by an administrator."

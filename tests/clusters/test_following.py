@@ -7,8 +7,8 @@ import threading
 
 from waits import PATIENCE, until
 
+from jupyter_dist.parts.clusters.ray.driver import Node
 from jupyter_dist.server.launchers.launcher import Launcher
-from jupyter_dist.server.launchers.ray.driver import Node
 
 
 class Files:

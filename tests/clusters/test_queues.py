@@ -12,16 +12,16 @@ import shutil
 import subprocess
 
 import pytest
-from launchers import scripted
+from clusters import scripted
 from waits import until_async
 
+from jupyter_dist.parts.clusters.queues import gridengine, lsf, pbs
+from jupyter_dist.parts.clusters.queues.options import clock, seconds_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import Allocated, Ended, NotKnown, Queued
 from jupyter_dist.server.launchers.batch.job import ListedJob
 from jupyter_dist.server.launchers.environmentfile import environment_script
 from jupyter_dist.server.launchers.nodefiles import AgentExited, AgentStarted
-from jupyter_dist.server.launchers.queues import gridengine, lsf, pbs
-from jupyter_dist.server.launchers.queues.options import clock, seconds_of
 from jupyter_dist.testing.launchers import Followed
 
 OPTIONS = {"pbs": {}, "lsf": {}, "sge": {"parallel_environment": "per1"}}
