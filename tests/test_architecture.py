@@ -192,7 +192,7 @@ KNOW_A_VENDOR = {
     ROOT / "jupyter_dist" / "protocol" / "accelerators.py",
     *(ROOT / "jupyter_dist" / "server" / "devices" / f"{name}.py" for name in ("amdsmi", "nvml", "xpusmi")),
     ROOT / "jupyter_dist" / "agent" / "group" / "parking" / "checkpoint.py",
-    ROOT / "jupyter_dist" / "agent" / "watch" / "reports" / "rasreport.py",
+    ROOT / "jupyter_dist" / "parts" / "hangs" / "agent" / "rasreport.py",
     RANK / "collectives" / "torch_compat.py",
     RANK / "collectives" / "torch_recorders.py",
 }

@@ -26,7 +26,7 @@ MOST_SECONDS = 5.0
 MOST_PERCENT = 0.5
 VERDICT_SECONDS = 60.0
 LOOKS, GAP_SECONDS = 100, 0.05
-# As agent/watch/hangs.py has them: a look each so often while a cell runs, and a second one if a rank waits.
+# As parts/hangs/agent/hangwatch.py has them: a look each so often while a cell runs, and a second one if a rank waits.
 LOOK_SECONDS, CONFIRM_SECONDS = 3.0, 0.7
 
 

@@ -32,7 +32,8 @@ from jupyter_dist.agent.processes.starting.environment import (
 )
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.agent.processes.starting.startmethod import StartMethod
-from jupyter_dist.agent.watch.hangs import HangWatch
+from jupyter_dist.agent.watch.freeing import Freeing
+from jupyter_dist.agent.watch.look import Looks
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.journal.records.gathering import MANY_RANKS
@@ -88,7 +89,7 @@ class Agent:
         self._starter: RankStarter  # set by `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
-        self._hangs: HangWatch | None = None
+        self._freeing: Freeing | None = None
         self.proving = Proving()
         self._starts: GroupStarts | None = None
         self._parking: Parking | None = None
@@ -158,15 +159,15 @@ class Agent:
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
-        self._hangs = hangs = HangWatch(self.group, self._push_execution, self.proving)
-        self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
+        self._freeing, looks = Freeing(self.group), Looks(self.group)
+        self._sampler = Sampler(self.group, self._sampled, lambda: looks.last)
         self._pulse = Pulse(self.group)
         self._pulse.start()
         self._parking = Parking(self.group, self._directory)
         self._periodic = PeriodicSaves(self.group)
         self.before_end = SaveBeforeEnd(self.group, self.interrupt)
         self.group.on_nodes_end = self.before_end.asked_to_end
-        core = AgentCore(self.group, self.proving, self._push_execution, self._group_changed)
+        core = AgentCore(self.group, self.proving, looks, self._part_changed, self._group_changed)
         self._parts = AgentParts(core, self._handlers)
         self._handlers.update(self._parts.requests)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
@@ -205,10 +206,10 @@ class Agent:
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
         assert self._pulse is not None
-        assert self._hangs is not None
+        assert self._freeing is not None
         ranks = self.need_group().transfers.interrupt(ranks)
         self.proving.acted()
-        self._hangs.freeing.interrupt(ranks)
+        self._freeing.interrupt(ranks)
         return self._pulse.check_interrupted(ranks)
 
     async def end_group(self) -> list[str]:
@@ -220,9 +221,8 @@ class Agent:
         self.watch(0)
         if self._parts is not None:
             self._parts.stop()
-        for watch in (self._pulse, self._hangs):
-            if watch is not None:
-                watch.stop()
+        if self._pulse is not None:
+            self._pulse.stop()
         killed = await self.group.end() if self.group is not None else []
         await self._current_starter.settle()
         killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._current_starter.children())))
@@ -320,8 +320,6 @@ class Agent:
             self._push_group()
         else:
             self._ranks_changed()
-        if self._hangs is not None:
-            self._hangs.changed(execution)
         if self._parts is not None:
             self._parts.changed(execution)
         if self._periodic is not None:
@@ -338,6 +336,12 @@ class Agent:
     def _is_progress(execution: AgentExecution) -> bool:
         """Whether the change is only that one of many ranks has ended its part: it is sent together with others."""
         return execution.state == "running" and 0 < execution.num_running < len(execution.spec.ranks) > MANY_RANKS
+
+    def _part_changed(self, execution: AgentExecution) -> None:
+        """Send an execution to which a part has added."""
+        self._push_execution(execution)
+        if self._freeing is not None:
+            self._freeing.judged(execution)
 
     def _push_execution(self, execution: AgentExecution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731

@@ -14,6 +14,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.proving import Proving
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.watch.look import Looks
 from jupyter_dist.protocol import parts
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,8 @@ class AgentCore:
     """What a part has of its agent."""
 
     group: AgentGroup
-    proving: Proving  # keeps verdicts, and counts the refuted ones
+    proving: Proving  # keeps what was shown, and counts what was refuted
+    looks: Looks  # at what all ranks do
     execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
 

@@ -51,9 +51,9 @@ def test_a_slow_cell_is_reported_once_and_its_pace_and_verdict_are_kept(dist, gr
             running, _ = ask_as_an_agent(tools.say_verdict, tools.offered(read_only=True)["pace"].act)
             stop.touch()
     assert shown.getvalue().count("[slow]") == 1
-    assert shown.getvalue().startswith("[slow] Rank 1 is last to the collectives: ")
+    assert shown.getvalue().startswith("[slow] The others wait ")
     assert pace.causes[0].place.code == "time.sleep(0.05 * rank)"
-    assert " Slow: Rank 1 is last to the collectives: " in running
+    assert " Slow: The others wait " in running
     verdict, of_agent = ask_as_an_agent(tools.say_verdict, tools.offered(read_only=True)["pace"].act)
     text = dist("pace", "from-shell").stdout
     assert of_agent == text.rstrip("\n")

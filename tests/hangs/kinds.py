@@ -356,7 +356,7 @@ HANGS = [
     ),
 ]
 
-# A cell is looked at after 0.6 s, again 0.7 s later, and then every 3 s (agent/watch/hangs.py). What computes meanwhile takes no
+# A cell is looked at after 0.6 s, again 0.7 s later, and then every 3 s (parts/hangs/agent/hangwatch.py). What computes meanwhile takes no
 # longer than the first two looks need.
 INNOCENT = [
     Innocent("computes", "import time\nend = time.monotonic() + 2.2\nwhile time.monotonic() < end: pass"),

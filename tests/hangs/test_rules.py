@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from jupyter_dist.agent.nodes import paths
-from jupyter_dist.agent.watch.verdicts.facts import BegunCollective, Fact, WaitedCall
-from jupyter_dist.agent.watch.verdicts.stillness import Stillness
-from jupyter_dist.agent.watch.verdicts.verdict import STILL_SECONDS, judge
+from jupyter_dist.agent.watch.facts import BegunCollective, Fact, WaitedCall
+from jupyter_dist.parts.hangs.agent.stillness import Stillness
+from jupyter_dist.parts.hangs.agent.verdict import STILL_SECONDS, judge
 
 from .kinds import HANGS, INNOCENT
 
@@ -52,7 +53,7 @@ def test_ranks_at_another_number_of_the_same_call_do_not_meet():
     others = [waits(rank, "barrier", 2, records=begun) for rank in (0, 2, 3)]
     found = verdict_of(*others, waits(1, "barrier", 1, records=skipped))
     assert (found["kind"], found["reason"]) == ("cannot_end", "mismatch")
-    assert "They differ since number 1: all_reduce, float [4] on ranks 0,2-3 and barrier on rank 1." in found["message"]
+    assert "They differ since number 1: all_reduce, float [4] on ranks 0,2-3; barrier on rank 1." in found["message"]
 
 
 def test_idle_ranks_that_have_called_it_are_not_missing():
@@ -181,3 +182,29 @@ def test_the_documentation_lists_the_bench():
     text = DOCS.read_text()
     assert [kind.name for kind in HANGS if f"| {kind.name} | {kind.reason} |" not in text] == []
     assert [kind.name for kind in INNOCENT if kind.name not in text] == []
+
+
+def english(words):
+    """Return the text that words make, as the page makes it in other languages."""
+
+    def one(sentence):
+        values = [english(value) if isinstance(value, list) else str(value) for value in sentence["values"]]
+        template = sentence["text"] if sentence["plural"] is None or values[0] == "1" else sentence["plural"]
+        return re.sub(r"%(\d)", lambda found: values[int(found[1]) - 1], template)
+
+    return " ".join(map(one, words))
+
+
+def test_verdicts_have_their_words_for_other_languages():
+    error = "ValueError: no file."
+    busy = Fact(1, "runs", place="line 2 of cell [5]", left_over="all_reduce, number 7, of cell [3] has not completed")
+    for now in (
+        [waits(0), *(idle(rank, error=error) for rank in (1, 2, 3))],
+        [waits(0), Fact(1, "dead"), waits(2), waits(3)],
+        [waits(0, limit=90.0), busy, waits(2), waits(3)],
+        [waits(rank, shape=f"float [{4 + (rank == 1)}]") for rank in range(4)],
+        [waits(0, "barrier"), *(waits(rank) for rank in (1, 2, 3))],
+    ):
+        found = verdict_of(*now)
+        assert english(found["message_words"]) == found["message"]
+    assert english(verdict_of(busy, still={"e": STILL_SECONDS})["message_words"]).startswith("Nothing has moved")

@@ -32,6 +32,15 @@ def test_numbers_and_sentences_in_a_row():
     assert words_of(join("a", "b")) is None
 
 
+def test_many_sentences_may_stand_in_a_list():
+    places = [say("line %1", number) for number in range(12)]
+    listed = join(*places, by="; ")
+    assert listed == "; ".join(places)
+    (words,) = words_of(listed)
+    assert (words["text"], len(words["values"])) == ("%1; %2; %3; %4; %5; %6; %7; %8; %9", 9)
+    assert words["values"][8][0]["text"] == "%1; %2; %3; %4"
+
+
 def test_an_error_keeps_its_words_on_its_way():
     error = JupyterDistError("rank_dead", say("Rank %1 %2.", 2, say("exited with code %1", 3)), "Plain hint.")
     body = json.loads(json.dumps(error.to_dict()))

@@ -35,7 +35,7 @@ def test_a_device_that_idles_while_ranks_wait_for_a_value_is_named_with_the_line
     waiting = samples(run=(10, ITEM), backward=10)
     (cause,) = judge(looks(lambda _: {"device_busy": 0.35}, waiting))
     assert (cause.kind, cause.place, str(cause.ranks)) == ("device_sync", ITEM, "0-1")
-    assert cause.message.startswith("The devices are idle 65 % of the time: ranks wait for values, at line 18")
+    assert cause.message.startswith("Devices are idle 65 % of the time: ranks wait for values, at line 18")
     assert judge(looks(lambda _: {"device_busy": 0.9}, waiting)) == []
     assert judge(looks(lambda _: {}, waiting)) == []  # on CPU, and where NVML is not there
     assert judge(looks(lambda _: {"device_busy": 0.35}, samples(run=10, backward=10))) == []

@@ -6,7 +6,7 @@ from jupyter_dist.parts.slow.agent.asking.reports import RankReport, Sampled
 from jupyter_dist.parts.slow.agent.judge import judge
 from jupyter_dist.parts.slow.agent.observed import Observed, observe
 
-from .reports import LOOP, place, steps
+from .reports import LOOP, place, seen, steps
 
 TOKENS = place(4, "tokens = tokenise(text)")
 LOADS = place(5, "for batch in loader:")
@@ -59,6 +59,20 @@ def test_the_line_that_takes_the_most_of_all_ranks_is_a_fact():
     # What torch does is what the loop is for, and a function in C may be.
     assert judge(sampled(arrivals, lambda _: None, lambda _: runs._replace(runs="torch"))) == []
     assert judge(sampled(arrivals, lambda _: None, lambda _: runs._replace(activity="backward"))) == []
+
+
+def test_many_lines_that_take_a_step_together_are_named_where_none_of_them_stands_out():
+    def scattered(share):
+        """A rank is found once at each of the lines 10 to 59, and with the rest in torch."""
+        lines = [place(number, f"n = n * {number} % 977") for number in range(10, 60)]
+        own = [Sampled("run", 1, 0.01, line, None, runs="python") for line in lines]
+        torch = Sampled("backward", round(50 / share) - 50, 0.1, LOOP, None)
+        return seen(steps(3, 60, STEP), dict.fromkeys(range(3), (*own, torch)))
+
+    (cause,) = judge(scattered(0.8))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("line", "0-2", None)
+    assert cause.message.endswith("a step are spent at lines 10 to 59 of cell [7], none of which stands out.")
+    assert judge(scattered(0.3)) == []
 
 
 def test_objects_that_are_pickled_are_named_and_not_the_garbage_collector():

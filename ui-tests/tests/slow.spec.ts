@@ -38,7 +38,7 @@ test('one line while it holds, folded by a click, with details by rank, and the 
   const cell = await lab.runCell(page, filler.length + 1);
   const line = cell.node.getByRole('group', { name: 'Why the cell is slow' });
   await expect(line).toContainText(
-    /Rank 1 is last to the collectives: .* at line 5 of cell \[\d+\]: time\.sleep\(0\.06 \* rank\)/
+    /The others wait .* for rank 1, at line 5 of cell \[\d+\]: time\.sleep\(0\.06 \* rank\)/
   );
 
   // Folded, also after the page was loaded again.

@@ -2,8 +2,8 @@
 
 Ranks cannot decide it. A collective that waits for another rank looks the same from inside in healthy training and in a
 hang, and to end it destroys the communicators: on one rank alone, that leaves the others hanging. So an interrupt first
-raises KeyboardInterrupt wherever Python gets to run. Collectives are ended when the watch has found that they cannot
-end (verdict.py), or when the user interrupts again.
+raises KeyboardInterrupt wherever Python gets to run. Collectives are ended when a part has found that they cannot
+end, or when the user interrupts again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,6 @@ class Interruptible(Protocol):
         """Return how long ago its cell was interrupted; 0 if it was not."""
 
 
-def cannot_end(execution: AgentExecution) -> bool:
-    """Whether its ranks wait for what never comes."""
-    return execution.verdict is not None and execution.verdict["kind"] == "cannot_end"
-
-
 def was_interrupted(execution: AgentExecution, ranks: Iterable[Interruptible]) -> bool:
     """Whether some rank of a running execution was interrupted, and may have ended its part by it."""
     ended = any(status == "interrupted" for status, _ in execution.statuses.values())
@@ -48,7 +43,7 @@ def must_free(execution: AgentExecution, asked: Collection[Interruptible]) -> bo
     """Whether an interrupt of these ranks ends the collectives of an execution; call it before they are interrupted."""
     running = set(execution.running_ranks)
     of_it = [rank for rank in asked if rank.rank in running]
-    return bool(of_it) and (cannot_end(execution) or any(rank.interrupted_seconds >= AGAIN_SECONDS for rank in of_it))
+    return bool(of_it) and (execution.cannot_end or any(rank.interrupted_seconds >= AGAIN_SECONDS for rank in of_it))
 
 
 class Freeing:
@@ -69,7 +64,7 @@ class Freeing:
 
     def judged(self, execution: AgentExecution) -> None:
         """Handle a new verdict: an interrupt that left others waiting, as one of some ranks does, ends that."""
-        if self._has_devices and cannot_end(execution) and was_interrupted(execution, self._group.ranks):
+        if self._has_devices and execution.cannot_end and was_interrupted(execution, self._group.ranks):
             self._free([execution])
 
     def _free(self, executions: Iterable[AgentExecution]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -17,8 +18,7 @@ from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
 from jupyter_dist.transport.frames import Header
 
-from .verdicts.facts import IN_DEBUGGER, BegunCollective, Fact, Facts, State, WaitedCall
-from .verdicts.sentences import waits_in
+from .facts import IN_DEBUGGER, BegunCollective, Fact, Facts, State, WaitedCall, silence, waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
@@ -53,6 +53,26 @@ async def look_at(group: AgentGroup) -> Facts:
     asked = await _ask_all(group)
     cells = _cells(group, asked)
     return {rank.rank: _fact(cells, rank, answer) for rank, answer in asked}
+
+
+class Looks:
+    """The looks at a group: parts that watch it take them."""
+
+    def __init__(self, group: AgentGroup) -> None:
+        self._group = group
+        self.last: tuple[float, Facts] | None = None  # the time of the last look, and its facts
+
+    async def take(self) -> Facts:
+        """Look at all ranks; show which ones do not respond."""
+        facts = await look_at(self._group)
+        self.last = time.time(), facts
+        for rank in self._group.living():
+            fact = facts.get(rank.rank)
+            if fact is not None and fact.silent and rank.state == "busy" and not rank.ignores_interrupt:
+                rank.set_state("unresponsive", f"Not responding: it {silence(fact)}.")
+            elif fact is not None and fact.state != "unknown" and rank.state == "unresponsive":
+                rank.set_state("busy" if rank.execution_id else "idle")
+        return facts
 
 
 async def stacks_of(group: AgentGroup) -> list[models.RankStack]:
@@ -265,9 +285,10 @@ def _left_over(answer: Header) -> str:
     found = answer.get("left_over")
     if not isinstance(found, dict):
         return ""
-    cell, seq = _number(found.get("cell")), _number(found.get("seq"))
-    of_cell = f" of cell [{cell}]" if cell is not None else " of an earlier cell"
-    return f"{str(found.get('name'))[:MAX_TEXT]}, number {seq},{of_cell} has not completed"
+    cell, call = _number(found.get("cell")), (str(found.get("name"))[:MAX_TEXT], _number(found.get("seq")))
+    if cell is None:
+        return say("%1, number %2, of an earlier cell has not completed", *call)
+    return say("%1, number %2, of cell [%3] has not completed", *call, cell)
 
 
 def _counts(told: Any) -> dict[str, int]:

@@ -79,6 +79,7 @@ class Pulse:
     async def _run(self) -> None:
         for turn in itertools.count():
             await asyncio.sleep(ASK_EVERY_SECONDS)
+            self._group.dispatcher.end_forgotten()
             living = self._group.living()
             parts = -(-len(living) // IDLE_AT_ONCE) or 1
             # Neighbours together: ranks of one node are asked, and answer, in one message of the link.

@@ -16,9 +16,8 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import start_task
 
+from .facts import Facts, waits_in
 from .look import finite
-from .verdicts.facts import Facts
-from .verdicts.sentences import waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import machine

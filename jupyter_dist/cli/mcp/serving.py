@@ -22,8 +22,7 @@ HOST = "127.0.0.1"
 PATH = "/mcp"
 INSTRUCTIONS = (
     "Groups of long-lived torch.distributed ranks. Code runs on all ranks of a group at once and keeps its variables "
-    "from one call to the next; start with list_groups. If a cell does not end, ask verdict what its ranks wait for, "
-    "and pace why a cell is slow. "
+    "from one call to the next; start with list_groups. If a cell does not end, ask verdict what its ranks wait for. "
     "Long answers are cut and say how to get the rest."
 )
 

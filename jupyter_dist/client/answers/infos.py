@@ -957,6 +957,7 @@ class PaceInfo(ApiObject):
         lines: The lines that took most of the time; at most 10.
         steps: Null if no steps were found.
         unknown: What could not be measured, and why, a sentence each.
+        unknown_words: Of each of these sentences.
     """
 
     execution_id: str
@@ -966,6 +967,7 @@ class PaceInfo(ApiObject):
     lines: list[LineShareInfo]
     steps: StepTimesInfo | None
     unknown: list[str]
+    unknown_words: list[list[WordsInfo] | None] | None
 
 
 class ParkedStateInfo(ApiObject):
@@ -1731,6 +1733,7 @@ class VerdictInfo(ApiObject):
         kind: `waits`: it may end.
         reason: `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is
             missing. `cut`: so, and nodes cannot connect to each other.
+        message_words: The message for other languages.
         since: When this was first seen.
         needed: The ranks that are waited for.
         paths: Which nodes cannot connect to each other, at which addresses, and what to do (`cut`).
@@ -1739,6 +1742,7 @@ class VerdictInfo(ApiObject):
     kind: Literal["cannot_end", "waits"]
     reason: Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still", "cut"]
     message: str
+    message_words: list[WordsInfo] | None
     since: float
     waiting: list[VerdictPartInfo]
     needed: list[VerdictPartInfo]
@@ -1766,7 +1770,8 @@ class VerdictRecordInfo(ApiObject):
     """A verdict on a cell, and what happened afterwards.
 
     Attributes:
-        kind: `cannot_end`, or the kind of a cause of slowness.
+        kind: `cannot_end`, or the kind of a cause that a part has found.
+        message_words: The message for other languages.
         outcome: `refuted`: the cell ended or went on by itself, or the cause was gone at once. `open`: it
             still holds. `not_refuted`: anything else, as after an interrupt.
         witnesses: What was known of each rank, or measured, when it was shown.
@@ -1775,6 +1780,7 @@ class VerdictRecordInfo(ApiObject):
     execution_id: str
     kind: str
     message: str
+    message_words: list[WordsInfo] | None
     shown_at: float
     outcome: Literal["open", "refuted", "not_refuted"]
     witnesses: list[str]

@@ -104,3 +104,4 @@ class Pace(TypedDict):
     lines: Annotated[list[LineShare], Field("The lines that took most of the time; at most 10.")]
     steps: Annotated[StepTimes | None, Field("Null if no steps were found.")]
     unknown: Annotated[list[str], Field("What could not be measured, and why, a sentence each.")]
+    unknown_words: NotRequired[Annotated[list[list[Words] | None], Field("Of each of these sentences.")]]

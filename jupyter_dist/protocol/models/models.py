@@ -321,6 +321,7 @@ class Verdict(TypedDict):
         ),
     ]
     message: str
+    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
     since: Annotated[float, Field("When this was first seen.")]
     waiting: list[VerdictPart]
     needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
@@ -339,8 +340,9 @@ class VerdictRecord(TypedDict):
     """A verdict on a cell, and what happened afterwards."""
 
     execution_id: str
-    kind: Annotated[str, Field("`cannot_end`, or the kind of a cause of slowness.")]
+    kind: Annotated[str, Field("`cannot_end`, or the kind of a cause that a part has found.")]
     message: str
+    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
     shown_at: float
     outcome: Annotated[
         VerdictOutcome,

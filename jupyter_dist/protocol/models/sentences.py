@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypedDict
 from jupyter_dist.protocol.field import Field
 
 _PLACE = re.compile(r"%(\d)")
+MAX_VALUES = 9  # of a sentence
 
 
 class Words(TypedDict):
@@ -59,12 +60,11 @@ def join(*texts: str | None, by: str = " ") -> str:
     kept = [text for text in texts if text]
     if not any(isinstance(text, Sentence) for text in kept):
         return by.join(kept)
-    parts: list[Words] = []
-    for text in kept:
-        if parts and by != " ":
-            parts.append(_plain(by))
-        parts += words_of(text) or [_plain(text)]
-    return Sentence(by.join(kept), parts)
+    if by == " ":
+        return Sentence(by.join(kept), [words for text in kept for words in words_of(text) or [_plain(text)]])
+    if len(kept) > MAX_VALUES:
+        kept = [*kept[: MAX_VALUES - 1], join(*kept[MAX_VALUES - 1 :], by=by)]
+    return say(by.join(f"%{number}" for number in range(1, len(kept) + 1)), *kept)
 
 
 def words_of(text: str | None) -> list[Words] | None:

@@ -351,6 +351,8 @@ export interface IVerdict {
   /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. `cut`: so, and nodes cannot connect to each other. */
   reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still' | 'cut';
   message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
   /** When this was first seen. */
   since: number;
   waiting: IVerdictPart[];
@@ -365,9 +367,11 @@ export interface IVerdict {
 /** A verdict on a cell, and what happened afterwards. */
 export interface IVerdictRecord {
   execution_id: string;
-  /** `cannot_end`, or the kind of a cause of slowness. */
+  /** `cannot_end`, or the kind of a cause that a part has found. */
   kind: string;
   message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
   shown_at: number;
   /** `refuted`: the cell ended or went on by itself, or the cause was gone at once. `open`: it still holds. `not_refuted`: anything else, as after an interrupt. */
   outcome: 'open' | 'refuted' | 'not_refuted';
@@ -1920,6 +1924,8 @@ export interface IPace {
   steps: IStepTimes | null;
   /** What could not be measured, and why, a sentence each. */
   unknown: string[];
+  /** Of each of these sentences. */
+  unknown_words?: (IWords[] | null)[];
 }
 
 /** The first message. */

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IWords } from './protocol';
 
 /** Sentences have sentences as values. */
-const MAX_DEPTH = 8;
+const MAX_DEPTH = 12;
 
 /**
  * The sentence by its words, whose templates are in the catalogues (`.ci/translations.py`), or the English text where there

@@ -2,7 +2,7 @@
 
 Used for a cell that is sent to some ranks only. It must not be wrong about code with a process group for these ranks,
 so where the code alone is not enough, the answer is no: a hang is still named when it happens
-(watch/verdicts/verdict.py).
+(parts/hangs/agent/verdict.py).
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ class AgentExecution:
         "asking",
         "began",
         "begin_seq",
+        "cannot_end",
         "code",
         "code_checksum",
         "end_seq",
@@ -61,7 +62,6 @@ class AgentExecution:
         "transfer",
         "undo_cost",
         "undone_at",
-        "verdict",
         "waits_for",
         "warning",
     )
@@ -92,7 +92,7 @@ class AgentExecution:
         self.begin_seq: int | None = None
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
-        self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
+        self.cannot_end = False  # a part has found that its ranks wait for what never comes
         self._added: dict[str, Any] | None = None  # what parts have added to its model
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # such as: it calls what all ranks must call, and is for some
@@ -156,7 +156,7 @@ class AgentExecution:
         known = self.statuses
         self._statuses = {rank: known.get(rank, ("running", None)) for rank in self.spec.ranks}
         self._num_running = len(self.running_ranks)
-        self.verdict = None
+        self.cannot_end = False
 
     def ranks_ended(self, ranks: Sequence[int], status: RankStatus, seconds: Sequence[float | None]) -> bool:
         """Record the status in which these ranks ended; return True if they were the last ones."""
@@ -245,7 +245,6 @@ class AgentExecution:
             "waits_for": self.waits_for,
             **({"num_ranks": self.num_ranks} if self.num_ranks is not None else {}),
             **({"warning": self.warning} if self.warning else {}),
-            **({"verdict": self.verdict} if self.verdict else {}),
             **({"transfer": self.transfer} if self.transfer else {}),
             **({"undo": self.undo_cost} if self.undo_cost and self.spec.keep_undo else {}),
             **({"undone_at": self.undone_at} if self.undone_at is not None else {}),
@@ -256,7 +255,7 @@ class AgentExecution:
 
     def _enter(self, state: ExecutionState) -> None:
         EXECUTION_LIFE.check(self.state, state)
-        self.state, self.waits_for, self.verdict = state, None, None
+        self.state, self.waits_for, self.cannot_end = state, None, False
 
     def _folded_statuses(self) -> list[models.RanksStatus]:
         """Return an entry for each status, with the seconds of the slowest rank."""

@@ -1,8 +1,8 @@
 """Keeps each verdict with its witnesses, and compares it with what happened afterwards.
 
 A cell that "cannot end" and ends by itself was a wrong verdict, unless a user acted meanwhile: an interrupt, another
-cell that ran, more ranks for the cell, or a rank that died. A cause of slowness that the next looks at the cell do not
-find, while it keeps running, was none. Users see the counts, and can report the witnesses.
+cell that ran, more ranks for the cell, or a rank that died. A cause that the next looks at the cell do not find,
+while it keeps running, was none. Users see the counts, and can report the witnesses.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
+from jupyter_dist.protocol.models.sentences import words_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
 MAX_KEPT = 50
 MAX_WITNESSES = 64
-SOON_LOOKS = 3  # a cause of slowness that is gone after so many looks at its cell is refuted
+SOON_LOOKS = 3  # a cause that is gone after so many looks at its cell is refuted
 FINAL_BY_ITSELF = ("ok", "error")
 
 
@@ -32,9 +33,9 @@ class ShownVerdict:
     kind: str
     message: str
     witnesses: Sequence[str]
-    subject: str = ""  # a cause of slowness: its kind and its ranks, also when its numbers change
+    subject: str = ""  # a cause: its kind and its ranks, also when its numbers change
     topic: str = ""  # what has found the cause; empty: it is a hang
-    num_looks: int = 0  # at the pace of the cell until it was shown
+    num_looks: int = 0  # at the cell until it was shown
     shown_at: float = field(default_factory=time.time)
     num_ranks: int = field(init=False)
     outcome: models.VerdictOutcome = "open"
@@ -50,6 +51,7 @@ class ShownVerdict:
             "execution_id": self.execution.id,
             "kind": self.kind,
             "message": self.message,
+            "message_words": words_of(self.message),
             "shown_at": self.shown_at,
             "outcome": self.outcome,
             "witnesses": list(self.witnesses),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .observed import Observed
@@ -23,12 +24,7 @@ LOOKS_TO_HIDE = 2  # in a row that must miss it
 RULES: Sequence[Callable[[Observed], Cause | None]] = (
     find_straggler,
     find_in_messages,
-    activities.find_input,
-    activities.find_saving,
-    activities.find_printing,
-    activities.find_objects,
-    activities.find_compiling,
-    activities.find_unused,
+    *(partial(activities.find_habit, habit=habit) for habit in activities.HABITS),
     activities.find_blocked,
     resources.find_collecting,
     resources.find_memory,

@@ -58,9 +58,12 @@ class RankPaceSeen:
         seconds = self.seconds
         return sum(map(measure, self.reports)) / seconds if seconds else 0.0
 
-    def main_place(self, activity: str) -> CodePlace | None:
-        """Return the line for which it was found most often in an activity."""
-        met = Counter({place: number for (kind, place), number in self.samples.items() if kind == activity and place})
+    def main_place(self, *activities: str) -> CodePlace | None:
+        """Return the line for which it was found most often in activities."""
+        met: Counter[CodePlace] = Counter()
+        for (kind, place), number in self.samples.items():
+            if kind in activities and place is not None:
+                met[place] += number
         return met.most_common(1)[0][0] if met else None
 
     def inner_of(self, activity: str) -> CodePlace | None:

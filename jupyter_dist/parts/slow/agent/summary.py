@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
 
 from .asking.reports import CodePlace, RankReport
@@ -115,7 +116,8 @@ class PaceTotals:
             "ranks": _most_different(rows),
             "lines": self._lines(),
             "steps": self._step_times(),
-            "unknown": self._unknown(),
+            "unknown": (unknown := self._unknown()),
+            "unknown_words": [words_of(sentence) for sentence in unknown],
         }
 
     def _step_times(self) -> models.StepTimes | None:
@@ -148,19 +150,23 @@ class PaceTotals:
         ]
 
     def _unknown(self) -> list[str]:
-        found = []
+        found: list[str] = []
         if not self._knows_arrivals and any(totals.by_activity["wait"] for totals in self._ranks.values()):
             found.append(
-                "When ranks arrived at collectives is not known: "
-                "torch has kept no record of them, or they do not recur."
+                say(
+                    "When ranks arrived at collectives is not known: "
+                    "torch has kept no record of them, or they do not recur."
+                )
             )
         if not self._are_waits_known:
             found.append(
-                "How long ranks wait for each other on the devices is not known: torch measures it where its timing of "
-                "collectives is on."
+                say(
+                    "How long ranks wait for each other on the devices is not known: torch measures it where its "
+                    "timing of collectives is on."
+                )
             )
         if self._uses_device and not self._knows_device:
-            found.append("How busy the devices are is not known: ranks do not have the library that counts it.")
+            found.append(say("How busy the devices are is not known: ranks do not have the library that counts it."))
         return found
 
 

@@ -28,6 +28,7 @@ from .stacks import Doing
 from .updates import ModelUpdates
 
 SAMPLE_SECONDS = 0.1
+FIRST_SAMPLES = 40  # that come at this interval, whatever they cost: on a busy machine each costs more
 MOST_COST = 0.0003  # of a core, for samples
 LATER_SAMPLE_SECONDS = 0.5
 NUM_WAKES, MAX_WAKE_SECONDS = 8, 3e-4
@@ -175,7 +176,10 @@ class MeasuredCell:
         self._cost += self._slept_at - began + min(*self._wakes, MAX_WAKE_SECONDS, MAX_WAKE_SECONDS)
         is_new = now - self._began < BURST_SECONDS
         most, least = (BURST_COST, SAMPLE_SECONDS) if is_new else (MOST_COST, LATER_SAMPLE_SECONDS)
-        interval = max(least, self._cost / self._num_samples / most)
+        if self._num_samples < FIRST_SAMPLES:
+            interval = SAMPLE_SECONDS
+        else:
+            interval = max(least, self._cost / self._num_samples / most)
         # At random times, which are in no rhythm with a loop.
         self.next_sample = now + interval * random.uniform(0.5, 1.5)  # noqa: S311
 

@@ -1,6 +1,7 @@
 /** A small note in a cell for which a verdict was shown that turned out to be wrong. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IExecution, IVerdictRecord, IVerdicts } from '../../services/protocol';
+import { inWords } from '../../services/words';
 
 export class RefutedNote {
   constructor(
@@ -50,7 +51,7 @@ export class RefutedNote {
     }
   }
 
-  private _entry({ kind, message, witnesses }: IVerdictRecord): HTMLElement {
+  private _entry({ kind, message, message_words: words, witnesses }: IVerdictRecord): HTMLElement {
     const trans = this._trans;
     const entry = document.createElement('details');
     const title = document.createElement('summary');
@@ -62,7 +63,7 @@ export class RefutedNote {
     title.dataset.lmSuppressShortcuts = 'true';
     const list = document.createElement('ul');
     list.append(
-      ...[message, ...witnesses].map(text => {
+      ...[inWords(trans, message, words), ...witnesses].map(text => {
         const row = document.createElement('li');
         row.textContent = text;
         return row;

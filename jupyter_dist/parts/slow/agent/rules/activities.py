@@ -5,189 +5,174 @@ Where one rank alone does it, the others wait for that rank: see stragglers.py.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
-from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, Observed, RankPaceSeen
+from jupyter_dist.parts.slow.agent.asking.reports import CodePlace, Sampled
+from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, RUN, Observed, RankPaceSeen
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.wire.places import name_of_file
 
-from .causes import Cause, at_place, name_ranks, percent
+from .causes import HINTS, Cause, at_place, in_sentence, percent, seconds_in_words
 from .stragglers import find_straggler
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
 
-from collections import defaultdict
-
-from jupyter_dist.parts.slow.agent.asking.reports import Sampled
-from jupyter_dist.parts.slow.agent.observed import RUN
-
-from .causes import seconds_in_words
-
-LEAST_INPUT = 0.3
-LEAST_SAVING = 0.12
-LEAST_PRINTING = 0.15
-LEAST_COMPILING = 0.15
-LEAST_OBJECTS = 0.12
-LEAST_UNUSED = 0.1
 LEAST_BLOCKED = 0.3
 NUM_COMPILES = 6  # in the time that is judged: the first compilation of a model is several
 LEAST_OF_NOW = 0.7  # of a share must be seen in the newest look
-LEAST_OF_ALL = 0.6  # of the ranks must be found doing it
-
-
-def find_input(seen: Observed) -> Cause | None:
-    """Return the cause if ranks wait for data."""
-    share = max(_share_of_all(seen, "input", "workers"), seen.path.share("input", "workers"))
-    if share < LEAST_INPUT:
-        return None
-    starting = seen.median(lambda rank: rank.share("workers"))
-    rank = _one(seen, "input", "workers")
-    place = rank.main_place("workers" if starting > share / 2 else "input")
-    inner = rank.inner_of("input")
-    evidence = [say("The ranks are found in the DataLoader in %1 of the samples of their stacks.", percent(share))]
-    if starting > share / 2:
-        evidence.append(say("Most of that time it starts worker processes."))
-        advice = say("Keep the workers from one epoch to the next: DataLoader(..., persistent_workers=True).")
-    elif inner is not None:
-        evidence.append(say("It loads in the rank itself, at %1.", inner))
-        advice = say("Load in other processes: DataLoader(..., num_workers=4), or make loading cheaper.")
-    else:
-        advice = say("Use more workers (num_workers), a larger prefetch_factor, or make loading cheaper.")
-    message = say("Input: %1 of the time ranks wait for the next batch%2.", percent(share), at_place(place))
-    return Cause("input", RankSet(seen.ranks), share, message, evidence, advice, place)
-
-
+LEAST_OF_ALL = 0.6  # of the ranks must be found doing it, or at a line if it is not known who waits for whom
 _MAY_END = frozenset({"input", "workers", "print"})  # which must be found in the newest look, too
 
 
-class _Habit(NamedTuple):
+class Habit(NamedTuple):
+    """What ranks are found doing, from which part of the time on it is told, and how."""
+
     kind: models.SlowKind
-    activity: str
+    activities: tuple[str, ...]
     least: float
-    advice: str
+    message: Callable[[str, str], str]  # with the share and the place
+    witness: Callable[[str], str]  # with the share
+    hint: str
+    # Of ranks for which the others wait, with their names; without it, all ranks must be found doing it.
+    of_late: Callable[[str, str, str], str] | None = None
+    on_path: bool = False  # whether it counts where it is on the critical path, by turns
+    completed: Callable[[Observed, Cause], Cause | None] | None = None  # with what else is known
 
 
-_SAVING = _Habit(
-    "saving",
-    "save",
-    LEAST_SAVING,
-    say("Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank."),
+def find_habit(seen: Observed, habit: Habit) -> Cause | None:
+    """Return the cause if ranks are found doing it for a large part of the time."""
+    of_all = _share_of_all(seen, *habit.activities)
+    of_path = seen.path.share(*habit.activities) if habit.on_path or habit.of_late else 0.0
+    share = max(of_all, of_path)
+    if share < habit.least:
+        return None
+    if of_all < habit.least and habit.of_late is not None:
+        return _of_late_ranks(seen, habit, of_path, habit.of_late)
+    place, its = _one(seen, *habit.activities).main_place(*habit.activities), percent(share)
+    message, evidence = habit.message(its, at_place(place)), [habit.witness(its)]
+    cause = Cause(habit.kind, RankSet(seen.ranks), share, message, evidence, habit.hint, place)
+    return cause if habit.completed is None else habit.completed(seen, cause)
+
+
+def _of_late_ranks(seen: Observed, habit: Habit, share: float, told: Callable[[str, str, str], str]) -> Cause | None:
+    ranks = RankSet(rank for rank, sampled in seen.path.samples if sampled.activity in habit.activities)
+    if len(ranks) < len(seen.ranks) and find_straggler(seen) is not None:
+        return None
+    place, its = seen.path.main_place(*habit.activities), percent(share)
+    witness = say("The rank that the others wait for next is found there in %1 of the samples.", its)
+    message = told(in_sentence(ranks, len(seen.ranks)), its, at_place(place))
+    return Cause(habit.kind, ranks, share, message, [witness], habit.hint, place)
+
+
+def _with_input(seen: Observed, cause: Cause) -> Cause:
+    """Add whether workers are started again and again, and the line of a dataset that loads in the rank itself."""
+    rank = _one(seen, "input", "workers")
+    if seen.median(lambda rank: rank.share("workers")) > cause.share / 2:
+        place, told = rank.main_place("workers"), say("Most of that time it starts worker processes.")
+        hint = say("Keep the workers from one epoch to the next: DataLoader(..., persistent_workers=True).")
+    elif (inner := rank.inner_of("input")) is not None:
+        place, told = rank.main_place("input"), say("It loads in the rank itself, at %1.", inner)
+        hint = say("Load in other processes: DataLoader(..., num_workers=4), or make loading cheaper.")
+    else:
+        return cause
+    message = INPUT.message(percent(cause.share), at_place(place))
+    return replace(cause, message=message, evidence=[*cause.evidence, told], advice=hint, place=place)
+
+
+def _with_compilations(seen: Observed, cause: Cause) -> Cause | None:
+    number = seen.median(lambda rank: sum(report.num_compiles for report in rank.reports))
+    if number < NUM_COMPILES:
+        return None
+    return replace(
+        cause,
+        evidence=[
+            say(
+                "Compilations were found %1 times in the last seconds, with other code between them.",
+                format(number, ".0f"),
+            )
+        ],
+    )
+
+
+def _found_there(share: str) -> str:
+    return say("They are found there in %1 of the samples of their stacks.", share)
+
+
+INPUT = Habit(
+    "input",
+    ("input", "workers"),
+    0.3,
+    lambda share, at: say("Input: %1 of the time ranks wait for the next batch%2.", share, at),
+    lambda share: say("The ranks are found in the DataLoader in %1 of the samples of their stacks.", share),
+    say("Use more workers (num_workers), a larger prefetch_factor, or make loading cheaper."),
+    on_path=True,
+    completed=_with_input,
 )
-_PRINTING = _Habit("printing", "print", LEAST_PRINTING, say("Print every hundredth step, or track(loss=loss)."))
-
-
-def find_saving(seen: Observed) -> Cause | None:
-    """Return the cause if all ranks save for a large part of the time."""
-    return _habit(seen, _SAVING)
-
-
-def find_printing(seen: Observed) -> Cause | None:
-    """Return the cause if all ranks print for a large part of the time."""
-    return _habit(seen, _PRINTING)
-
-
-def _habit(seen: Observed, habit: _Habit) -> Cause | None:
-    share, of_path = _share_of_all(seen, habit.activity), seen.path.share(habit.activity)
-    if max(share, of_path) < habit.least:
-        return None
-    place, ranks = _one(seen, habit.activity).main_place(habit.activity), RankSet(seen.ranks)
-    evidence = [say("They are found there in %1 of the samples of their stacks.", percent(share))]
-    if share < habit.least:  # some ranks, for which the others wait
-        share, place = of_path, seen.path.main_place(habit.activity)
-        ranks = RankSet(rank for rank, sampled in seen.path.samples if sampled.activity == habit.activity)
-        evidence = [say("The rank that the others wait for next is found there in %1 of the samples.", percent(share))]
-        if len(ranks) < len(seen.ranks) and find_straggler(seen) is not None:
-            return None
-    message = _of_habit(habit, None if ranks == RankSet(seen.ranks) else ranks, percent(share), at_place(place))
-    return Cause(habit.kind, ranks, share, message, evidence, habit.advice, place)
-
-
-def _of_habit(habit: _Habit, late: RankSet | None, share: str, place: str) -> str:
-    """Return the sentence about a habit of all ranks, or of late ranks for which the others wait."""
-    is_saving = habit is _SAVING
-    if late is None:
-        all_ranks = share, place
-        return (
-            say("The ranks save %1 of the time%2.", *all_ranks)
-            if is_saving
-            else say("The ranks print %1 of the time%2.", *all_ranks)
-        )
-    values = name_ranks(late), share, place
-    if len(late) > 1:
-        return (
-            say("%1, for which the others wait, save %2 of the time%3.", *values)
-            if is_saving
-            else say("%1, for which the others wait, print %2 of the time%3.", *values)
-        )
-    return (
-        say("%1, for which the others wait, saves %2 of the time%3.", *values)
-        if is_saving
-        else say("%1, for which the others wait, prints %2 of the time%3.", *values)
-    )
-
-
-def find_objects(seen: Observed) -> Cause | None:
-    """Return the cause if ranks make messages of objects, and objects of messages, for a large part of the time."""
-    share = objects_share(seen)
-    if share < LEAST_OBJECTS:
-        return None
-    place = _one(seen, "objects").main_place("objects")
-    message = say(
-        "Objects are pickled and unpickled for other ranks %1 of the time%2.", percent(share), at_place(place)
-    )
-    evidence = [
-        say("The ranks are found in torch's functions for it in %1 of the samples of their stacks.", percent(share))
-    ]
-    advice = say("Send tensors instead of objects (all_gather), fewer objects, or send them seldom.")
-    return Cause("objects", RankSet(seen.ranks), share, message, evidence, advice, place)
+OBJECTS = Habit(
+    "objects",
+    ("objects",),
+    0.12,
+    lambda share, at: say("Objects are pickled and unpickled for other ranks %1 of the time%2.", share, at),
+    lambda share: say("The ranks are found in torch's functions for it in %1 of the samples of their stacks.", share),
+    say("Send tensors instead of objects (all_gather), fewer objects, or send them seldom."),
+    on_path=True,
+)
+HABITS = (
+    INPUT,
+    Habit(
+        "saving",
+        ("save",),
+        0.12,
+        lambda share, at: say("Saving takes %1 of the time%2.", share, at),
+        _found_there,
+        HINTS["save"],
+        lambda who, share, at: say("Saving on %1, for which the others wait, takes %2 of the time%3.", who, share, at),
+    ),
+    Habit(
+        "printing",
+        ("print",),
+        0.15,
+        lambda share, at: say("Printing takes %1 of the time%2.", share, at),
+        _found_there,
+        HINTS["print"],
+        lambda who, share, at: say(
+            "Printing on %1, for which the others wait, takes %2 of the time%3.", who, share, at
+        ),
+    ),
+    OBJECTS,
+    Habit(
+        "compiling",
+        ("compile",),
+        0.15,
+        lambda share, at: say("torch compiles again and again, %1 of the time%2.", share, at),
+        _found_there,
+        HINTS["compile"],
+        completed=_with_compilations,
+    ),
+    Habit(
+        "unused_parameters",
+        ("unused",),
+        0.1,
+        lambda share, at: say(
+            "DistributedDataParallel looks for unused parameters %1 of the time, after each forward pass%2.", share, at
+        ),
+        lambda share: say("It is found walking through the outputs of the model in %1 of the samples.", share),
+        say(
+            "Leave find_unused_parameters=True out if all parameters get gradients, or use "
+            "static_graph=True; let forward() return tensors only."
+        ),
+    ),
+)
 
 
 def objects_share(seen: Observed) -> float:
     """Return which part of the time objects are pickled and unpickled for other ranks."""
-    return max(_share_of_all(seen, "objects"), seen.path.share("objects"))
-
-
-def find_compiling(seen: Observed) -> Cause | None:
-    """Return the cause if torch compiles again and again, between steps that run."""
-    share = _share_of_all(seen, "compile")
-    number = seen.median(lambda rank: sum(report.num_compiles for report in rank.reports))
-    if share < LEAST_COMPILING or number < NUM_COMPILES:
-        return None
-    place = _one(seen, "compile").main_place("compile")
-    message = say("torch compiles again and again, %1 of the time%2.", percent(share), at_place(place))
-    evidence = [
-        say(
-            "Compilations were found %1 times in the last seconds, with other code between them.", format(number, ".0f")
-        )
-    ]
-    advice = say(
-        "Give it the same shapes each step (padding), or torch.compile(..., dynamic=True). "
-        "TORCH_LOGS=recompiles names the reason."
-    )
-    return Cause("compiling", RankSet(seen.ranks), share, message, evidence, advice, place)
-
-
-def find_unused(seen: Observed) -> Cause | None:
-    """Return the cause if DistributedDataParallel looks for unused parameters for a large part of the time."""
-    share = _share_of_all(seen, "unused")
-    if share < LEAST_UNUSED:
-        return None
-    place = _one(seen, "unused").main_place("unused")
-    message = say(
-        "DistributedDataParallel looks for unused parameters %1 of the time, after each forward pass%2.",
-        percent(share),
-        at_place(place),
-    )
-    evidence = [say("It is found walking through the outputs of the model in %1 of the samples.", percent(share))]
-    advice = say(
-        "Leave find_unused_parameters=True out if all parameters get gradients, or use "
-        "static_graph=True; let forward() return tensors only."
-    )
-    return Cause("unused_parameters", RankSet(seen.ranks), share, message, evidence, advice, place)
+    return max(_share_of_all(seen, *OBJECTS.activities), seen.path.share(*OBJECTS.activities))
 
 
 def find_blocked(seen: Observed) -> Cause | None:
@@ -235,79 +220,101 @@ def _one(seen: Observed, *activities: str) -> RankPaceSeen:
     return max(seen.ranks.values(), key=lambda rank: sum(map(rank.share, activities)))
 
 
+# -- the line that takes the most of a step ----------------------------------------------------------
+
 # Of a step. What a line calls in C itself may be the work that the loop is for; what torch does in Python is.
 LEAST = {"python": 0.2, "c": 0.4}
+LEAST_SCATTERED = 0.5  # that many lines of a function take together, of which none stands out
 NEARLY = 0.8
-LEAST_OF_ALL = 0.6  # of the ranks must be found there, if it is not known who waits for whom
 LIKE_OTHERS = 0.3  # of the most that a rank is found there
+_DO_ELSEWHERE = say(
+    "If the loop is not there for this: do it once before the loop, in a thread, or in other processes."
+)
+_FEWER_LINES = say("Fewer operations in Python, on more data each: on tensors, or compiled (torch.compile).")
 
 
 class _Spent(NamedTuple):
-    """What ranks spend at a line: as parts of the time, and as multiples of the least to be named."""
+    """What ranks spend at lines: by rank as parts of the time, and as multiples of the least to be named."""
 
     shares: defaultdict[int, float]
     weights: defaultdict[int, float]
 
+    def add(self, rank: int, share: float, least: float) -> None:
+        """Add a part of the time."""
+        self.shares[rank] += share
+        self.weights[rank] += share / least
 
-def _spent() -> _Spent:
-    return _Spent(defaultdict(float), defaultdict(float))
+    def share(self, seen: Observed) -> float:
+        """Return the share of the path, or of the time of all ranks; 0 if it is too small, or most ranks spend less."""
+        if seen.path.is_known:
+            return sum(self.shares.values()) if sum(self.weights.values()) >= 1 else 0.0
+        few = int((1 - LEAST_OF_ALL) * len(seen.ranks))  # ranks that may spend less there
+        is_enough = sorted(self.weights[rank] for rank in seen.ranks)[few] >= 1
+        return sum(self.shares.values()) / len(seen.ranks) if is_enough else 0.0
+
+
+Spent = defaultdict[Any, _Spent]
+
+
+def _spent() -> Spent:
+    return defaultdict(lambda: _Spent(defaultdict(float), defaultdict(float)))
+
+
+def _samples(seen: Observed) -> Iterator[tuple[int, Sampled, float]]:
+    """Yield the samples of each rank in the user's code, with their share of the path, or of the time of their rank."""
+    if seen.path.is_known:
+        total = seen.path.samples.total()
+        found = [(rank, sampled, number / total) for (rank, sampled), number in seen.path.samples.items()]
+    else:
+        reports = [(rank, its, report) for rank, its in seen.ranks.items() for report in its.reports]
+        found = [(rank, one, one.number / its.num_samples) for rank, its, report in reports for one in report.samples]
+    return (one for one in found if one[1].activity == RUN and one[1].runs in LEAST)
 
 
 def find_line(seen: Observed) -> Cause | None:
-    """Return the line of Python code, or of a function in C, that takes the most of a step."""
+    """Return the line of Python, or of a function in C, that takes the most of a step; else lines that do together."""
     if not seen.has_steps or not seen.is_sampled:
         return None
-    shares = _on_path(seen) if seen.path.is_known else _on_all(seen)
+    lines, functions = _spent(), _spent()
+    for rank, sampled, share in _samples(seen):
+        # And of the line of its caller: several lines of a function may take the time.
+        for place, least in ((sampled.place, LEAST[sampled.runs]), (sampled.outer, LEAST["python"])):
+            if place is not None:
+                lines[place].add(rank, share, least)
+        if sampled.place is not None:
+            functions[sampled.place.file, sampled.place.function].add(rank, share, LEAST_SCATTERED)
+    shares = {place: share for place, spent in lines.items() if (share := spent.share(seen))}
     most = max(shares.values(), default=0.0)
     # The innermost line that takes nearly as much as its caller, which takes the most.
     place = next((place for place, share in shares.items() if share >= NEARLY * most), None)
     if place is None:
-        return None
-    share = shares[place]
-    message = say("%1 of the time is spent at %2.", percent(share), place)
-    if (step := seen.step_seconds) is not None:
-        part, whole = seconds_in_words(share * step), seconds_in_words(step)
-        message = say("%1 of %2 a step are spent at %3.", part, whole, place)
+        return _scattered(seen, functions, lines)
     own = {rank: _own_share(its, place) for rank, its in seen.ranks.items()}
     ranks = RankSet(rank for rank in own if own[rank] >= LIKE_OTHERS * max(own.values()))
-    evidence = [say("The rank that the others wait for next is found there in %1 of the samples.", percent(share))]
-    if not seen.path.is_known:
-        evidence = [say("The ranks are found there in %1 of the samples of their stacks.", percent(share))]
-    advice = say("If the loop is not there for this: do it once before the loop, in a thread, or in other processes.")
-    return Cause("line", ranks, share, message, evidence, advice, place)
+    return replace(_fact(seen, shares[place], place, _DO_ELSEWHERE), ranks=ranks, place=place)
 
 
-def _on_path(seen: Observed) -> dict[CodePlace, float]:
-    """Return the shares of the critical path that lines have, if they are large enough."""
-    total = seen.path.samples.total()
-    found: defaultdict[CodePlace, _Spent] = defaultdict(_spent)
-    for (rank, sampled), number in seen.path.samples.items():
-        _add(found, rank, sampled, number / total)
-    return {place: sum(spent.shares.values()) for place, spent in found.items() if sum(spent.weights.values()) >= 1}
+def _scattered(seen: Observed, functions: Spent, lines: Iterable[CodePlace]) -> Cause | None:
+    """Return the lines of a function that take most of a step together."""
+    shares = {function: share for function, spent in functions.items() if (share := spent.share(seen))}
+    function = max(shares, key=shares.__getitem__, default=None)
+    numbers = sorted(place.line for place in lines if (place.file, place.function) == function)
+    if function is None or len(numbers) < 2:
+        return None
+    where = say("lines %1 to %2 of %3, none of which stands out", numbers[0], numbers[-1], name_of_file(function[0]))
+    return _fact(seen, shares[function], where, _FEWER_LINES)
 
 
-def _on_all(seen: Observed) -> dict[CodePlace, float]:
-    """Return the shares of the time that lines have, if they are large enough on most ranks."""
-    found: defaultdict[CodePlace, _Spent] = defaultdict(_spent)
-    for rank, its in seen.ranks.items():
-        for sampled in (one for report in its.reports for one in report.samples):
-            _add(found, rank, sampled, sampled.number / its.num_samples)
-    few = int((1 - LEAST_OF_ALL) * len(seen.ranks))  # ranks that may spend less there
-    return {
-        place: sum(spent.shares.values()) / len(seen.ranks)
-        for place, spent in found.items()
-        if sorted(spent.weights[rank] for rank in seen.ranks)[few] >= 1
-    }
-
-
-def _add(found: defaultdict[CodePlace, _Spent], rank: int, sampled: Sampled, share: float) -> None:
-    """Add samples to their line and to the line of its caller: several lines of a function may take the time."""
-    if sampled.activity != RUN or sampled.runs not in LEAST:
-        return
-    for place, least in ((sampled.place, LEAST[sampled.runs]), (sampled.outer, LEAST["python"])):
-        if place is not None:
-            found[place].shares[rank] += share
-            found[place].weights[rank] += share / least
+def _fact(seen: Observed, share: float, where: object, hint: str) -> Cause:
+    message = say("%1 of the time is spent at %2.", percent(share), where)
+    if (step := seen.step_seconds) is not None:
+        message = say("%1 of %2 a step are spent at %3.", *map(seconds_in_words, (share * step, step)), where)
+    witness = (
+        say("The rank that the others wait for next is found there in %1 of the samples.", percent(share))
+        if seen.path.is_known
+        else say("The ranks are found there in %1 of the samples of their stacks.", percent(share))
+    )
+    return Cause("line", RankSet(seen.ranks), share, message, [witness], hint)
 
 
 def _own_share(its: RankPaceSeen, place: CodePlace) -> float:

@@ -83,6 +83,30 @@ def name_ranks(ranks: RankSet) -> str:
     return say("Ranks %1", ranks) if len(ranks) > 1 else say("Rank %1", ranks)
 
 
+def in_sentence(ranks: RankSet, num_ranks: int = 0) -> str:
+    """Return ranks within a sentence: rank 5, ranks 0-3; all ranks, if they are so many."""
+    if len(ranks) == num_ranks > 1:
+        return say("all ranks")
+    return say("ranks %1", ranks) if len(ranks) > 1 else say("rank %1", ranks)
+
+
 def at_place(place: CodePlace | None) -> str:
     """Return where it happens, to follow a sentence; empty if no line stands out."""
     return say(", at %1", place) if place is not None else ""
+
+
+# What to do about an activity, of one rank or of all.
+HINTS = {
+    "input": say(
+        "Give this rank's DataLoader more workers (num_workers), or data that takes as long as the others' data."
+    ),
+    "workers": say("Find out why its DataLoader starts worker processes again: a worker that ends, or a new loader."),
+    "save": say(
+        "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank."
+    ),
+    "print": say("Print every hundredth step, or track(loss=loss)."),
+    "compile": say(
+        "Give it the same shapes each step (padding), or torch.compile(..., dynamic=True). "
+        "TORCH_LOGS=recompiles names the reason."
+    ),
+}

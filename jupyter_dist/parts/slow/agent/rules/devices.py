@@ -35,11 +35,7 @@ def find_synchronizing(seen: Observed) -> Cause | None:
     place, waiting = _waiting_line(seen)
     if idle < LEAST_IDLE or waiting < LEAST_WAITING or place is None:
         return None
-    message = (
-        say("The devices are idle %1 of the time: ranks wait for values%2.", percent(idle), at_place(place))
-        if len(known) > 1
-        else say("The device is idle %1 of the time: ranks wait for values%2.", percent(idle), at_place(place))
-    )
+    message = say("Devices are idle %1 of the time: ranks wait for values%2.", percent(idle), at_place(place))
     evidence = [
         say("The ranks are found at this line in %1 of the samples of their stacks.", percent(waiting)),
         say("While a rank waits for a value of its device, it gives the device nothing more to do."),

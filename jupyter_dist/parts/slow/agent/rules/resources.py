@@ -12,7 +12,7 @@ from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
 from .activities import objects_share
-from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
+from .causes import Cause, at_place, bytes_in_words, in_sentence, name_ranks, percent
 from .stragglers import SMALL
 
 LEAST_COLLECTING = 0.1
@@ -33,8 +33,7 @@ def find_collecting(seen: Observed) -> Cause | None:
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
-    who = say("ranks %1", pausing) if len(pausing) > 1 else say("rank %1", pausing)
-    message = say("Python's garbage collector takes %1 of the time of %2.", percent(share), who)
+    message = say("Python's garbage collector takes %1 of the time of %2.", percent(share), in_sentence(pausing))
     evidence = [
         say("It has run %1 times in the last seconds, up to %2 of them.", number, format(max(shares.values()), ".0%"))
     ]
@@ -55,8 +54,8 @@ def find_memory(seen: Observed) -> Cause | None:
     grown = _most_grown(seen, ranks)
     holder = say(": %1 %2", grown.kind, grown.name) if grown is not None else ""
     place = grown.place if grown is not None else None
-    where = say("all ranks") if len(ranks) == len(seen.ranks) else say("rank %1", ranks)
-    message = say("Memory grows by %1 a step on %2%3%4.", bytes_in_words(by_step), where, holder, at_place(place))
+    size, where = bytes_in_words(by_step), in_sentence(ranks, len(seen.ranks))
+    message = say("Memory grows by %1 a step on %2%3%4.", size, where, holder, at_place(place))
     looks = min(_num_looks(seen.ranks[rank]) for rank in ranks)
     evidence = [
         say("It grew in each of the last %1 looks, by %2 a second.", looks, bytes_in_words(max(growths.values())))
@@ -117,20 +116,9 @@ def find_contention(seen: Observed) -> Cause | None:
         return None
     stopped = seen.median(lambda rank: rank.part(lambda report: report.stopped_seconds), waiting)
     why = say("it is stopped or throttled") if stopped > share / 2 else say("other programs use it")
-    values = name_ranks(waiting), percent(share), why
-    message = (
-        say("%1 do not get the processor %2 of the time: %3.", *values)
-        if len(waiting) > 1
-        else say("%1 does not get the processor %2 of the time: %3.", *values)
-    )
-    usual = percent(statistics.median(rest))
-    evidence = [
-        say(
-            "Its main thread waited for a core %1 of the time although it could run, the others %2.",
-            percent(share),
-            usual,
-        )
-    ]
+    its, usual = percent(share), percent(statistics.median(rest))
+    message = say("%1 could run and got no processor %2 of the time: %3.", name_ranks(waiting), its, why)
+    evidence = [say("The main threads of the others waited %1 of the time for a core.", usual)]
     advice = say(
         "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."
     )

@@ -18,7 +18,7 @@ from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
-from .causes import Cause, at_place, name_ranks, percent, seconds_in_words
+from .causes import HINTS, Cause, at_place, in_sentence, name_ranks, percent, seconds_in_words
 
 MAX_PARTS = 16  # process groups that are judged alone
 LEAST_IN_MESSAGES = 0.45  # more than the busy rank
@@ -98,21 +98,14 @@ def _straggler(seen: Observed) -> Cause | None:
     if not _agree(seen, lateness, place) or (lateness.is_long and place is None):
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
-    who, waits = name_ranks(lateness.late), _waits_in_words(seen, lateness)
+    step = None if is_seldom else seen.step_seconds
+    values = _waits_in_words(lateness.share, step), in_sentence(lateness.late), at_place(place)
+    message = (
+        say("The others wait %1 for %2 now and then%3.", *values)
+        if is_seldom
+        else say("The others wait %1 for %2%3.", *values)
+    )
     number = say("%1 of %2", lateness.num_late, lateness.num_meetings)
-    if is_seldom:
-        values = percent(lateness.share), lateness.late, at_place(place)
-        message = (
-            say("The other rank waits %1 of the time for rank %2%3.", *values)
-            if len(lateness.others) == 1
-            else say("All others wait %1 of the time for rank %2%3.", *values)
-        )
-    else:
-        message = (
-            say("%1 are last to the collectives: the others wait %2%3.", who, waits, at_place(place))
-            if len(lateness.late) > 1
-            else say("%1 is last to the collectives: the others wait %2%3.", who, waits, at_place(place))
-        )
     return Cause(
         kind="occasional" if is_seldom else "straggler",
         ranks=lateness.late,
@@ -276,14 +269,10 @@ def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace, activity
     return caller if others[caller] < others.total() / 2 else place
 
 
-def _waits_in_words(seen: Observed, lateness: Lateness) -> str:
-    step = seen.step_seconds
-    is_one = len(lateness.late) == 1
+def _waits_in_words(share: float, step: float | None) -> str:
     if step is None:
-        share = percent(lateness.share)
-        return say("%1 of the time for it", share) if is_one else say("%1 of the time for them", share)
-    times = seconds_in_words(lateness.share * step), seconds_in_words(step)
-    return say("%1 of %2 a step for it", *times) if is_one else say("%1 of %2 a step for them", *times)
+        return say("%1 of the time", percent(share))
+    return say("%1 of %2 a step", seconds_in_words(share * step), seconds_in_words(step))
 
 
 def _evidence(seen: Observed, lateness: Lateness, place: CodePlace | None, activity: str, number: str) -> list[str]:
@@ -310,19 +299,8 @@ def _evidence(seen: Observed, lateness: Lateness, place: CodePlace | None, activ
 
 
 def _advice(activity: str, is_seldom: bool) -> str:
-    return _ADVICE.get(activity, _SELDOM if is_seldom else _OFTEN)
+    return HINTS.get(activity, _SELDOM if is_seldom else _OFTEN)
 
 
-_ADVICE = {
-    "input": say(
-        "Give this rank's DataLoader more workers (num_workers), or data that takes as long as the others' data."
-    ),
-    "workers": say("Find out why its DataLoader starts worker processes again: a worker that ends, or a new loader."),
-    "save": say(
-        "Save less often, in another thread (torch.distributed.checkpoint.async_save), or a part on each rank."
-    ),
-    "print": say("Print less often, or smaller values."),
-    "compile": say("Let all ranks compile the same shapes before the loop."),
-}
 _OFTEN = say("Give this rank less to do at this line, or let all ranks share it.")
 _SELDOM = say("Let all ranks share this work, or do it in a thread while training goes on.")

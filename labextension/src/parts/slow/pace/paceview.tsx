@@ -76,9 +76,9 @@ function PaceBody({ pace, trans, goTo, hasEnded }: IPaceBodyProps): React.ReactE
           {pace.lines.length > 0 && <LineTable lines={pace.lines} trans={trans} goTo={goTo} />}
         </div>
       </div>
-      {pace.unknown.map(sentence => (
+      {pace.unknown.map((sentence, i) => (
         <p key={sentence} className="jpd-Pace-faint">
-          {sentence}
+          {inWords(trans, sentence, pace.unknown_words?.[i])}
         </p>
       ))}
     </>

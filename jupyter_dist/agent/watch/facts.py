@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from jupyter_dist.protocol.models.sentences import say
+
 State = Literal["waits", "runs", "idle", "dead", "unknown"]
 
 IN_DEBUGGER = "in the debugger at "  # how the place of a rank begins that a debugger has stopped
@@ -91,3 +93,31 @@ class Fact:
 
 
 Facts = Mapping[int, Fact]
+
+
+def waits_in(fact: Fact) -> str | None:
+    """Return the call that a rank waits in, in words; None if it does not wait."""
+    return describe_call(fact.call) if fact.call is not None and fact.state == "waits" else None
+
+
+def describe_call(call: WaitedCall) -> str:
+    """Return the call in words: "all_reduce, number 4, float [4]"."""
+    name = call.name
+    if call.peer is not None and call.is_p2p and call.tag:
+        name = say("%1 (peer %2, tag %3)", name, call.peer, call.tag)
+    elif call.peer is not None:
+        name = say("%1 (peer %2)", name, call.peer) if call.is_p2p else say("%1 (root %2)", name, call.peer)
+    if call.inside:
+        name = say("%1 in %2", name, call.inside)
+    if call.group != "default":
+        name = say("%1 of process group %2", name, call.group)
+    if call.seq is not None:
+        name = say("%1, number %2", name, call.seq)
+    if call.shape:
+        name = say("%1, %2", name, call.shape)
+    return say("%1, of cell [%2]", name, call.cell) if call.cell is not None else name
+
+
+def silence(fact: Fact) -> str:
+    """Describe the silence of a rank, and its place."""
+    return say("%1, at %2", fact.silent, fact.place) if fact.place else fact.silent

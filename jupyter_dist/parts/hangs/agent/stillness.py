@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .facts import Fact, Facts
+from jupyter_dist.agent.watch.facts import Fact, Facts
+
 from .verdict import MOVES_SECONDS, is_same
 
 

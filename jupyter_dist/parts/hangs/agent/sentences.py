@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from jupyter_dist.protocol.models.sentences import say, words_of
+from jupyter_dist.agent.watch.facts import (
+    IN_DEBUGGER,
+    BegunCollective,
+    Fact,
+    State,
+    WaitedCall,
+    describe_call,
+    silence,
+    waits_in,
+)
+from jupyter_dist.protocol.models.sentences import join, say, say_n, words_of
 from jupyter_dist.protocol.ranks import RankSet
-
-from .facts import IN_DEBUGGER, BegunCollective, Fact, State, WaitedCall
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
@@ -22,42 +30,59 @@ _MAX_PLACES = 3
 
 def is_dead(stuck: list[Fact], dead: list[Fact]) -> models.Verdict:
     """A verdict: needed ranks are gone."""
-    return _verdict("cannot_end", "dead", stuck, dead, f"{_ranks(dead)} {_is(dead)} dead.")
+    return _verdict(
+        "cannot_end", "dead", stuck, dead, say_n("Rank %2 is dead.", "Ranks %2 are dead.", len(dead), _numbers(dead))
+    )
 
 
 def is_missing(stuck: list[Fact], idle: list[Fact]) -> models.Verdict:
     """A verdict: needed ranks are idle, and have not called the collective."""
-    text = f"{_ranks(idle)} {_is(idle)} idle and {_has(idle)} not called it{_counts(stuck, idle)}."
-    return _verdict("cannot_end", "missing", stuck, idle, f"{_crossing(stuck)}{text}{_errors(idle)}")
+    text = say_n(
+        "Rank %2 is idle and has not called it%3.",
+        "Ranks %2 are idle and have not called it%3.",
+        len(idle),
+        _numbers(idle),
+        _counts(stuck, idle),
+    )
+    return _verdict("cannot_end", "missing", stuck, idle, join(_crossing(stuck), text, *_errors(idle)))
 
 
 def in_other_order(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
     """Ranks wait in different process groups."""
-    text = "They wait for each other in different process groups: each rank must call the groups in the same order."
-    return _verdict("cannot_end", "order", stuck, others, f"{_crossing(stuck)}{text}")
+    text = say(
+        "They wait for each other in different process groups: each rank must call the groups in the same order."
+    )
+    return _verdict("cannot_end", "order", stuck, others, join(_crossing(stuck), text))
 
 
 def does_not_match(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
     """Ranks wait in different calls, or one has skipped a collective."""
-    text = "These calls do not match: ranks must make the same one, with the same root, or its counterpart."
-    return _verdict("cannot_end", "mismatch", stuck, others, f"{text}{_first_difference([*stuck, *others])}")
+    text = say("These calls do not match: ranks must make the same one, with the same root, or its counterpart.")
+    return _verdict("cannot_end", "mismatch", stuck, others, join(text, _first_difference([*stuck, *others])))
 
 
 def shapes_differ(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
     """Ranks are in the same collective with other tensors."""
     call = next(fact.call for fact in stuck if fact.call is not None)
     found = _by([*stuck, *others], lambda fact: _shape_of(fact, call))
-    shapes = "; ".join(f"{shape} on {_ranks(facts).lower()}" for shape, facts in found if shape)
-    return _verdict("cannot_end", "shapes", stuck, others, f"Their tensors differ in shape or dtype: {shapes}.")
+    text = say("Their tensors differ in shape or dtype: %1.", _each(found))
+    return _verdict("cannot_end", "shapes", stuck, others, text)
 
 
 def is_busy(waiting: list[Fact], others: list[Fact]) -> models.Verdict:
     """A verdict: needed ranks may still get there."""
-    where = "; ".join(_where(fact) for fact in others[:_MAX_PLACES] if fact.place or fact.silent)
-    called = [fact for fact in others if _all_called(waiting, fact)]
-    what = "called something else, or with other tensors" if called == others else "not called it yet"
-    text = f"{_ranks(others)} {_has(others)} {what}{': ' if where else ''}{where}."
-    return _verdict("waits", "busy", waiting, others, f"{text}{_limits(waiting)}")
+    where = join(*(_where(fact) for fact in others[:_MAX_PLACES] if fact.place or fact.silent), by="; ")
+    values = len(others), _numbers(others), say(": %1", where) if where else ""
+    text = (
+        say_n(
+            "Rank %2 has called something else, or with other tensors%3.",
+            "Ranks %2 have called something else, or with other tensors%3.",
+            *values,
+        )
+        if all(_all_called(waiting, fact) for fact in others)
+        else say_n("Rank %2 has not called it yet%3.", "Ranks %2 have not called it yet%3.", *values)
+    )
+    return _verdict("waits", "busy", waiting, others, join(text, _limits(waiting)))
 
 
 def still(facts: list[Fact], seconds: float, paths: str | None = None) -> models.Verdict:
@@ -68,21 +93,21 @@ def still(facts: list[Fact], seconds: float, paths: str | None = None) -> models
         seconds: for how long none has moved.
         paths: which nodes do not reach each other, in sentences; empty if all do, None if that is not known.
     """
-    roughly = next((value for value in _ROUGHLY if value <= seconds), _ROUGHLY[-1])
+    roughly = _in_words(next((value for value in _ROUGHLY if value <= seconds), _ROUGHLY[-1]))
     waiting = [fact for fact in facts if fact.state == "waits"]
-    text = f"Nothing has moved for more than {_in_words(roughly)}"
     if waiting:
-        why = " A connection between them may be cut."
-        if paths is not None:
-            why = f" {paths}" if paths else f"{why} Their nodes reach each other by new ones."
-        text = f"{text}, and no rank is missing.{why}{_limits(waiting)}"
+        why = [paths] if paths else [say("A connection between them may be cut.")]
+        if paths == "":
+            why.append(say("Their nodes reach each other by new ones."))
+        text = join(say("Nothing has moved for more than %1, and no rank is missing.", roughly), *why, _limits(waiting))
     else:
-        places = _by(facts, lambda fact: fact.place)
-        where = "; ".join(f"{_ranks(here).lower()} {_is(here)} at {place}" for place, here in places[:_MAX_PLACES])
-        text = f"{text}: {where}."
-    left = [f" On {_ranks(here).lower()} {what}." for what, here in _by(facts, lambda fact: fact.left_over) if what]
+        places = _by(facts, lambda fact: fact.place)[:_MAX_PLACES]
+        each = join(*(say("%1 at %2", _are(here), place) for place, here in places), by="; ")
+        text = say("Nothing has moved for more than %1: %2.", roughly, each)
+    found = _by(facts, lambda fact: fact.left_over)
+    left = [say("On %1 %2.", _ranks(here), what) for what, here in found if what]
     reason: Reason = "cut" if waiting and paths else "still"
-    verdict = _verdict("waits", reason, waiting or facts, [], text + "".join(left))
+    verdict = _verdict("waits", reason, waiting or facts, [], join(text, *left))
     if reason == "cut":
         verdict["paths"] = paths or ""
     return verdict
@@ -92,11 +117,16 @@ def _verdict(
     kind: Literal["cannot_end", "waits"], reason: Reason, waiting: list[Fact], others: list[Fact], text: str
 ) -> models.Verdict:
     calling = [fact for fact in [*waiting, *others] if fact.state == "waits"]
-    does = "".join(f"{_ranks(facts)} {_wait(facts)} in {what}. " for what, facts in _by(calling, _call_and_place))
+    does = [
+        say_n("Rank %2 waits in %3.", "Ranks %2 wait in %3.", len(facts), _numbers(facts), what)
+        for what, facts in _by(calling, _call_and_place)
+    ]
+    message = join(*does, text)
     return {
         "kind": kind,
         "reason": reason,
-        "message": f"{does}{text}",
+        "message": message,
+        "message_words": words_of(message),
         "since": 0.0,  # the watch knows
         "waiting": [_part(facts) for _, facts in _by(waiting, _call_and_place)],
         "needed": [_part(facts) for facts in _by_place(others)],
@@ -124,8 +154,9 @@ def _by(facts: Iterable[Fact], key: Callable[[Fact], str]) -> list[tuple[str, li
 
 
 def _call_and_place(fact: Fact) -> str:
-    at = f" at {fact.place}" if fact.place else ""
-    return f"{_describe(fact.call)}{at}" if fact.call is not None else at
+    if fact.call is None:
+        return fact.place
+    return say("%1 at %2", describe_call(fact.call), fact.place) if fact.place else describe_call(fact.call)
 
 
 def _by_place(facts: list[Fact]) -> list[list[Fact]]:
@@ -133,29 +164,6 @@ def _by_place(facts: list[Fact]) -> list[list[Fact]]:
     for fact in facts:
         found.setdefault((fact.state, _with_error(fact), fact.call), []).append(fact)
     return list(found.values())
-
-
-def waits_in(fact: Fact) -> str | None:
-    """Return the call that a rank waits in, in words; None if it does not wait."""
-    return _describe(fact.call) if fact.call is not None and fact.state == "waits" else None
-
-
-def _describe(call: WaitedCall) -> str:
-    """Return the call in words: "all_reduce, number 4, float [4]"."""
-    name = call.name
-    if call.peer is not None and call.is_p2p and call.tag:
-        name = say("%1 (peer %2, tag %3)", name, call.peer, call.tag)
-    elif call.peer is not None:
-        name = say("%1 (peer %2)", name, call.peer) if call.is_p2p else say("%1 (root %2)", name, call.peer)
-    if call.inside:
-        name = say("%1 in %2", name, call.inside)
-    if call.group != "default":
-        name = say("%1 of process group %2", name, call.group)
-    if call.seq is not None:
-        name = say("%1, number %2", name, call.seq)
-    if call.shape:
-        name = say("%1, %2", name, call.shape)
-    return say("%1, of cell [%2]", name, call.cell) if call.cell is not None else name
 
 
 # -- what is known of a call on another rank ----------------------------------------------------------
@@ -191,8 +199,7 @@ def _first_difference(facts: list[Fact]) -> str:
     for seq in sorted(set.intersection(*numbers) if numbers else ()):
         found = _by(facts, lambda fact, seq=seq: _recorded(fact.records[key, seq]))  # type: ignore[misc]
         if len(found) > 1:
-            each = " and ".join(f"{what} on {_ranks(here).lower()}" for what, here in found)
-            return f" They differ since number {seq}: {each}."
+            return say("They differ since number %1: %2.", seq, _each(found))
     return ""
 
 
@@ -204,8 +211,7 @@ def _counts(stuck: list[Fact], idle: list[Fact]) -> str:
     key = next(fact.call.numbered_by for fact in stuck if fact.call is not None)
     mine, theirs = ({fact.counts.get(key, fact.begun) for fact in facts} for facts in (stuck, idle))
     if len(mine) == len(theirs) == 1 and None not in mine | theirs and mine != theirs:
-        number = mine.pop()
-        return f" ({number} {'collective' if number == 1 else 'collectives'} against {theirs.pop()})"
+        return say_n(" (%1 collective against %2)", " (%1 collectives against %2)", mine.pop() or 0, theirs.pop())
     return ""
 
 
@@ -217,16 +223,17 @@ def _crossing(stuck: list[Fact]) -> str:
         for other in sorted(rank for rank in partners if rank in by_rank):
             theirs = by_rank[other].call
             if fact.call is not None and theirs is not None and theirs.of_group != fact.call.of_group:
-                return f"Rank {fact.rank} waits for rank {other}, which is in process group {theirs.group}. "
+                group = theirs.group
+                return say("Rank %1 waits for rank %2, which is in process group %3.", fact.rank, other, group)
     return ""
 
 
 # -- small words --------------------------------------------------------------------------------------
 
 
-def _errors(idle: list[Fact]) -> str:
+def _errors(idle: list[Fact]) -> list[str]:
     found = [(what, facts) for what, facts in _by(idle, lambda fact: fact.error or "") if what]
-    return "".join(f" The last cell of {_ranks(facts).lower()} ended with {what.rstrip('.')}." for what, facts in found)
+    return [say("The last cell of %1 ended with %2.", _ranks(facts), what.rstrip(".")) for what, facts in found]
 
 
 def _with_error(fact: Fact) -> str:
@@ -239,24 +246,20 @@ def _where(fact: Fact) -> str:
     """Return where a rank is that may still get there."""
     line = fact.place.removeprefix(IN_DEBUGGER)
     if fact.silent:
-        return f"rank {fact.rank} {silence(fact)}"
+        return say("rank %1 %2", fact.rank, silence(fact))
     if fact.state == "idle":
-        by_itself = f", and {fact.comes} may call it" if fact.comes else ""
-        return f"rank {fact.rank} is idle {fact.place}{by_itself}"
+        by_itself = say(", and %1 may call it", fact.comes) if fact.comes else ""
+        return say("rank %1 is idle %2%3", fact.rank, fact.place, by_itself)
     if line != fact.place:
-        return f"rank {fact.rank} is stopped in the debugger at {line}".removesuffix(" at ")
+        stopped = say("rank %1 is stopped in the debugger", fact.rank)
+        return say("%1 at %2", stopped, line) if line else stopped
     left = f"; {fact.left_over}" if fact.left_over else ""
-    return f"rank {fact.rank} is at {line}{left}"
-
-
-def silence(fact: Fact) -> str:
-    """Describe the silence of a rank, and its place."""
-    return f"{fact.silent}, at {fact.place}" if fact.place else fact.silent
+    return say("rank %1 is at %2%3", fact.rank, line, left)
 
 
 def _limits(waiting: list[Fact]) -> str:
     limits = sorted({fact.call.limit for fact in waiting if fact.call is not None and fact.call.limit is not None})
-    return f" Its own time limit of {_in_words(limits[-1])} ends it." if limits else ""
+    return say("Its own time limit of %1 ends it.", _in_words(limits[-1])) if limits else ""
 
 
 def _in_words(seconds: float) -> str:
@@ -266,17 +269,18 @@ def _in_words(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
+def _numbers(facts: list[Fact]) -> RankSet:
+    return RankSet(fact.rank for fact in facts)
+
+
 def _ranks(facts: list[Fact]) -> str:
-    return f"Rank{'s' if len(facts) > 1 else ''} {RankSet(fact.rank for fact in facts)}"
+    return say("ranks %1", _numbers(facts)) if len(facts) > 1 else say("rank %1", _numbers(facts))
 
 
-def _is(facts: list[Fact]) -> Any:
-    return "are" if len(facts) > 1 else "is"
+def _are(facts: list[Fact]) -> str:
+    return say("ranks %1 are", _numbers(facts)) if len(facts) > 1 else say("rank %1 is", _numbers(facts))
 
 
-def _has(facts: list[Fact]) -> str:
-    return "have" if len(facts) > 1 else "has"
-
-
-def _wait(facts: list[Fact]) -> str:
-    return "wait" if len(facts) > 1 else "waits"
+def _each(found: list[tuple[str, list[Fact]]]) -> str:
+    """Return the texts, each with its ranks."""
+    return join(*(say("%1 on %2", what, _ranks(facts)) for what, facts in found if what), by="; ")

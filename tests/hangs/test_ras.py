@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_dist.agent.group.cells.proving import Proving
-from jupyter_dist.agent.watch.hangs import HangWatch
-from jupyter_dist.agent.watch.reports import askras, rasreport
+from jupyter_dist.agent.part import AgentCore
+from jupyter_dist.agent.watch.look import Looks
+from jupyter_dist.parts.hangs.agent import HangWatch, askras, rasreport
 from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.secrets import Secrets
@@ -120,7 +121,8 @@ def group_with(backend, **env):
 
 
 def test_a_verdict_that_names_no_rank_gets_what_nccl_reports(ras):
-    watch = HangWatch(group_with("nccl", NCCL_RAS_ADDR=ras), lambda _: None, Proving())
+    group = group_with("nccl", NCCL_RAS_ADDR=ras)
+    watch = HangWatch(AgentCore(group, Proving(), Looks(group), lambda _: None, lambda: None))
     part = {"ranks": "0", "state": "waits", "place": None, "call": "all_reduce"}
     verdict = {"kind": "waits", "reason": "still", "message": "Nothing has moved.", "since": 0.0, "waiting": [part], "needed": []}  # fmt: skip
     named = {**verdict, "kind": "cannot_end", "reason": "missing"}

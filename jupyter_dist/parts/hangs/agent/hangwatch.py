@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
-from jupyter_dist.agent.group.cells.proving import Proving
-from jupyter_dist.agent.group.group import AgentGroup
+from jupyter_dist.agent.part import AgentCore, AgentPart
+from jupyter_dist.agent.watch.facts import Fact, Facts, waits_in
 from jupyter_dist.protocol.accelerators import ACCELERATORS
+from jupyter_dist.protocol.models.sentences import join, words_of
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import call_within, start_task
 
-from .freeing import Freeing
-from .look import look_at
-from .reports import askras, rasreport
-from .verdicts.facts import Fact, Facts
-from .verdicts.sentences import silence, waits_in
-from .verdicts.stillness import Stillness
-from .verdicts.verdict import judge
+from . import askras, rasreport
+from .stillness import Stillness
+from .verdict import judge
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
@@ -38,29 +34,30 @@ PATHS_SECONDS = 15.0  # until nodes that reach each other try again
 _NOT_NAMED_WITHOUT_RAS = ("order", "mismatch", "shapes", "still", "cut")  # verdicts that name no missing rank
 
 
-class HangWatch:
+class HangWatch(AgentPart):
     """Watches the cells of a group, from `changed` on, while any runs."""
 
-    def __init__(self, group: AgentGroup, on_change: Callable[[AgentExecution], None], proving: Proving) -> None:
-        self._group = group
-        self._proving = proving
-        self._on_change = on_change
-        self.freeing = Freeing(group)
+    def __init__(self, core: AgentCore) -> None:
+        super().__init__(core)
+        self._group, self._proving = core.group, core.proving
+        self._shown: dict[str, tuple[models.Verdict, int]] = {}  # by execution, and for how many ranks
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         self._wish: float | None = None  # how soon to look again after the present look
         self._stillness = Stillness()
         self._paths: tuple[float, str] | None = None  # when nodes tried to connect to each other, and who could not
         self._ras: dict[str, list[str]] = {}  # what NCCL itself reports, by execution
-        self.last_look: tuple[float, Facts] | None = None  # the time of the look, and its facts
 
     def changed(self, execution: AgentExecution) -> None:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
         if execution.is_final:
             self._proving.hang_gone(execution)
-            if self._timer is not None and not self._running():
-                self._timer.cancel()  # or the next cell is looked at as soon as it has begun
-                self._timer = None
+        shown = self._shown.get(execution.id)
+        if shown is not None and (execution.is_final or len(execution.spec.ranks) != shown[1]):  # others have joined
+            self._show(execution, None)
+        if execution.is_final and self._timer is not None and not self._running():
+            self._timer.cancel()  # or the next cell is looked at as soon as it has begun
+            self._timer = None
         if execution.state == "running":
             self._proving.acted(besides=execution)
             # A rank that has ended its part late may be the last that could help.
@@ -91,7 +88,6 @@ class HangWatch:
 
     async def _judge_and_continue(self) -> None:
         try:
-            self._group.dispatcher.end_forgotten()
             await self._judge()
         finally:
             self._looking = None
@@ -100,7 +96,7 @@ class HangWatch:
                 self._look_in(LOOK_SECONDS if wish is None else wish)
 
     async def _judge(self) -> None:
-        before = await self._look()
+        before = await self.core.looks.take()
         cpu_counts = not ACCELERATORS[self._group.spec.accelerator].has_devices
         still = self._stillness.after(before, cpu_counts, time.monotonic())
         self._ras = {}
@@ -108,7 +104,7 @@ class HangWatch:
             self._report(judge(before, before, cpu_counts, still), before)
             return
         await asyncio.sleep(CONFIRM_SECONDS)
-        now = await self._look()
+        now = await self.core.looks.take()
         verdicts = judge(before, now, cpu_counts, still)
         if (paths := await self._broken_paths(verdicts)) is not None:
             verdicts = judge(before, now, cpu_counts, still, paths)
@@ -127,7 +123,8 @@ class HangWatch:
             found = self._ras[execution_id] = rasreport.sentences(communicators, ranks, waiting)
             verdict = verdicts[execution_id]
             if found and verdict["reason"] in _NOT_NAMED_WITHOUT_RAS:
-                verdict["message"] = " ".join([verdict["message"], *found])
+                verdict["message"] = message = join(verdict["message"], *found)
+                verdict["message_words"] = words_of(message)
 
     async def _broken_paths(self, verdicts: dict[str, models.Verdict]) -> str | None:
         """Return which nodes do not reach each other, if a cell is still; None without nodes, or if none waits so."""
@@ -138,35 +135,33 @@ class HangWatch:
             self._paths = time.monotonic(), await nodes.broken_paths()
         return self._paths[1]
 
-    async def _look(self) -> Facts:
-        facts = await look_at(self._group)
-        self.last_look = time.time(), facts
-        for rank in self._group.living():
-            fact = facts.get(rank.rank)
-            if fact is not None and fact.silent and rank.state == "busy" and not rank.ignores_interrupt:
-                rank.set_state("unresponsive", f"Not responding: it {silence(fact)}.")
-            elif fact is not None and fact.state != "unknown" and rank.state == "unresponsive":
-                rank.set_state("busy" if rank.execution_id else "idle")
-        return facts
-
     def _report(self, verdicts: dict[str, models.Verdict], facts: Facts) -> None:
         for execution in self._running():
             verdict = verdicts.get(execution.id)
-            known = execution.verdict
+            known = self._known(execution)
             if verdict is not None:
                 is_same = known is not None and (known["kind"], known["reason"]) == (verdict["kind"], verdict["reason"])
                 verdict["since"] = known["since"] if known is not None and is_same else time.time()
                 if could_join := _could_join(execution, verdict):
                     verdict["could_join"] = could_join
             if verdict != known:
-                execution.verdict = verdict
+                self._show(execution, verdict)
                 self._keep(execution, known, facts)
-                self._on_change(execution)
-                self.freeing.judged(execution)
+                self.core.execution_changed(execution)
+
+    def _known(self, execution: AgentExecution) -> models.Verdict | None:
+        return self._shown[execution.id][0] if execution.id in self._shown else None
+
+    def _show(self, execution: AgentExecution, verdict: models.Verdict | None) -> None:
+        self._shown.pop(execution.id, None)
+        if verdict is not None:
+            self._shown[execution.id] = verdict, len(execution.spec.ranks)
+        execution.add("verdict", verdict)
+        execution.cannot_end = verdict is not None and verdict["kind"] == "cannot_end"
 
     def _keep(self, execution: AgentExecution, before: models.Verdict | None, facts: Facts) -> None:
         """Keep a verdict that the cell cannot end, with what each rank was found doing, or note that it has gone."""
-        verdict = execution.verdict
+        verdict = self._known(execution)
         was_hung = before is not None and before["kind"] == "cannot_end"
         if verdict is None or verdict["kind"] != "cannot_end":
             if was_hung:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
+from jupyter_dist.agent.watch.facts import BACKWARD, Fact, Facts, WaitedCall
+
 from . import sentences
-from .facts import BACKWARD, Fact, Facts, WaitedCall
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models

@@ -1,1 +1,0 @@
-"""What the libraries of devices and of their collectives report by themselves."""

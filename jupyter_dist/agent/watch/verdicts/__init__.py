@@ -1,1 +1,0 @@
-"""Who waits for whom, judged from what ranks report of themselves. Pure."""
