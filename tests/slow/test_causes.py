@@ -260,6 +260,12 @@ def test_steps_that_take_longer_and_longer_are_named_with_their_line():
     for steady in (quick[:3], [0.18, 0.25, 0.25, 0.31], [0.18, 0.18, 0.27, 0.28]):
         found.history = history(steady, 0.8)
         assert judge(found) == []
+    few = [(0.0153, 0.002, 0.0011), (0.024, 0.0072, 0.0014), (0.0296, 0.0099, 0.0063), (0.0318, 0.012, 0.0065)]
+    # Measured, 54 samples a look: both lines take more by now, and it is not sure which one grows.
+    found.history = [StepsSeen(step, 0.2 * step, {growth: a, LOOP: b}, 54) for step, a, b in few]
+    assert judge(found) == []
+    found.history = [StepsSeen(step, 0.2 * step, {growth: a, LOOP: b}, 540) for step, a, b in few]
+    assert judge(found) == [] or only(found).place == growth
     for several in (quick, longer):  # a machine that gets busy: all lines take longer
         found.history = [StepsSeen(step, step, {LOOP: 0.6 * step, growth: 0.4 * step}) for step in several]
         assert judge(found) == []

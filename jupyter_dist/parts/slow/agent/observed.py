@@ -81,6 +81,11 @@ class StepsSeen(NamedTuple):
     seconds: float  # of a step
     cpu_seconds: float  # of the main thread in a step
     lines: Mapping[CodePlace, float]  # seconds of a step for each line
+    num_samples: int = 1000  # by which these are known
+
+    def variance(self, place: CodePlace) -> float:
+        """Return how much the seconds of a line may differ by chance, squared."""
+        return self.seconds * self.lines.get(place, 0.0) / self.num_samples
 
 
 @dataclass
@@ -219,4 +224,4 @@ def steps_of(newest: Observed) -> StepsSeen | None:
             if place is not None and activity != "wait":
                 lines[place] = lines.get(place, 0.0) + step * number / seen.num_samples / len(newest.ranks)
     cpu = newest.median(lambda seen: seen.part(lambda report: report.cpu_seconds))
-    return StepsSeen(step, cpu * step, lines)
+    return StepsSeen(step, cpu * step, lines, sum(seen.num_samples for seen in newest.ranks.values()))

@@ -225,6 +225,7 @@ def _one(seen: Observed, *activities: str) -> RankPaceSeen:
 # Of a step. What a line calls in C itself may be the work that the loop is for; what torch does in Python is.
 LEAST = {"python": 0.2, "c": 0.4}
 LEAST_SCATTERED = 0.5  # that many lines of a function take together, of which none stands out
+MANY_LINES = 8
 NEARLY = 0.8
 LIKE_OTHERS = 0.3  # of the most that a rank is found there
 _DO_ELSEWHERE = say(
@@ -245,12 +246,15 @@ class _Spent(NamedTuple):
         self.weights[rank] += share / least
 
     def share(self, seen: Observed) -> float:
-        """Return the share of the path, or of the time of all ranks; 0 if it is too small, or most ranks spend less."""
+        """Return the share of the path, or of the time of all ranks."""
+        return sum(self.shares.values()) / (1 if seen.path.is_known else len(seen.ranks))
+
+    def weight(self, seen: Observed) -> float:
+        """Return how many times the least that is told they take, of the path or on most ranks."""
         if seen.path.is_known:
-            return sum(self.shares.values()) if sum(self.weights.values()) >= 1 else 0.0
+            return sum(self.weights.values())
         few = int((1 - LEAST_OF_ALL) * len(seen.ranks))  # ranks that may spend less there
-        is_enough = sorted(self.weights[rank] for rank in seen.ranks)[few] >= 1
-        return sum(self.shares.values()) / len(seen.ranks) if is_enough else 0.0
+        return sorted(self.weights[rank] for rank in seen.ranks)[few]
 
 
 Spent = defaultdict[Any, _Spent]
@@ -283,26 +287,24 @@ def find_line(seen: Observed) -> Cause | None:
                 lines[place].add(rank, share, least)
         if sampled.place is not None:
             functions[sampled.place.file, sampled.place.function].add(rank, share, LEAST_SCATTERED)
-    shares = {place: share for place, spent in lines.items() if (share := spent.share(seen))}
-    most = max(shares.values(), default=0.0)
+    most = max((spent.weight(seen) for spent in lines.values()), default=0.0)
     # The innermost line that takes nearly as much as its caller, which takes the most.
-    place = next((place for place, share in shares.items() if share >= NEARLY * most), None)
+    place = next((place for place, spent in lines.items() if spent.weight(seen) >= max(1.0, NEARLY * most)), None)
     if place is None:
         return _scattered(seen, functions, lines)
     own = {rank: _own_share(its, place) for rank, its in seen.ranks.items()}
     ranks = RankSet(rank for rank in own if own[rank] >= LIKE_OTHERS * max(own.values()))
-    return replace(_fact(seen, shares[place], place, _DO_ELSEWHERE), ranks=ranks, place=place)
+    return replace(_fact(seen, lines[place].share(seen), place, _DO_ELSEWHERE), ranks=ranks, place=place)
 
 
 def _scattered(seen: Observed, functions: Spent, lines: Iterable[CodePlace]) -> Cause | None:
     """Return the lines of a function that take most of a step together."""
-    shares = {function: share for function, spent in functions.items() if (share := spent.share(seen))}
-    function = max(shares, key=shares.__getitem__, default=None)
-    numbers = sorted(place.line for place in lines if (place.file, place.function) == function)
-    if function is None or len(numbers) < 2:
+    function = max(functions, key=lambda function: functions[function].weight(seen), default=None)
+    numbers = sorted({place.line for place in lines if (place.file, place.function) == function})
+    if function is None or functions[function].weight(seen) < 1 or len(numbers) < MANY_LINES:
         return None
     where = say("lines %1 to %2 of %3, none of which stands out", numbers[0], numbers[-1], name_of_file(function[0]))
-    return _fact(seen, shares[function], where, _FEWER_LINES)
+    return _fact(seen, functions[function].share(seen), where, _FEWER_LINES)
 
 
 def _fact(seen: Observed, share: float, where: object, hint: str) -> Cause:

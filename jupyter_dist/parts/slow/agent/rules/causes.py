@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models.models import CodeLine
 
 
+SURE = 2.0  # standard deviations: few samples differ by chance
+
+
 @dataclass(frozen=True)
 class Cause:
     """Why a cell is slow."""

@@ -7,6 +7,7 @@ take an ever larger part of the step: what slows a processor makes all lines lon
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from jupyter_dist.parts.slow.agent.observed import Observed, StepsSeen
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
-from .causes import Cause, at_place, seconds_in_words
+from .causes import SURE, Cause, at_place, seconds_in_words
 
 EARLY_LOOKS = 4  # of which each must show longer steps
 LEAST_LOOKS = 2  # in each third of the cell, later
@@ -62,13 +63,24 @@ def _parts(history: Sequence[StepsSeen]) -> list[Sequence[StepsSeen]]:
 
 
 def _line_that_grows(history: Sequence[StepsSeen]) -> CodePlace | None:
-    """Return the line that takes more of a step in the second half of the looks than in the first, if there is one."""
+    """Return the line that takes more of a step in the second half of the looks than in the first, if one does surely.
+
+    It must grow more than any other line by more than chance: the lines of a look are known by some samples.
+    """
     half = len(history) // 2
     first, last = history[:half], history[-half:]
-    places = {place for steps in last for place in steps.lines}
-    shifts = {place: _part_of(last, place) - _part_of(first, place) for place in places}
-    place = max(shifts, key=shifts.__getitem__, default=None)
-    return place if place is not None and shifts[place] >= LEAST_SHIFT else None
+    growths = {place: _seconds(last, place) - _seconds(first, place) for steps in last for place in steps.lines}
+    best = max(growths, key=growths.__getitem__, default=None)
+    if best is None or _part_of(last, best) - _part_of(first, best) < LEAST_SHIFT:
+        return None
+    chance = {place: sum(steps.variance(place) for steps in (*first, *last)) / half**2 for place in growths}
+    others = (place for place in growths if place != best)
+    is_sure = all(growths[best] - growths[place] >= SURE * math.sqrt(chance[best] + chance[place]) for place in others)
+    return best if is_sure else None
+
+
+def _seconds(looks: Sequence[StepsSeen], place: CodePlace) -> float:
+    return statistics.fmean(steps.lines.get(place, 0.0) for steps in looks)
 
 
 def _part_of(looks: Sequence[StepsSeen], place: CodePlace) -> float:

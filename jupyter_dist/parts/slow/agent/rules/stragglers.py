@@ -18,7 +18,7 @@ from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
-from .causes import HINTS, Cause, at_place, in_sentence, name_ranks, percent, seconds_in_words
+from .causes import HINTS, SURE, Cause, at_place, in_sentence, name_ranks, percent, seconds_in_words
 
 MAX_PARTS = 16  # process groups that are judged alone
 LEAST_IN_MESSAGES = 0.45  # more than the busy rank
@@ -40,7 +40,6 @@ LEAST_SEEN = 0.6  # of it, if a line stands out at which late ranks alone are fo
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
 MOST_OF_OTHERS = 0.2  # of what late ranks are at a line: less, and they are there alone
-SURE = 2.0  # standard deviations: few samples differ by chance
 
 
 class Lateness(NamedTuple):
