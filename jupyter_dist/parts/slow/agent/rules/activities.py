@@ -30,7 +30,7 @@ _MAY_END = frozenset({"input", "workers", "print"})  # which must be found in th
 
 
 class Habit(NamedTuple):
-    """What ranks are found doing, from which part of the time on it is told, and how."""
+    """What ranks are found doing, from which part of the time on it is a cause, and how it is said."""
 
     kind: models.SlowKind
     activities: tuple[str, ...]
@@ -250,7 +250,7 @@ class _Spent(NamedTuple):
         return sum(self.shares.values()) / (1 if seen.path.is_known else len(seen.ranks))
 
     def weight(self, seen: Observed) -> float:
-        """Return how many times the least that is told they take, of the path or on most ranks."""
+        """Return how many times the least to be named they take, of the path or on most ranks."""
         if seen.path.is_known:
             return sum(self.weights.values())
         few = int((1 - LEAST_OF_ALL) * len(seen.ranks))  # ranks that may spend less there
