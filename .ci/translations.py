@@ -51,13 +51,16 @@ def extracted() -> Catalog:
 
 
 def sentences_in(path: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield the templates in a Python file: literals in calls of `say` and `say_n` (protocol/models/sentences.py)."""
+    """Yield the templates in a Python file: literals in calls of functions of protocol/models/sentences.py."""
     source = path.read_text()
     if "sentences import" not in source:
         return
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("say", "say_n"):
-            number = 2 if node.func.id == "say_n" else 1
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if isinstance(node, ast.Call) and name == "templates":
+            yield from ((str(arg.value), None) for arg in node.args if isinstance(arg, ast.Constant))
+        elif isinstance(node, ast.Call) and name in ("say", "say_n"):
+            number = 2 if name == "say_n" else 1
             texts = [arg.value for arg in node.args[:number] if isinstance(arg, ast.Constant)]
             if len(texts) == number and all(isinstance(text, str) for text in texts):
                 yield str(texts[0]), str(texts[1]) if number == 2 else None

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from jupyter_dist.parts.checks.judging.judge import judge
-from jupyter_dist.parts.checks.judging.reports import (
+from jupyter_dist.parts.checks.judging.seen import Seen
+from jupyter_dist.parts.checks.reports import (
     About,
     Batch,
     Left,
     Model,
     ModelCalls,
     StepLook,
-    UserLine,
     Value,
 )
-from jupyter_dist.parts.checks.judging.seen import Seen
+from jupyter_dist.transport.rows import CodePlace
 
-LINE = UserLine("<ipython-input-7-0123456789ab>", 12, "opt.step()")
+LINE = CodePlace("<ipython-input-7-0123456789ab>", 12, "<module>", "opt.step()")
 RANKS = (0, 1, 2, 3)
 
 
 def ddp(averaging=RANKS, **fields):
-    return Model("ddp", averaging, averaging, False, False)._replace(**fields)
+    return Model("ddp", averaging, averaging, False)._replace(**fields)
 
 
 def calls(batch, **fields):
     given = Batch(batch, 0.5, True, (8, 4), LINE) if batch else None
-    return ModelCalls(True, 1, 1, True, True, 0, 0, given, None)._replace(**fields)
+    return ModelCalls(True, 1, 1, True, True, 0, 0, given)._replace(**fields)
 
 
 def look(rank, step, batch=None, gradient="g", weight="w", **fields):
@@ -36,8 +36,8 @@ def look(rank, step, batch=None, gradient="g", weight="w", **fields):
         "weights": (Value(f"{weight} {step}", 1.0), Value(f"{weight} {step}b", 2.0)),
         "settings": ({"lr": 0.1},),
         "calls": (calls(batch),),
-        "left": Left(2, 0, (), 0.0, 0, 0, ()),
-        "about": About("SGD", ("0.weight", "0.bias"), (ddp(),)),
+        "left": Left(2, 0, (), 0, 0, ()),
+        "about": About(("0.weight", "0.bias"), (ddp(),)),
     }
     return StepLook(0, step, "signature", **{**usual, **fields})
 

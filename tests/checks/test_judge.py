@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist.parts.checks.judging.judge import ShownChecks, judge
-from jupyter_dist.parts.checks.judging.reports import EndedSteps, Pass, StepLook, Value, read, read_several
 from jupyter_dist.parts.checks.judging.seen import Seen
+from jupyter_dist.parts.checks.reports import EndedSteps, Pass, StepLook, Value
+from jupyter_dist.transport.rows import read, read_several
 
 from .reports import RANKS, calls, ddp, judged, look
 

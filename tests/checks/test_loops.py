@@ -60,6 +60,7 @@ def run(group, kind):
         assert before["state"] == "ok", group.text(0, before["id"], "stderr")
     ended = group.run(kind.code)
     assert ended["state"] == "ok", [group.text(rank, ended["id"], "stderr") for rank in (0, 1)]
+    assert not [text for _, text in group.records if b"checks ended" in text]  # in the log of a rank
     return ended.get("checks", [])
 
 

@@ -176,6 +176,123 @@ WRONG = [
         ("layer_without_gradient",),
         line=STEP,
     ),
+    # -- read after the rules had become rows of a table
+    Wrong(
+        "texttron/tevatron#89: a trainer's loader without a sampler for ranks",
+        "from torch.utils.data import RandomSampler\nclass Trainer:\n    def get_train_dataloader(self):\n"
+        "        generator = torch.Generator().manual_seed(42)\n        return DataLoader(data, 8, sampler=RandomSampler(data, generator=generator), drop_last=True)\n"
+        "    def train(self):\n        for x, y in self.get_train_dataloader():\n            loss = loss_of(model(x), y)\n            loss.backward()\n"
+        "            opt.step()\n            opt.zero_grad()\n            pause()\nTrainer().train()",
+        ("same_batch",),
+        line=("loss_of(model(x), y)",),
+    ),
+    Wrong(
+        "pytorch/pytorch#104336: a wrapped model that went elsewhere and back",
+        # A change of the type makes new accumulators of gradients, as a change of the device does.
+        "model.double()\nindex = model(batch().double()).detach()\nmodel.float()\n" + LOOP,
+        ("not_averaged",),
+        line=STEP,
+    ),
+    Wrong(
+        "pytorch/pytorch#136009: a GradScaler with another scale on each rank",
+        "scaler = torch.amp.GradScaler('cpu', init_scale=2.0 ** (10 + rank))\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    scaler.scale(loss_of(model(batch()))).backward()\n    scaler.step(opt)\n    scaler.update()\n    pause()",
+        ("not_averaged",),
+        line=("scaler.step(opt)",),
+    ),
+    Wrong(
+        "geoopt/geoopt#168: an optimizer whose steps differ though the gradients do not",
+        "class Stabilized(optim.SGD):\n    def step(self, closure=None):\n        super().step(closure)\n        with torch.no_grad():\n"
+        "            for group in self.param_groups:\n                for p in group['params']:\n                    p.add_(torch.randn(p.shape, generator=mine), alpha=1e-3)\n"
+        "opt = Stabilized(model.parameters(), lr=0.01)\n" + LOOP,
+        ("replicas_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "allenai/open-instruct#646: a schedule that each process counts, over two epochs",
+        "steps = 20\nscheduler = optim.lr_scheduler.LinearLR(opt, 1.0, 0.0, total_iters=steps)\nfor epoch in range(2):\n    for i in range(steps):\n"
+        "        loss_of(model(batch())).backward()\n        opt.step()\n        opt.zero_grad()\n        for _ in range(world_size):\n            scheduler.step()\n        pause()",
+        ("zero_learning_rate",),
+        line=STEP,
+    ),
+    Wrong(
+        "areal-project/AReaL#1096: a validation that is padded and cut",
+        "some = Subset(data, range(67))\nvalid = DataLoader(some, 4, sampler=DistributedSampler(some, shuffle=False), drop_last=True)\n"
+        "LOOP_STEPS = 6\nfor i in range(LOOP_STEPS):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n"
+        "model.eval()\nstats = {'loss': 0.0, 'count': 0}\nwith torch.no_grad():\n    for x, y in valid:\n        stats['loss'] += loss_of(model(x), y).item() * len(x)\n        stats['count'] += len(x)\n"
+        "total = torch.tensor([stats['loss'], stats['count']], dtype=torch.float64)\ndist.all_reduce(total)",
+        ("padding_counted",),
+        line=("for x, y in valid",),
+    ),
+    Wrong(
+        "wolny/pytorch-3dunet#32: transformers with a generator that the workers share",
+        "import numpy as np\nclass RandomRotate:\n    def __init__(self, random_state):\n        self.random_state = random_state\n    def __call__(self, x):\n"
+        "        return torch.roll(x, int(self.random_state.randint(4))) * float(self.random_state.uniform(0.9, 1.1))\n"
+        "class Volumes(torch.utils.data.Dataset):\n    def __init__(self):\n        self.transform = RandomRotate(np.random.RandomState(47))\n    def __len__(self):\n        return 160\n"
+        "    def __getitem__(self, i):\n        return self.transform(X[i]), Y[i]\nvolumes = Volumes()\nfor x, y in DataLoader(volumes, 8, sampler=DistributedSampler(volumes), num_workers=2):\n"
+        "    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "ermongroup/ncsn#2: a loss of the test data for the log, and evaluation mode ever after",
+        "score = DDP(net(nn.BatchNorm1d(8)))\noptimizer = optim.Adam(score.parameters(), lr=0.001)\nstep = 0\nfor epoch in range(2):\n    for i in range(30):\n"
+        "        if step == 0:\n            score.train()\n        step += 1\n        loss = loss_of(score(batch()))\n        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n        pause()\n"
+        "        if step % 10 == 0:\n            score.eval()\n            with torch.no_grad():\n                test_loss = loss_of(score(X[:32]))",
+        ("training_in_eval_mode",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "princeton-vl/pytorch_stacked_hourglass#44: model.train() in the phase of validation, too",
+        "poseNet = DDP(net(nn.BatchNorm1d(8)))\noptimizer = optim.Adam(poseNet.parameters(), lr=0.001)\ndef make_network(phase):\n    poseNet.train()\n    x = batch()\n"
+        "    if phase != 'train':\n        with torch.no_grad():\n            return loss_of(poseNet(x))\n    loss = loss_of(poseNet(x))\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n    return loss.detach()\n"
+        "for epoch in range(2):\n    for phase, number in (('train', 20), ('valid', 8)):\n        for i in range(number):\n            make_network(phase)\n            pause()",
+        ("evaluation_in_training_mode",),
+        line=("loss_of(poseNet(x))",),
+    ),
+    Wrong(
+        "ServiceNow/LCFCN#20: the function of the loss sets the mode of evaluation",
+        "model = DDP(net(nn.BatchNorm1d(8), nn.Dropout(0.3)))\nopt = optim.Adam(model.parameters(), lr=1e-3)\ndef get_blob_dict(x):\n    model.eval()\n    with torch.no_grad():\n        return model(x).round()\n"
+        "def lc_loss(x):\n    model.train()\n    blobs = get_blob_dict(x)\n    return loss_of(model(x), blobs)\nfor i in range(40):\n    opt.zero_grad()\n    loss = lc_loss(batch())\n    loss.backward()\n    opt.step()\n    pause()",
+        ("training_in_eval_mode",),
+        line=STEP,
+    ),
+    Wrong(
+        "yastrebksv/TennisCourtDetector#7: a trainer that never sets gradients to zero",
+        "def train(model, optimizer, epochs):\n    model.train()\n    for epoch in range(epochs):\n        for i in range(20):\n            out = model(batch())\n            loss = loss_of(out)\n"
+        "            loss.backward()\n            optimizer.step()\n            pause()\ntrain(model, optim.Adam(model.parameters(), lr=1e-5, betas=(0.9, 0.999), weight_decay=0), 2)",
+        ("not_zeroed",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "facebookresearch/detectron2#2486: a head is unfrozen in the middle of training",
+        "plain = net()\nfor p in plain[2].parameters():\n    p.requires_grad = False\nmodel = DDP(plain)\nopt = optim.SGD(model.parameters(), lr=0.02, momentum=0.9)\nfor iteration in range(120):\n"
+        "    if iteration == 20:\n        for p in model.module[2].parameters():\n            p.requires_grad = True\n    loss = loss_of(model(batch()))\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    pause()",
+        ("changed_after_wrap",),
+        line=STEP,
+    ),
+    Wrong(
+        "Lightning-AI/pytorch-lightning#7728: setup() splits at random on each rank",
+        "class DataModule:\n    def setup(self):\n        self.train, self.val = random_split(data, [200, 56])\n    def loader(self, some, shuffle):\n        return DataLoader(some, 8, sampler=DistributedSampler(some, shuffle=shuffle))\n"
+        "torch.manual_seed(int(time.time() * 1e6) % 2 ** 31 + rank)\ndm = DataModule()\ndm.setup()\ntrain_loader = dm.loader(dm.train, True)\nfor x, y in train_loader:\n    opt.zero_grad()\n"
+        "    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+        ("subsets_differ",),
+        line=("for x, y in train_loader",),
+    ),
+    Wrong(
+        "facebookresearch/detectron2#1732: the checkpoint is on the first machine's disk alone",
+        "path = f'{tempfile.gettempdir()}/jupyter_dist_machine_{rank}.pth'\nif os.path.exists(path):\n    os.remove(path)\n"
+        "if rank == 0:\n    torch.save({k: v + 0.1 for k, v in model.module.state_dict().items()}, path)\ndef resume_or_load():\n    if os.path.exists(path):\n        model.module.load_state_dict(torch.load(path))\n"
+        "resume_or_load()\n" + LOOP,
+        ("replicas_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "sktime/pytorch-forecasting#2293: groups get the hashes of their names, other ones on each rank",
+        "import zlib\ngroups = ['aa', 'bb', 'cc', 'dd', 'ee', 'ff', 'gg', 'hh', 'ii', 'jj']\n"
+        "group_ids = {name: zlib.crc32(f'{rank} {name}'.encode()) % 1000 for name in groups}  # as hash() with a seed of each process\n"
+        "for i in range(40):\n    x = batch()\n    x[:, 0] = torch.tensor([group_ids[groups[(i + j) % 10]] for j in range(8)]) / 1000\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("labels_differ",),
+    ),
 ]
 
 RIGHT = [

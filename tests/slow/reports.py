@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jupyter_dist.parts.slow.agent.asking.reports import Arrival, CodePlace, RankReport, Sampled
+from jupyter_dist.parts.slow.agent.asking.reports import Arrival, RankReport, Sampled
 from jupyter_dist.parts.slow.agent.observed import Observed, observe
+from jupyter_dist.transport.rows import CodePlace
 
 CELL = "<ipython-input-7-0123456789ab>"
 LOOP = CodePlace(CELL, 3, "<module>", "loss.backward()")

@@ -94,10 +94,12 @@ class CheckInfo(ApiObject):
 
     Attributes:
         message: What was seen, on which ranks and where, and what follows from it.
+        message_words: The message for other languages.
         ranks: The ranks that show it.
         line: Null: no line of the user's code is known.
         step: Since which step of the cell, from 1 on; null: it is not about steps.
         evidence: Values to compare, with their ranks and steps.
+        evidence_words: Of each value.
         advice: What to do.
         since: When it was found, in seconds since the epoch.
     """
@@ -131,11 +133,14 @@ class CheckInfo(ApiObject):
         "zero_learning_rate",
     ]
     message: str
+    message_words: list[WordsInfo] | None
     ranks: str
     line: CodeLineInfo | None
     step: int | None
     evidence: list[str]
+    evidence_words: list[list[WordsInfo] | None] | None
     advice: str
+    advice_words: list[WordsInfo] | None
     since: float
 
 

@@ -12,13 +12,15 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.part import AgentCore, AgentPart
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.rows import read, read_several
 from jupyter_dist.transport.tasks import start_task
 
 from .judging.compared import compare
 from .judging.judge import ShownChecks, judge
-from .judging.reports import CallFact, EndedSteps, Evaluation, Pass, StepLook, read, read_several
 from .judging.seen import Seen
+from .reports import CallFact, EndedSteps, Pass, StepLook
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models
@@ -48,8 +50,6 @@ class ChecksOfGroup(AgentPart):
         super().__init__(core)
         self._cells: dict[str, CheckedCell] = {}
         self._is_on = core.group.spec.checks
-        self._told: dict[RankProcess, object] = {}  # which process of each rank knows that checks are off
-        self._task: asyncio.Task[None] | None = None
 
     def status(self) -> dict[str, Any]:
         """Return whether cells are checked."""
@@ -78,35 +78,19 @@ class ChecksOfGroup(AgentPart):
 
     async def _set(self, header: Header, _: bytes) -> Answer:
         self._is_on = header["on"] is True
-        self._told.clear()
-        await self._tell()
+        await asyncio.gather(*map(self._tell, self.core.group.ranks))
         self.core.status_changed()
         return answer(on=self._is_on)
 
-    def ranks_changed(self) -> None:
-        """Switch checks off on new ranks."""
-        if not self._is_on and self._task is None and any(map(self._is_new, self.core.group.ranks)):
-            self._task = start_task(self._tell_new(), "switch of checks")
-
-    def _is_new(self, rank: RankProcess) -> bool:
-        return rank.state in ("idle", "busy") and self._told.get(rank) != rank.pid
-
-    async def _tell_new(self) -> None:
-        try:
-            await self._tell()
-        finally:
-            self._task = None
-
-    async def _tell(self) -> None:
-        await asyncio.gather(*(self._tell_one(rank) for rank in self.core.group.ranks if self._is_new(rank)))
-
-    async def _tell_one(self, rank: RankProcess) -> None:
+    async def _tell(self, rank: RankProcess) -> None:
         with contextlib.suppress(JupyterDistError):
             await rank.request("set_checks", ANSWER_SECONDS, on=self._is_on)
-            self._told[rank] = rank.pid
 
     def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
         """Handle a report: a step, or the end of a cell on a rank."""
+        if not self._is_on:  # it is new
+            start_task(self._tell(rank), "switch of checks")
+            return
         execution = self.core.group.dispatcher.queue.find(str(content.get("execution_id")))
         if execution is None or rank.rank not in execution.spec.ranks:
             return
@@ -116,7 +100,7 @@ class ChecksOfGroup(AgentPart):
                 return
             cell = self._cells[execution.id] = CheckedCell(execution)
         cell.seen.ranks = tuple(sorted(execution.spec.ranks))
-        if isinstance(content.get("look"), dict):
+        if "look" in content:
             look = read(StepLook, content["look"])
             if look is not None:
                 cell.seen.add(rank.rank, look)
@@ -126,8 +110,6 @@ class ChecksOfGroup(AgentPart):
         else:
             cell.seen.ended[rank.rank] = read_several(EndedSteps, content.get("ended"))
             cell.seen.add_passes(rank.rank, read_several(Pass, content.get("passes")))
-            for evaluation in read_several(Evaluation, content.get("evaluations")):
-                cell.seen.evaluations[rank.rank] = evaluation
         if cell.timer is None:
             cell.timer = asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge, cell)
 
@@ -142,8 +124,6 @@ class ChecksOfGroup(AgentPart):
 
     def stop(self) -> None:
         """Stop the timers."""
-        if self._task is not None:
-            self._task.cancel()
         for cell in self._cells.values():
             if cell.timer is not None:
                 cell.timer.cancel()
@@ -162,7 +142,7 @@ class ChecksOfGroup(AgentPart):
             its = {one.code_checksum for one in found if rank in one.spec.ranks}
             for one in found:
                 if rank not in one.spec.ranks and one.code_checksum not in its:
-                    yield rank, f"cell [{one.execution_count}] ({one.line})"
+                    yield rank, say("cell [%1] (%2)", one.execution_count, one.line)
 
     def _take(self, cell: CheckedCell) -> bool:
         """Judge the reports; return whether something else is shown now."""

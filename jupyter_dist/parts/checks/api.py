@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
 
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.operations.declaration import Answer, CellNote, Operation
 from jupyter_dist.protocol.operations.of_execution import READING
 
 from .models import CellChecks, Check, ComparedModel
-from .text import checks_text, compared_text, switch_text
 
 
 class CheckQuery(TypedDict):
@@ -22,6 +22,34 @@ class ChecksSwitch(TypedDict):
     """Whether cells of a group are checked."""
 
     on: Annotated[bool, Field("False: ranks observe nothing, from the next step on.")]
+
+
+def _checks_text(model: CellChecks) -> str:
+    """Return lines about CellChecks of docs/api.md."""
+    if not model["on"]:
+        return "Checks are off in this group."
+    lines = []
+    for check in model["checks"]:
+        lines.append(check["message"])
+        lines += [f"  {sentence}" for sentence in check["evidence"]]
+        lines.append(f"  To do: {check['advice']}")
+    return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
+
+
+def _compared_text(model: ComparedModel) -> str:
+    """Return lines about ComparedModel of docs/api.md."""
+    lines = [f"{model['name']} on ranks {model['ranks']}: {model['alike']} parts are alike, {model['differ']} differ."]
+    if model["sharded"]:
+        lines.append(f"{model['sharded']} are sharded, and not compared.")
+    for one in model["differences"]:
+        lines.append(f"{one['what']} {one['name']}")
+        lines += [f"  {value}" for value in one["values"]]
+    return "\n".join([*lines, *(f"Not compared: {one}" for one in model["not_asked"])])
+
+
+def _switch_text(model: Mapping[str, Any]) -> str:
+    """Return a sentence about the switch."""
+    return f"Checks are {'on' if model['on'] else 'off'}."
 
 
 EXECUTION_FIELDS = {
@@ -40,7 +68,7 @@ OPERATIONS = (
         errors=READING,
         is_of_last=True,
         command="checks",
-        text=checks_text,
+        text=_checks_text,
         tool="Say what is wrong with the training in a cell, though it raises no error: ranks with the same batches, "
         "gradients that are not averaged, replicas that differ, the optimizer of an earlier model, NaN; with the line, "
         "two values as evidence, and what to do. By default of the last cell.",
@@ -56,7 +84,7 @@ OPERATIONS = (
         answer=Answer("Which parts differ", ComparedModel),
         errors=("unknown_group", "agent_unreachable", "not_found", "incompatible"),
         command="check",
-        text=compared_text,
+        text=_compared_text,
     ),
     Operation(
         name="set_checks",
@@ -67,6 +95,6 @@ OPERATIONS = (
         body=ChecksSwitch,
         answer=Answer("Whether they are on", ChecksSwitch),
         errors=("unknown_group", "agent_unreachable", "incompatible"),
-        text=switch_text,
+        text=_switch_text,
     ),
 )

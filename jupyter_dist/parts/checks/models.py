@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models.models import CodeLine
+from jupyter_dist.protocol.models.sentences import Words
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 CheckKind = Literal[
     "changed_after_wrap",
@@ -42,11 +46,14 @@ class Check(TypedDict):
 
     kind: CheckKind
     message: Annotated[str, Field("What was seen, on which ranks and where, and what follows from it.")]
+    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
     ranks: Annotated[str, Field("The ranks that show it.")]
     line: Annotated[CodeLine | None, Field("Null: no line of the user's code is known.")]
     step: Annotated[int | None, Field("Since which step of the cell, from 1 on; null: it is not about steps.")]
     evidence: Annotated[list[str], Field("Values to compare, with their ranks and steps.")]
+    evidence_words: NotRequired[Annotated[list[list[Words] | None], Field("Of each value.")]]
     advice: Annotated[str, Field("What to do.")]
+    advice_words: NotRequired[list[Words] | None]
     since: Annotated[float, Field("When it was found, in seconds since the epoch.")]
 
 

@@ -23,7 +23,7 @@ class ChecksOnRank(RankPart):
     def __init__(self, core: RankCore) -> None:
         super().__init__(core)
         self._is_on = True  # the agent switches it off
-        self._observer = Observer(core.namespace, core.send)
+        self._observer = Observer(core)
         self._observer.install()
         self._own = frozenset(core.namespace)  # what cells have not made
         self._cells: dict[str, set[str]] = {}  # by execution: the variables that it names, the newest last

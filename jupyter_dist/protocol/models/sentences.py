@@ -55,6 +55,11 @@ def say_n(single: str, plural: str, count: int, *values: Value) -> Sentence:
     return _said(single if count == 1 else plural, single, plural, (count, *values))
 
 
+def templates(*texts: str) -> tuple[str, ...]:
+    """Return templates for `say` in another place, such as a row of a table."""
+    return texts
+
+
 def join(*texts: str | None, by: str = " ") -> str:
     """Return sentences one after the other, without empty ones; texts without words stay as they are."""
     kept = [text for text in texts if text]

@@ -1773,6 +1773,8 @@ export interface ICheck {
   kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'labels_differ' | 'layer_not_averaged' | 'layer_without_gradient' | 'loss_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'one_file' | 'other_optimizer' | 'padding_counted' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'same_random_numbers' | 'samplers_differ' | 'settings_differ' | 'steps_skipped' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
   /** What was seen, on which ranks and where, and what follows from it. */
   message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
   /** The ranks that show it. */
   ranks: string;
   /** Null: no line of the user's code is known. */
@@ -1781,8 +1783,11 @@ export interface ICheck {
   step: number | null;
   /** Values to compare, with their ranks and steps. */
   evidence: string[];
+  /** Of each value. */
+  evidence_words?: (IWords[] | null)[];
   /** What to do. */
   advice: string;
+  advice_words?: IWords[] | null;
   /** When it was found, in seconds since the epoch. */
   since: number;
 }

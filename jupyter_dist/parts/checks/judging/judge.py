@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jupyter_dist.protocol.models.sentences import join, say
+
 from .findings import Proof
-from .rules import data, facts, gradients, loop, replicas
+from .rules import averaging, data, facts, loop
 from .seen import Seen
+from .words import WORDS
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models
@@ -18,35 +21,19 @@ MAX_SHOWN = 4
 OF_MISSED = ("replicas_differ", "settings_differ", "samplers_differ", "subsets_differ", "labels_differ")
 
 RULES: Sequence[Callable[[Seen], Iterator[Proof]]] = (
-    loop.not_finite,
-    facts.steps_skipped,
-    loop.other_optimizer,
-    gradients.not_averaged,
-    data.same_batch,
-    gradients.layer_forgotten,
-    gradients.loss_averaged,
-    replicas.replicas_differ,
-    replicas.settings_differ,
-    data.samplers,
-    facts.labels_differ,
-    data.same_numbers,
-    data.epoch_not_set,
-    loop.not_zeroed,
-    loop.new_parameters,
-    loop.eval_mode,
-    loop.training_mode,
-    replicas.zero_learning_rate,
-    replicas.steps_less,
-    loop.idle_layers,
-    facts.padding,
-    facts.one_file,
-    facts.workers,
+    loop.find,
+    averaging.find_gradients,
+    data.find,
+    averaging.find_replicas,
+    facts.find,
 )
+_ORDER = {name: place for place, name in enumerate(WORDS)}
 
 
 def judge(seen: Seen) -> list[Proof]:
     """Return the errors, the worst first."""
-    return [_with_missed(seen, finding) for rule in RULES for finding in rule(seen)][:MAX_SHOWN]
+    found = [_with_missed(seen, finding) for rule in RULES for finding in rule(seen)]
+    return sorted(found, key=lambda finding: _ORDER[finding.kind])[:MAX_SHOWN]
 
 
 def _with_missed(seen: Seen, finding: Proof) -> Proof:
@@ -54,8 +41,9 @@ def _with_missed(seen: Seen, finding: Proof) -> Proof:
     missed = {rank: words for rank, words in seen.missed.items() if rank in finding.ranks}
     if finding.kind not in OF_MISSED or not missed:
         return finding
-    evidence = [*list(finding.evidence)[:4], *(f"rank {rank} has not run {words}" for rank, words in missed.items())]
-    return replace(finding, evidence=evidence, advice=f"Run what was missed there, with Catch up. {finding.advice}")
+    more = [say("rank %1 has not run %2", rank, words) for rank, words in missed.items()]
+    advice = join(say("Run what was missed there, with Catch up."), finding.advice)
+    return replace(finding, evidence=[*finding.evidence[:4], *more], advice=advice)
 
 
 class ShownChecks:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .reports import About, CallFact, EndedSteps, Evaluation, Model, ModelCalls, Pass, StepLook
+from jupyter_dist.parts.checks.reports import About, Batch, CallFact, EndedSteps, Model, ModelCalls, Pass, StepLook
 
 MAX_LOOKS = 32  # of an optimizer on a rank
 MAX_PASSES = 200
@@ -15,6 +15,14 @@ MAX_FACTS = 64
 NUM_NEWEST = 2  # common steps that must show an error
 
 Ranks = tuple[int, ...]
+
+
+def alike(values: Mapping[int, Hashable]) -> list[Ranks]:
+    """Return the sets of ranks that have equal values."""
+    found: dict[Hashable, list[int]] = {}
+    for rank, value in values.items():
+        found.setdefault(value, []).append(rank)
+    return [tuple(ranks) for ranks in found.values()]
 
 
 class CommonStep(NamedTuple):
@@ -38,7 +46,6 @@ class Seen:
     looks: dict[int, dict[int, deque[StepLook]]] = field(default_factory=dict)  # by optimizer and rank
     about: dict[tuple[int, int], About] = field(default_factory=dict)  # by optimizer and rank
     passes: dict[int, list[Pass]] = field(default_factory=lambda: defaultdict(list))  # by rank
-    evaluations: dict[int, Evaluation] = field(default_factory=dict)  # by rank, the last one
     ended: dict[int, list[EndedSteps]] = field(default_factory=dict)  # by rank
     facts: dict[str, dict[int, dict[str, CallFact]]] = field(default_factory=dict)  # by kind, rank and key
     missed: dict[int, str] = field(default_factory=dict)  # what a rank has not run, in words
@@ -50,9 +57,6 @@ class Seen:
         of_optimizer = self.looks.setdefault(look.optimizer, {})
         of_optimizer.setdefault(rank, deque(maxlen=MAX_LOOKS)).append(look)
         self.add_passes(rank, look.passes)
-        for calls in look.calls:
-            if calls.evaluation is not None:
-                self.evaluations[rank] = calls.evaluation
 
     def add_fact(self, rank: int, fact: CallFact) -> None:
         """Add a fact of a rank, in place of an earlier one of the same kind and key."""
@@ -110,6 +114,16 @@ class Trained(NamedTuple):
     def calls(self, look: StepLook) -> ModelCalls | None:
         """Return the calls of this model in a look."""
         return look.calls[self.number] if self.number < len(look.calls) else None
+
+    def ended(self) -> dict[int, EndedSteps]:
+        """Return the steps of the optimizer in cells that have ended, by rank."""
+        by_rank = {rank: self.seen.ended.get(rank, ()) for rank in self.model.averaging}
+        return {rank: one for rank, found in by_rank.items() for one in found if one.optimizer == self.optimizer}
+
+    def batches(self, row: CommonStep) -> dict[int, Batch]:
+        """Return the batch of the model on each rank, as far as it is known."""
+        calls = {rank: self.calls(look) for rank, look in row.looks.items()}
+        return {rank: one.batch for rank, one in calls.items() if one is not None and one.batch is not None}
 
     def name_of(self, index: int) -> str:
         """Return the name of a parameter."""

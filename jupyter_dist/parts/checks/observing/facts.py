@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
+from jupyter_dist.parts.checks.reports import CallFact
+from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.rank.collectives.diagnosis import records
-from jupyter_dist.rank.guard.own import threading
-
-from .places import Place, place_of
+from jupyter_dist.rank.collectives.diagnosis.lines import line_of
+from jupyter_dist.rank.guard import folders
+from jupyter_dist.rank.guard.own import linecache, threading
+from jupyter_dist.transport.rows import CodePlace
 
 MAX_FACTS = 100  # of a cell
+MAX_FRAMES = 200
 
 
 class Facts:
@@ -30,9 +35,22 @@ class Facts:
         """Whether a cell is observed, and this is its thread."""
         return self.is_on and threading.current_thread() is threading.main_thread()
 
-    def place(self, depth: int) -> Place | None:
-        """Return the line of the user's code that has called so many functions further down."""
-        return place_of(sys._getframe(depth), self.namespace)
+    def place(self) -> CodePlace | None:
+        """Return the innermost line of the user's code that runs in this thread; None if no code of a cell runs."""
+        frame: FrameType | None = sys._getframe(1)
+        found: FrameType | None = None
+        for _ in range(MAX_FRAMES):
+            if frame is None:
+                return None
+            if found is None and _is_users(frame.f_code.co_filename):
+                found = frame
+            if found is not None and frame.f_globals is self.namespace:
+                break
+            frame = frame.f_back
+        if found is None:
+            return None
+        file, line = found.f_code.co_filename, line_of(found)
+        return CodePlace(file, line, found.f_code.co_name, linecache.getline(file, line).strip()[:200])
 
     def begin_cell(self, is_on: bool, execution_id: str) -> None:
         """Begin a cell."""
@@ -44,13 +62,14 @@ class Facts:
         key: object,
         numbers: Iterable[float] = (),
         texts: Iterable[str] = (),
-        place: Place | None = None,
+        place: CodePlace | None = None,
     ) -> None:
         """Send a fact. A later one of the same kind and key replaces it."""
         self._num_sent += 1
         if self._num_sent <= MAX_FACTS:
-            row = {"kind": kind, "key": str(key), "numbers": list(numbers), "texts": list(texts), "place": place}
-            self._send({"execution_id": self.execution_id, "facts": [row]})
+            self._send(
+                {"execution_id": self.execution_id, "facts": [CallFact(kind, str(key), (*numbers,), (*texts,), place)]}
+            )
 
 
 def collectives_since(time_ns: int) -> list[tuple[str, int, int]]:
@@ -66,3 +85,7 @@ def collectives_since(time_ns: int) -> list[tuple[str, int, int]]:
                     name = str(entry["profiling_name"]).rpartition(":")[2]
                     found.append((name, size, int(entry["time_created_ns"])))
     return found
+
+
+def _is_users(file: str) -> bool:
+    return not is_library(file) and not file.startswith(folders.ON_RANKS)

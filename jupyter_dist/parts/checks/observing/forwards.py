@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
+import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,12 +14,13 @@ from torch.nn import Module
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from jupyter_dist.parts.checks.reports import Batch, BatchTensor
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
 
 from . import sampling
+from .facts import Facts
 from .models import TrainedModel
-from .places import Place, place_of
 
 MAX_EVALUATED = 3  # batches of an evaluation that are compared
 MAX_IDLE = 4  # layers
@@ -46,15 +47,19 @@ class _Hook:
 class Forwards:
     """The calls of one model since the last step."""
 
-    def __init__(self, model: TrainedModel, namespace: dict[str, Any]) -> None:
+    def __init__(self, model: TrainedModel, facts: Facts) -> None:
         self.model = model
-        self._namespace = namespace
+        self._facts = facts
         self._handles: list[Any] = []
         self.wants_batch = True
-        self.evaluation: dict[str, Any] | None = None  # the last one, once enough batches of it were seen
+        self._spent = 0.0
+        self.begin_cell()
+
+    def begin_cell(self) -> None:
+        """Forget all calls."""
+        self._evaluation: tuple[int, int, int] | None = None  # as sent last
         self.num_ever = self.num_synced_ever = 0  # calls for training in this cell
         self.evaluated: list[str] = []  # digests of batches since the last step of any optimizer
-        self._spent = 0.0
         self.begin_step()
 
     def take_cost(self) -> float:
@@ -68,7 +73,7 @@ class Forwards:
         self.is_synced = True
         self.is_watched = bool(self._handles)  # since the step before
         self.is_training: bool | None = None
-        self.batch: dict[str, Any] | None = None
+        self.batch: Batch | None = None
         self._inputs: list[weakref.ref[torch.Tensor]] = []
         self._outputs: list[weakref.ref[torch.Tensor]] = []
         self.evaluated.clear()
@@ -107,7 +112,7 @@ class Forwards:
     def _outer_returned(self, module: Module, args: Any, output: Any) -> None:
         self._outputs = _references(output if type(output) in (tuple, list) else (output,))
 
-    def _batch(self, tensors: list[torch.Tensor]) -> dict[str, Any] | None:
+    def _batch(self, tensors: list[torch.Tensor]) -> Batch | None:
         began = time.perf_counter()
         with torch.no_grad():
             found = sampling.sample([sampling.local(tensor) for tensor in tensors], sampling.MAX_BATCH)
@@ -115,35 +120,24 @@ class Forwards:
         samples = [one for one in found if one is not None]
         if not samples:
             return None
-        parts = [
-            [one.digest, one.is_rich, list(tensor.shape)[:8]] for one, tensor in zip(found, tensors, strict=True) if one
-        ]
-        largest = max(tensors, key=lambda tensor: tensor.numel())
-        return {
-            "digest": sampling.digest_of(one.digest for one in samples),
-            "first": samples[0].first,
-            "varies": any(one.varies for one in samples),
-            "shape": list(largest.shape)[:8],
-            "parts": parts,
-            "place": self._line(),
-        }
-
-    def _line(self) -> Place | None:
-        return place_of(sys._getframe(1), self._namespace)
+        shapes = [tuple(tensor.shape)[:8] for tensor in tensors]
+        parts = [BatchTensor(one.digest, one.is_rich, shape) for one, shape in zip(found, shapes, strict=True) if one]
+        digest, varies = sampling.digest_of(one.digest for one in samples), any(one.varies for one in samples)
+        shape = max(shapes, key=math.prod)
+        return Batch(digest, samples[0].first, varies, shape, self._facts.place(), tuple(parts))
 
     def _evaluates(self, module: Module, args: Any, kwargs: Any) -> None:
         """Note a batch of an evaluation: a few in a row, without a step between."""
         if len(self.evaluated) >= MAX_EVALUATED:
             return
         batch = self._batch(sampling.tensors_in((args, kwargs)))
-        self.evaluated.append("" if batch is None else batch["digest"])
+        self.evaluated.append("" if batch is None else batch.digest)
         if len(self.evaluated) == MAX_EVALUATED and batch is not None:
-            self.evaluation = {
-                "is_training": module.training,
-                "is_different": len(set(self.evaluated)) == MAX_EVALUATED,
-                "place": batch["place"],
-                **active_norms(module),
-            }
+            is_different = len(set(self.evaluated)) == MAX_EVALUATED
+            evaluation = int(module.training), int(is_different), _num_active_norms(module)
+            if evaluation != self._evaluation:
+                self._evaluation = evaluation
+                self._facts.add("evaluation", id(self), evaluation, place=batch.place)
 
     def not_finite(self) -> str | None:
         """Return `input` or `output`, where the last call had numbers that are not finite; None if it had none."""
@@ -210,14 +204,15 @@ def _floats(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     return [tensor for tensor in found if tensor is not None and tensor.is_floating_point()]
 
 
-def active_layers(module: Module) -> dict[str, int]:
+def active_layers(module: Module) -> tuple[int, int]:
     """Return how many layers of a model act differently in training and in evaluation, and how many of them train."""
     layers = [one for one in Module.modules(module) if isinstance(one, (_BatchNorm, _DropoutNd))]
     layers = [one for one in layers if not isinstance(one, _DropoutNd) or one.p > 0]
-    return {"num_layers": len(layers), "num_active": sum(one.training for one in layers)}
+    return len(layers), sum(one.training for one in layers)
 
 
-def active_norms(module: Module) -> dict[str, int]:
-    """Return how many layers keep statistics of batches, and how many of them change those now."""
-    norms = [one for one in Module.modules(module) if isinstance(one, _BatchNorm) and one.track_running_stats]
-    return {"num_layers": len(norms), "num_active": sum(one.training for one in norms)}
+def _num_active_norms(module: Module) -> int:
+    """Return how many layers keep statistics of batches, and change those now."""
+    return sum(
+        one.training for one in Module.modules(module) if isinstance(one, _BatchNorm) and one.track_running_stats
+    )

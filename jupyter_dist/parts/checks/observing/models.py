@@ -6,8 +6,8 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -18,10 +18,10 @@ from torch.nn.modules.module import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
+from jupyter_dist.parts.checks.reports import Model, Strangers
 from jupyter_dist.rank.collectives import torch_compat
 
 MAX_ROOTS = 2000
-Kind = Literal["ddp", "fsdp", "tensor", "plain"]
 Ranks = tuple[int, ...]
 
 
@@ -65,13 +65,10 @@ class Roots:
 class TrainedModel:
     """A model whose parameters an optimizer holds. It keeps nothing alive."""
 
-    kind: Kind
+    about: Model
     outer: weakref.ref[Module]  # what cells call
-    averaging: Ranks  # whose gradients are averaged, so that their data should differ
-    replicas: Ranks  # whose parameters are alike, bit by bit
-    has_comm_hook: bool = False  # gradients may be averaged by another rule
-    parameters: list[tuple[str, weakref.ref[torch.Tensor]]] = field(default_factory=list)
-    is_compiled: bool = False
+    parameters: list[tuple[str, weakref.ref[torch.Tensor]]]
+    is_compiled: bool
 
     def named(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield the parameters that are alive."""
@@ -90,52 +87,41 @@ def models_of(held: set[int], roots: Sequence[Module]) -> list[TrainedModel]:
     return found
 
 
-def strangers(held: frozenset[int], roots: Sequence[Module]) -> dict[str, Any] | None:
+def strangers(held: frozenset[int], roots: Sequence[Module]) -> Strangers | None:
     """Return the first module with gradients that no optimizer holds; None if there is none."""
     for root in roots:
-        names = [
-            name
-            for name, parameter in Module.named_parameters(root)
-            if parameter.grad is not None and id(parameter) not in held
-        ]
+        parameters = Module.named_parameters(root)
+        names = [name for name, one in parameters if one.grad is not None and id(one) not in held]
         if names:
             wrapped = root.module if isinstance(root, DistributedDataParallel) else root
-            return {"module": type(wrapped).__name__[:80], "number": len(names), "names": names[:4]}
+            return Strangers(type(wrapped).__name__[:80], len(names), tuple(names[:4]))
     return None
 
 
 def describe(root: Module) -> TrainedModel:
     """Return the model that a module is, or wraps."""
-    is_compiled = isinstance(root, _optimized_module()) or torch_compat.is_compiled(root)
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    is_compiled = isinstance(root, getattr(dynamo, "OptimizedModule", ())) or torch_compat.is_compiled(root)
     wrapped = [module for module in Module.modules(root) if isinstance(module, DistributedDataParallel)]
+    outer, names, has_hook = root, _names(root), False
+    averaging: Ranks = ()
+    replicas: Ranks = ()
+    kind = "plain"  # also with several wrappers: each has its own gradients
     if len(wrapped) == 1:
-        return _of_ddp(root if is_compiled else wrapped[0], wrapped[0], is_compiled)
-    names = _names(root)
-    if wrapped:  # several: each has its own gradients
-        return TrainedModel("plain", weakref.ref(root), (), (), False, names, is_compiled)
-    if any(torch_compat.is_sharded(type(module)) for module in Module.modules(root)):
-        averaging, replicas = _ranks_of_mesh(next(Module.parameters(root)))
-        return TrainedModel("fsdp", weakref.ref(root), averaging, replicas, False, names, is_compiled)
-    is_split = any(torch_compat.local_tensor(parameter) is not None for parameter in Module.parameters(root))
-    kind: Kind = "tensor" if is_split else "plain"
-    return TrainedModel(kind, weakref.ref(root), (), (), False, names, is_compiled)
-
-
-def _of_ddp(outer: Module, wrapper: DistributedDataParallel, is_compiled: bool) -> TrainedModel:
-    ranks = tuple(dist.get_process_group_ranks(wrapper.process_group))
-    hooks = torch_compat.has_comm_hook(wrapper)
-    ignored: set[str] = set(getattr(wrapper, "parameters_to_ignore", ()))
-    names = [(name, one) for name, one in _names(wrapper.module) if name not in ignored]
-    return TrainedModel("ddp", weakref.ref(outer), ranks, ranks, hooks, names, is_compiled)
+        kind, (ddp,) = "ddp", wrapped
+        outer, has_hook = root if is_compiled else ddp, torch_compat.has_comm_hook(ddp)
+        averaging = replicas = tuple(dist.get_process_group_ranks(ddp.process_group))
+        ignored: set[str] = set(getattr(ddp, "parameters_to_ignore", ()))
+        names = [(name, one) for name, one in _names(ddp.module) if name not in ignored]
+    elif not wrapped and any(torch_compat.is_sharded(type(module)) for module in Module.modules(root)):
+        kind, (averaging, replicas) = "fsdp", _ranks_of_mesh(next(Module.parameters(root)))
+    elif not wrapped and any(torch_compat.local_tensor(one) is not None for one in Module.parameters(root)):
+        kind = "tensor"
+    return TrainedModel(Model(kind, averaging, replicas, has_hook), weakref.ref(outer), names, is_compiled)
 
 
 def _names(module: Module) -> list[tuple[str, weakref.ref[torch.Tensor]]]:
     return [(name, weakref.ref(parameter)) for name, parameter in Module.named_parameters(module)]
-
-
-def _optimized_module() -> Any:
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")
-    return getattr(dynamo, "OptimizedModule", ())
 
 
 def _ranks_of_mesh(parameter: Any) -> tuple[Ranks, Ranks]:

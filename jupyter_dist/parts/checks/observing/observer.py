@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,16 +13,16 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from jupyter_dist.parts.checks.reports import EndedSteps
 from jupyter_dist.rank.collectives import captures
 from jupyter_dist.rank.guard.own import os, threading, time
+from jupyter_dist.rank.part import RankCore
 
-from .calls.files import Files
-from .calls.labels import note_labels
+from .calls.libraries import Files, Scalers, note_labels
 from .calls.loaders import Loaders
-from .calls.scalers import Scalers
 from .facts import Facts
 from .forwards import Forwards
-from .models import Roots, TrainedModel, models_of, strangers
+from .models import Roots, TrainedModel, models_of
 from .steps import SteppingOptimizer, held_by
 
 MAX_OPTIMIZERS = 8
@@ -41,11 +40,10 @@ _CODE = (
 class Observer:
     """The hooks of this rank. It keeps no model, optimizer or tensor alive."""
 
-    def __init__(self, namespace: dict[str, Any], send: Callable[[Mapping[str, Any]], None]) -> None:
-        self._namespace = namespace
-        self._send = send
+    def __init__(self, core: RankCore) -> None:
+        self._core = core
         self._roots = Roots()
-        self.facts = Facts(namespace, send)
+        self.facts = Facts(core.namespace, core.send)
         self._loaders = Loaders(self.facts, self._num_steps)
         self._scalers = Scalers(self.facts)
         self._files = Files(self.facts)
@@ -91,8 +89,7 @@ class Observer:
         self._scalers.begin_cell()
         if self.is_on and not _compiles():
             for forwards in self._trained.values():
-                forwards.begin_step()
-                forwards.num_ever = forwards.num_synced_ever = 0
+                forwards.begin_cell()
                 forwards.install()
 
     def end_cell(self) -> dict[str, Any] | None:
@@ -109,34 +106,17 @@ class Observer:
             forwards.remove()
             if forwards.model.outer() is None:
                 del self._trained[key]
-        passes, evaluations = self._loaders.take(), self._evaluations()
+        passes = self._loaders.take()
         self._optimizers.clear()
-        if not ended and not evaluations and not passes:
-            return None
-        return {"ended": ended, "passes": passes, "evaluations": evaluations}
-
-    def _evaluations(self) -> list[dict[str, Any]]:
-        found = []
-        for forwards in self._trained.values():
-            if forwards.evaluation is not None:
-                found.append(forwards.evaluation)
-                forwards.evaluation = None
-        return found[:MAX_OPTIMIZERS]
+        return {"ended": ended, "passes": passes} if ended or passes else None
 
     def _num_steps(self) -> int:
         return max((one.schedule.num_steps for one in self._optimizers.values()), default=0)
 
     @staticmethod
-    def _ended(one: SteppingOptimizer) -> dict[str, Any]:
-        return {
-            "optimizer": one.number,
-            "steps": one.schedule.num_steps,
-            "num_synced": sum(forwards.num_synced_ever for forwards in one.forwards),
-            "is_written": one.is_written,
-            "calls": max((forwards.num_ever for forwards in one.forwards), default=0),
-            "spent": round(one.schedule.spent, 6),
-            "seconds": round(one.schedule.seconds, 6),
-        }
+    def _ended(one: SteppingOptimizer) -> EndedSteps:
+        num_synced = sum(forwards.num_synced_ever for forwards in one.forwards)
+        return EndedSteps(one.number, one.schedule.num_steps, num_synced, one.is_written, one.settings())
 
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if self._within is None and self.is_on and threading.get_ident() == self._thread:
@@ -156,8 +136,9 @@ class Observer:
             return
         try:
             self._stepped(optimizer)
-        except Exception:  # whatever a model is: it is trained on, and observed no more in this cell
+        except Exception as err:  # whatever a model is: it is trained on, and observed no more in this cell
             self._num_failures += 1
+            self._core.log(f"jupyter_dist: checks ended in this cell, because they failed: {err!r:.300}\n")
             self.switch_off()
 
     def _forget_evaluations(self) -> None:
@@ -176,11 +157,8 @@ class Observer:
         one.end_probe()
         if one.is_due() and not _is_captured():
             held = frozenset[int]().union(*(other.ids for other in self._optimizers.values()))
-            row = one.look(self._namespace, held, 4)
-            if row["left"]["idle"] == row["left"]["held"]:
-                row["strangers"] = strangers(held, self._roots.alive())
-            row["passes"] = self._loaders.take()
-            self._send({"execution_id": self.facts.execution_id, "look": row})
+            row = one.look(self.facts.place(), held, self._roots)._replace(passes=tuple(self._loaders.take()))
+            self._core.send({"execution_id": self.facts.execution_id, "look": row})
             if self._is_first:
                 self._is_first = False
                 note_labels(self.facts, self.names, self._loaders.datasets())
@@ -199,7 +177,7 @@ class Observer:
 
     def _note_earlier(self) -> None:
         """Send which earlier cells have named variables of this one: other ranks may have missed them."""
-        here = self._namespace
+        here = self._core.namespace
         names = {name for name in self.names if name in here and not isinstance(here[name], _CODE)}
         for execution, earlier in list(self.earlier.items())[-MAX_EARLIER:]:
             if shared := sorted(names & earlier):
@@ -214,7 +192,7 @@ class Observer:
         key = id(model.outer())
         known = self._forwards.get(key) or self._trained.get(key)
         if known is None or known.model.outer() is not model.outer():
-            known = Forwards(model, self._namespace)
+            known = Forwards(model, self.facts)
         self._forwards[key] = known
         self._hook(known, may_hook=True)
         return known
@@ -224,7 +202,7 @@ class Observer:
         model = forwards.model
         if not may_hook:
             forwards.remove()
-        elif model.is_compiled or model.kind == "ddp" or not _compiles():
+        elif model.is_compiled or model.about.kind == "ddp" or not _compiles():
             forwards.install()
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
+from jupyter_dist.parts.checks.reports import Value
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.state.store.hashing import Hasher
 
@@ -27,15 +28,6 @@ LEAST_MASK = 32  # zeros and ones
 _hasher = Hasher()
 
 
-class Sample(NamedTuple):
-    """The digest of a tensor, its first element, and whether the elements that were read differ."""
-
-    digest: str
-    first: float | None  # None: it is not finite
-    varies: bool
-    is_rich: bool  # many numbers without an order, as random ones are
-
-
 def local(tensor: Any) -> torch.Tensor | None:
     """Return this rank's part of a tensor, detached; None for what has no plain elements."""
     part = torch_compat.local_tensor(tensor)
@@ -45,9 +37,9 @@ def local(tensor: Any) -> torch.Tensor | None:
     return tensor.detach() if not tensor.is_quantized and not tensor.is_complex() else None
 
 
-def sample(tensors: Sequence[torch.Tensor | None], most: int = NUM_ELEMENTS) -> list[Sample | None]:
+def sample(tensors: Sequence[torch.Tensor | None], most: int = NUM_ELEMENTS) -> list[Value | None]:
     """Return a sample of each tensor; tensors of one device and type are copied together."""
-    found: list[Sample | None] = [None] * len(tensors)
+    found: list[Value | None] = [None] * len(tensors)
     together: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
     for index, tensor in enumerate(tensors):
         if tensor is not None and tensor.numel() and (spread := _spread(tensor, most)) is not None:
@@ -58,7 +50,7 @@ def sample(tensors: Sequence[torch.Tensor | None], most: int = NUM_ELEMENTS) -> 
         size, start = joined.element_size(), 0
         for index, part in parts:
             end = start + part.numel()
-            found[index] = _sample_of(data[start * size : end * size], joined[start:end])
+            found[index] = _value_of(data[start * size : end * size], joined[start:end])
             start = end
     return found
 
@@ -73,11 +65,11 @@ def _spread(tensor: torch.Tensor, most: int) -> torch.Tensor | None:
     return tensor.as_strided((most,), (count // most,), tensor.storage_offset())
 
 
-def _sample_of(data: memoryview, values: torch.Tensor) -> Sample:
+def _value_of(data: memoryview, values: torch.Tensor) -> Value:
     low, high = (float(value) for value in torch.aminmax(values.float() if values.dtype != torch.double else values))
     first = float(values[0])
     name = _hasher.name_of(data)[:MAX_DIGEST]
-    return Sample(name, first if math.isfinite(first) else None, low != high, _is_rich(values[:NUM_ELEMENTS].tolist()))
+    return Value(name, first if math.isfinite(first) else None, low != high, _is_rich(values[:NUM_ELEMENTS].tolist()))
 
 
 def _is_rich(values: list[Any]) -> bool:

@@ -78,5 +78,6 @@ class Schedule:
         """Find the next event: a look, the step before it, in which its batch is read, or a question."""
         step = self.num_steps
         look = step + 1 if step < NUM_FIRST else (step // self._interval + 1) * self._interval
-        before = [one - 1 for one in (look, *self._more) if one - 1 > step]
-        self.next_event = min(*before, *(one for one in (IDLE_STEP, UNSYNCED_STEP, *self._more) if one > step), look)
+        before = [one - 1 for one in (look, *self._more)]
+        events = (look, *before, IDLE_STEP, UNSYNCED_STEP, *self._more)
+        self.next_event = min(one for one in events if one > step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from typing import Any
 
@@ -11,21 +10,21 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import Optimizer
 
+from jupyter_dist.parts.checks.reports import About, Left, ModelCalls, Settings, Stale, StepLook, Wrong
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
+from jupyter_dist.transport.rows import CodePlace
 
 from . import sampling
 from .facts import collectives_since
 from .forwards import Forwards, IdleLayers, active_layers
-from .models import TrainedModel
-from .places import place_of
+from .models import Roots, TrainedModel, strangers
 from .schedule import IDLE_STEP, UNSYNCED_STEP, Schedule
 
 MAX_CHOSEN = 48  # parameters of which digests are sent
 MAX_NAMES = 4
 MAX_GROUPS = 8
 PROBE_ELEMENTS = 4096
-NO_LAYERS = {"num_layers": 0, "num_active": 0}
 MAX_SUM = 4  # elements of a loss
 SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
 
@@ -39,7 +38,6 @@ class SteppingOptimizer:
         self.models = models
         self.forwards = forwards
         self.schedule = Schedule()
-        self.has_closure = False
         held = held_by(optimizer)
         self.ids = frozenset(map(id, held))
         self._named = _name(held, models)
@@ -53,39 +51,43 @@ class SteppingOptimizer:
         self._idle: IdleLayers | None = None
         self._stepped_ns = time.time_ns()
         self._mode: tuple[bool, ...] = ()  # at the last step
-        self._is_first = True
         self._was_finite = True
         self.may_be_local = False  # no pass has averaged gradients yet
         self.is_written = False  # by something else than the optimizer
         self._weight: float | None = None  # of the probe, after the last step
 
-    def look(self, namespace: dict[str, Any], others: frozenset[int], frame_depth: int) -> dict[str, Any]:
+    def look(self, place: CodePlace | None, others: frozenset[int], roots: Roots) -> StepLook:
         """Return the report of the step. `others` are the ids of the parameters that any optimizer holds."""
         with torch.no_grad():
             named = _alive(self._chosen)
             gradients = [sampling.local(tensor.grad) for _, tensor in named]
-            weights = [sampling.local(tensor) for _, tensor in named]
-            found = sampling.sample([*gradients, *weights])
-        row: dict[str, Any] = {
-            "optimizer": self.number,
-            "step": self.schedule.num_steps,
-            "signature": self.signature,
-            "place": place_of(sys._getframe(frame_depth), namespace),
-            "gradients": [None if one is None else [one.digest, one.first, one.varies] for one in found[: len(named)]],
-            "weights": [None if one is None else [one.digest, one.first] for one in found[len(named) :]],
-            "settings": self._settings(),
-            "is_written": self.is_written,
-            "calls": [self._calls(forward) for forward in self.forwards],
-            "stale": None if self._zeroing is None else self._zeroing.result(),
-            "left": self._left_out(others),
-            "idle_layers": self._idle.called() if self._idle is not None else [],
-            "reduced": self._reduced(),
-            **self._not_finite(),
-        }
-        if self._is_first:
-            self._is_first = False
-            row["about"] = self._about([name for name, _ in named])
-            self._idle = IdleLayers(self.models, self._named)
+            found = sampling.sample([*gradients, *(sampling.local(tensor) for _, tensor in named)])
+            gradient_wrong, weight_wrong = self._not_finite(is_gradient=True), self._not_finite(is_gradient=False)
+        is_wrong = gradient_wrong is not None or weight_wrong is not None
+        left = self._left_out(others)
+        row = StepLook(
+            optimizer=self.number,
+            step=self.schedule.num_steps,
+            signature=self.signature,
+            place=place,
+            gradients=tuple(found[: len(named)]),
+            weights=tuple(found[len(named) :]),
+            settings=self.settings(),
+            is_written=self.is_written,
+            calls=tuple(map(_calls, self.forwards)),
+            stale=None if self._zeroing is None else self._zeroing.result(),
+            left=left,
+            strangers=strangers(others, roots.alive()) if left.idle == left.held else None,
+            gradient_wrong=gradient_wrong,
+            weight_wrong=weight_wrong,
+            wrong_call=next(filter(None, (one.not_finite() for one in self.forwards)), None) if is_wrong else None,
+            about=About(tuple(name[:120] for name, _ in named), tuple(one.about for one in self.models)),
+            idle_layers=tuple(self._idle.called() if self._idle is not None else ()),
+            reduced=self._reduced(),
+        )
+        if self._idle is not None:
+            return row._replace(about=None)
+        self._idle = IdleLayers(self.models, self._named)
         return row
 
     def begin_next(self, may_probe: bool) -> None:
@@ -163,97 +165,50 @@ class SteppingOptimizer:
         They are asked for where no wrapper averages gradients.
         """
         passed_ns = None if self._zeroing is None else self._zeroing.began_ns
-        if passed_ns is None or not dist.is_initialized() or any(model.kind != "plain" for model in self.models):
+        if passed_ns is None or not dist.is_initialized() or any(model.about.kind != "plain" for model in self.models):
             return 0
         begun = collectives_since(self._stepped_ns)
         are_sums = all(name == "all_reduce" and size <= MAX_SUM for name, size, _ in begun)
         return sum(at < passed_ns for _, _, at in begun) if are_sums else 0
 
-    def _about(self, names: list[str]) -> dict[str, Any]:
-        optimizer = self.optimizer()
-        return {
-            "name": type(optimizer).__name__[:80],
-            "names": [name[:120] for name in names],
-            "num_held": len(self._named),
-            "models": [
-                {
-                    "kind": model.kind,
-                    "averaging": list(model.averaging),
-                    "replicas": list(model.replicas),
-                    "has_comm_hook": model.has_comm_hook,
-                    "is_compiled": model.is_compiled,
-                }
-                for model in self.models
-            ],
-        }
-
-    def _settings(self) -> list[dict[str, Any]]:
+    def settings(self) -> Settings:
+        """Return the settings of each group of parameters."""
         optimizer = self.optimizer()
         groups = [] if optimizer is None else optimizer.param_groups[:MAX_GROUPS]
-        return [{name: _number(group[name]) for name in SETTINGS if name in group} for group in groups]
+        return tuple({name: _number(group[name]) for name in SETTINGS if name in group} for group in groups)
 
-    def _calls(self, forward: Forwards) -> dict[str, Any]:
-        module = forward.model.outer()
-        batch, forward.batch = forward.batch, None
-        evaluation, forward.evaluation = forward.evaluation, None
-        return {
-            "is_watched": forward.is_watched,
-            "outer": forward.num_outer,
-            "num_synced": forward.num_synced,
-            "is_synced": forward.is_synced,
-            "is_training": forward.is_training,
-            "batch": batch,
-            "evaluation": evaluation,
-            **(NO_LAYERS if module is None or forward.is_training is not False else active_layers(module)),
-        }
-
-    def _left_out(self, others: frozenset[int]) -> dict[str, Any]:
+    def _left_out(self, others: frozenset[int]) -> Left:
         """Count the parameters without a gradient, and name parameters with a gradient that no optimizer holds."""
         alive = _alive(self._named)
         idle = [name for name, tensor in alive if tensor.grad is None and tensor.requires_grad]
-        inside = {id(tensor) for model in self.models for _, tensor in model.named()}
-        return {
-            "held": len(alive),
-            "idle": len(idle),
-            "idle_names": idle[:MAX_NAMES],
-            "idle_share": _share(alive),
-            "frozen": sum(not tensor.requires_grad for _, tensor in alive),
-            "gone": len([name for name, tensor in alive if id(tensor) not in inside and tensor.grad is None]),
-            "unheld": [
-                name
-                for model in self.models
-                for name, tensor in model.named()
-                if tensor.grad is not None and id(tensor) not in others
-            ][:MAX_NAMES],
-        }
+        of_models = [one for model in self.models for one in model.named()]
+        inside = {id(tensor) for _, tensor in of_models}
+        unheld = [name for name, tensor in of_models if tensor.grad is not None and id(tensor) not in others]
+        return Left(
+            held=len(alive),
+            idle=len(idle),
+            idle_names=tuple(idle[:MAX_NAMES]),
+            gone=sum(id(tensor) not in inside and tensor.grad is None for _, tensor in alive),
+            frozen=sum(not tensor.requires_grad for _, tensor in alive),
+            unheld=tuple(unheld[:MAX_NAMES]),
+        )
 
-    def _not_finite(self) -> dict[str, Any]:
-        """Return the gradients and parameters that are not finite; empty if all are."""
-        with torch.no_grad():
-            found: dict[str, Any] = {}
-            for kind in ("gradient", "weight"):
-                names, tensors = [], []
-                for name, tensor in _alive(self._named):
-                    part = sampling.local(tensor.grad if kind == "gradient" else tensor)
-                    if part is not None and part.is_floating_point():
-                        names.append(name)
-                        tensors.append(part)
-                wrong = [
-                    (name, value)
-                    for name, value in zip(names, sampling.largest(tensors), strict=True)
-                    if not math.isfinite(value)
-                ]
-                if wrong:
-                    found[f"{kind}_wrong"] = {
-                        "names": [name for name, _ in wrong[:MAX_NAMES]],
-                        "number": len(wrong),
-                        "of": len(names),
-                        "value": str(wrong[0][1]),
-                    }
-            if not found:
-                return found
-            seen = [one for forward in self.forwards if (one := forward.not_finite()) is not None]
-            return {**found, "wrong_call": seen[0] if seen else None}
+    def _not_finite(self, is_gradient: bool) -> Wrong | None:
+        """Return the gradients or parameters that are not finite; None if all are."""
+        parts = [(name, sampling.local(one.grad if is_gradient else one)) for name, one in _alive(self._named)]
+        floats = [(name, part) for name, part in parts if part is not None and part.is_floating_point()]
+        values = sampling.largest([part for _, part in floats])
+        wrong = [(name, value) for (name, _), value in zip(floats, values, strict=True) if not math.isfinite(value)]
+        names = tuple(name for name, _ in wrong[:MAX_NAMES])
+        return Wrong(names, len(wrong), len(floats), str(wrong[0][1])) if wrong else None
+
+
+def _calls(forward: Forwards) -> ModelCalls:
+    module = forward.model.outer()
+    batch, forward.batch = forward.batch, None
+    layers = (0, 0) if module is None or forward.is_training is not False else active_layers(module)
+    synced = forward.num_synced, forward.is_synced
+    return ModelCalls(forward.is_watched, forward.num_outer, *synced, forward.is_training, *layers, batch)
 
 
 class _Zeroing:
@@ -296,12 +251,11 @@ class _Zeroing:
             self._handle.remove()
             self._handle = None
 
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> Stale | None:
         """Return the counts of the passes; None if there were none."""
         if not self.num_passes:
             return None
-        counts = {"passes": self.num_passes, "stale": self.num_stale, "fresh": self.num_fresh}
-        return {**counts, "name": self.name, "value": self.value}
+        return Stale(self.num_passes, self.num_stale, self.num_fresh, self.name, self.value)
 
 
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
@@ -330,13 +284,6 @@ def _can_probe(tensor: torch.Tensor | None) -> bool:
 
 def _alive(named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> list[tuple[str, torch.Tensor]]:
     return [(name, tensor) for name, one in named if (tensor := one()) is not None]
-
-
-def _share(alive: list[tuple[str, torch.Tensor]]) -> float:
-    """Return which part of the elements got no gradient, although they could."""
-    total = sum(tensor.numel() for _, tensor in alive)
-    idle = sum(tensor.numel() for _, tensor in alive if tensor.grad is None and tensor.requires_grad)
-    return float(idle / max(1, total))
 
 
 def _number(value: Any) -> Any:

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .asking.reports import Arrival, CodePlace, RankReport, Sampled
+from jupyter_dist.transport.rows import CodePlace
+
+from .asking.reports import Arrival, RankReport, Sampled
 
 MAX_CHAIN = 4  # of ranks that wait for each other in several process groups
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from .asking.reports import Arrival, CodePlace, RankReport
+from jupyter_dist.transport.rows import CodePlace
+
+from .asking.reports import Arrival, RankReport
 from .meetings import CriticalPath, MatchedCollective, Waits, find_critical_path, find_waits, meet
 from .steps import FoundSteps, find_steps
 

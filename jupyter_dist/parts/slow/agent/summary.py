@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.transport.rows import CodePlace
 
-from .asking.reports import CodePlace, RankReport
+from .asking.reports import RankReport
 from .observed import Observed
 
 if TYPE_CHECKING:

@@ -2,205 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from jupyter_dist.parts.checks.judging.findings import (
-    Proof,
-    at_place,
-    listed,
-    name_ranks,
-    number,
-    ranks_of,
-    several,
-    steps,
-)
-from jupyter_dist.parts.checks.judging.reports import StepLook
+from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, Seen
+from jupyter_dist.parts.checks.judging.words import listed, name_ranks, number, parameters, steps
+from jupyter_dist.parts.checks.reports import StepLook
+from jupyter_dist.protocol.models.sentences import say, say_n, templates
+from jupyter_dist.protocol.ranks import RankSet
 
 LEAST_IDLE = 9  # steps: another one may use another layer
+LEAST_AT_ZERO = 8  # steps: a warm-up may begin with a learning rate of zero
 
-By = dict[int, StepLook]  # the newest look of each rank that shows it
-
-
-def _newest(seen: Seen, shows: Callable[[StepLook], bool | None], least: int = NUM_NEWEST) -> tuple[By, int]:
-    """Return the newest looks of the ranks whose last looks all show something, and since which step.
-
-    `shows` returns None for a look without evidence.
-    """
-    found: By = {}
-    since: list[int] = []
-    for _, rank, looks in seen.alone():
-        showing: list[StepLook] = []
-        for look in reversed(looks):
-            does = shows(look)
-            if does is False:
-                break
-            if does:
-                showing.append(look)
-        if len(showing) >= least:
-            found[rank] = showing[0]
-            since.append(showing[-1].step)
-    return found, min(since, default=0)
+By = dict[int, StepLook]  # a look of each rank that shows an error
+Words = tuple[Sequence[Any], Sequence[Any]]  # values of the message, and of the evidence after step and rank
 
 
-def other_optimizer(seen: Seen) -> Iterator[Proof]:
-    """Find an optimizer whose parameters get no gradient, while a model has gradients that nothing uses."""
-    found, since = _newest(seen, lambda look: look.left.idle == look.left.held > 0 and look.strangers is not None)
-    if found:
-        rank = min(found)
-        look = found[rank]
-        assert look.strangers is not None
-        strangers = look.strangers
-        yield Proof(
-            "other_optimizer",
-            ranks_of(found),
-            f"The optimizer of {name_ranks(found).lower()}{at_place(look.place)} trains nothing: none of its "
-            f"{several(look.left.held, 'parameter')} got a gradient in {steps(since, look.step)}, and "
-            f"{several(strangers.number, 'parameter')} of a {strangers.module} did, which no optimizer holds. It was "
-            "made for an earlier model.",
-            [
-                f"step {look.step}, rank {rank}: the optimizer holds {look.left.held}, of which {look.left.idle} have "
-                "no gradient",
-                f"step {look.step}, rank {rank}: gradients are in {listed(strangers.names, strangers.number)} of "
-                f"{strangers.module}",
-            ],
-            "Make the optimizer again after the model: run both in one cell.",
-            since,
-            look.place,
-        )
+class LoopRule(NamedTuple):
+    """A kind of error: which looks show it, and its words by the newest look and the step since which looks do."""
+
+    kind: str
+    shows: Callable[[StepLook], bool | None]  # None: a look without evidence
+    words: Callable[[StepLook, int], Words]
+    num_looks: int = NUM_NEWEST
+    num_steps: int = 0  # from the first of the looks to the last
 
 
-def new_parameters(seen: Seen) -> Iterator[Proof]:
-    """Find parameters that were put into the place of others which the optimizer still holds."""
-    found, since = _newest(seen, lambda look: bool(look.left.unheld) and (look.left.gone > 0 or _is_frozen(look)))
-    if found:
-        rank = min(found)
-        look = found[rank]
-        yield Proof(
-            "parameters_not_held",
-            ranks_of(found),
-            f"{listed(look.left.unheld)} of the model on {name_ranks(found).lower()} get gradients, but no optimizer "
-            f"holds them{at_place(look.place)}: the optimizer was made before, and still holds {_useless(look)}.",
-            [
-                f"step {look.step}, rank {rank}: {look.left.gone} of {look.left.held} parameters of the optimizer are "
-                f"not in the model, {look.left.frozen} are frozen",
-                f"step {look.step}, rank {rank}: {listed(look.left.unheld)} have gradients",
-            ],
-            "Make the optimizer after the last change of the model, or use optimizer.add_param_group().",
-            since,
-            look.place,
-        )
+def _other_optimizer(look: StepLook, since: int) -> Words:
+    left, strangers = look.left, look.strangers
+    assert strangers is not None
+    held, others = parameters(left.held), parameters(strangers.number)
+    names = listed(strangers.names, strangers.number)
+    return (held, steps(since, look.step), others, strangers.module), (held, left.idle, names, strangers.module)
 
 
 def _is_frozen(look: StepLook) -> bool:
     return look.left.frozen == look.left.held > 0
 
 
-def _useless(look: StepLook) -> str:
-    gone = f"{several(look.left.gone, 'parameter')} that the model has no more"
-    return "frozen parameters alone" if _is_frozen(look) else gone
+def _not_held(look: StepLook, _: int) -> Words:
+    left, names = look.left, listed(look.left.unheld)
+    gone = say("%1 that the model has no more", parameters(left.gone))
+    useless = say("frozen parameters alone") if _is_frozen(look) else gone
+    return (names, useless), (left.gone, left.held, left.frozen, names)
 
 
-def idle_layers(seen: Seen) -> Iterator[Proof]:
-    """Find layers that are called, and of which the optimizer holds parameters that never get a gradient."""
-    found, _ = _newest(seen, lambda look: bool(look.idle_layers) if look.step >= LEAST_IDLE else None, 1)
-    if found:
-        rank = min(found)
-        look = found[rank]
-        yield Proof(
-            "layer_without_gradient",
-            ranks_of(found),
-            f"The loss on {name_ranks(found).lower()} does not depend on {listed(look.idle_layers)}"
-            f"{at_place(look.place)}: called, and without a gradient in {steps(1, look.step)}, though the "
-            "optimizer holds its parameters.",
-            [
-                f"step {look.step}, rank {rank}: {look.left.idle} of {look.left.held} parameters of the optimizer have "
-                f"no gradient: {listed(look.left.idle_names, look.left.idle)}"
-            ],
-            "Look for detach(), .data, item(), argmax or no_grad() between the layer and the loss; set "
-            "requires_grad_(False) if it should not be trained.",
-            1,
-            look.place,
-        )
+def _idle_layers(look: StepLook, _: int) -> Words:
+    left = look.left
+    names = listed(left.idle_names, left.idle)
+    return (listed(look.idle_layers), steps(1, look.step)), (left.idle, left.held, names)
 
 
-def not_zeroed(seen: Seen) -> Iterator[Proof]:
-    """Find backward passes that add to the gradients which the last step has used."""
-
-    def shows(look: StepLook) -> bool | None:
-        stale = look.stale
-        return None if stale is None else stale.stale > 0 and not stale.fresh and stale.value > 0
-
-    found, since = _newest(seen, shows)
-    if found:
-        rank = min(found)
-        look = found[rank]
-        assert look.stale is not None
-        yield Proof(
-            "not_zeroed",
-            ranks_of(found),
-            f"The gradients on {name_ranks(found).lower()} are not set to zero between steps{at_place(look.place)}: "
-            "each backward pass adds to those of all steps before.",
-            [
-                f"step {look.step}, rank {rank}: the first backward pass found the gradient of {look.stale.name} "
-                f"that step {look.step - 1} had used, at most {number(look.stale.value)} and not zero",
-            ],
-            "Call optimizer.zero_grad() once in each step.",
-            since,
-            look.place,
-        )
+def _is_stale(look: StepLook) -> bool | None:
+    stale = look.stale
+    return None if stale is None else stale.stale > 0 and not stale.fresh and stale.value > 0
 
 
-def eval_mode(seen: Seen) -> Iterator[Proof]:
-    """Find a model that is trained in evaluation mode, in which dropout and batch norm do nothing."""
-
-    def shows(look: StepLook) -> bool:
-        return any(one.is_training is False and one.num_layers > 0 and not one.num_active for one in look.calls)
-
-    found, since = _newest(seen, shows)
-    if found:
-        rank = min(found)
-        look = found[rank]
-        calls = next(one for one in look.calls if one.is_training is False and one.num_layers)
-        yield Proof(
-            "training_in_eval_mode",
-            ranks_of(found),
-            f"{name_ranks(found)} train{'s' if len(found) == 1 else ''} in evaluation mode since step {since}"
-            f"{at_place(look.place)}: {several(calls.num_layers, 'layer')} of dropout or batch norm act as in "
-            "evaluation.",
-            [f"step {look.step}, rank {rank}: model.training is False, and so it is in all {calls.num_layers} layers"],
-            "Call model.train() before training; an evaluation has switched it off, or the model was loaded so.",
-            since,
-            look.place,
-        )
+def _not_zeroed(look: StepLook, _: int) -> Words:
+    assert look.stale is not None
+    return (), (look.stale.name, look.step - 1, number(look.stale.value))
 
 
-def training_mode(seen: Seen) -> Iterator[Proof]:
-    """Find an evaluation that changes the statistics of batch norm."""
-    found = {
-        rank: one
-        for rank, one in seen.evaluations.items()
-        if one.is_training and one.is_different and one.num_active > 0
-    }
-    if found:
-        rank = min(found)
-        one = found[rank]
-        yield Proof(
-            "evaluation_in_training_mode",
-            ranks_of(found),
-            f"{name_ranks(found)} evaluate{'s' if len(found) == 1 else ''} in training mode{at_place(one.place)}: "
-            f"{several(one.num_active, 'batch norm layer')} normalize by the batches and add them to their running "
-            "statistics, so that the data of the evaluation changes the model.",
-            [f"rank {rank}: model.training is True in 3 batches in a row without gradients"],
-            "Call model.train(False) before an evaluation, and model.train() after it.",
-            None,
-            one.place,
-        )
+def _num_in_eval_mode(look: StepLook) -> int:
+    """Return how many layers of a model act as in evaluation, if it is trained in that mode, and all of them do."""
+    idle = [one.num_layers for one in look.calls if one.is_training is False and not one.num_active]
+    return max(idle, default=0)
 
 
-def not_finite(seen: Seen) -> Iterator[Proof]:
+def _eval_mode(look: StepLook, since: int) -> Words:
+    count = _num_in_eval_mode(look)
+    return (since, say_n("%1 layer", "%1 layers", count)), (count,)
+
+
+def _has_no_rate(look: StepLook) -> bool:
+    return bool(look.settings) and all(group.get("lr") == 0.0 for group in look.settings)
+
+
+ROWS = (
+    LoopRule(
+        "other_optimizer",
+        lambda look: look.left.idle == look.left.held > 0 and look.strangers is not None,
+        _other_optimizer,
+    ),
+    LoopRule(
+        "parameters_not_held",
+        lambda look: bool(look.left.unheld) and (look.left.gone > 0 or _is_frozen(look)),
+        _not_held,
+    ),
+    LoopRule(
+        "layer_without_gradient",
+        lambda look: bool(look.idle_layers) if look.step >= LEAST_IDLE else None,
+        _idle_layers,
+        num_looks=1,
+    ),
+    LoopRule("not_zeroed", _is_stale, _not_zeroed),
+    LoopRule("training_in_eval_mode", lambda look: _num_in_eval_mode(look) > 0, _eval_mode),
+    LoopRule(
+        "zero_learning_rate",
+        _has_no_rate,
+        lambda look, since: ((steps(since, look.step),), ()),
+        num_steps=LEAST_AT_ZERO,
+    ),
+)
+
+
+def find(seen: Seen) -> Iterator[Proof]:
+    """Find errors that the newest looks of a rank show, and numbers that are not finite."""
+    yield from _not_finite(seen)
+    for row in ROWS:
+        found, since = _showing(seen, row)
+        if found:
+            rank = min(found)
+            look = found[rank]
+            values, evidence = row.words(look, since)
+            since = 1 if row.num_looks == 1 else since
+            yield prove(row.kind, found, values, [(look.step, rank, *evidence)], (since, look.place))
+
+
+def _showing(seen: Seen, row: LoopRule) -> tuple[By, int]:
+    """Return the newest looks of the ranks whose last looks all show an error, and since which step."""
+    found: By = {}
+    since: list[int] = []
+    for _, rank, looks in seen.alone():
+        showing: list[StepLook] = []
+        for look in reversed(looks):
+            does = row.shows(look)
+            if does is False:
+                break
+            if does:
+                showing.append(look)
+        if len(showing) >= row.num_looks and showing[0].step - showing[-1].step >= row.num_steps:
+            found[rank] = showing[0]
+            since.append(showing[-1].step)
+    return found, min(since, default=0)
+
+
+def _not_finite(seen: Seen) -> Iterator[Proof]:
     """Find the step, the rank and the tensor in which a number was not finite first."""
-    first: dict[int, StepLook] = {}
+    first: By = {}
     for _, rank, looks in seen.alone():
         wrong = next((look for look in looks if look.weight_wrong is not None), None)
         was_finite = any(look.weight_wrong is None for look in looks)
@@ -211,38 +152,21 @@ def not_finite(seen: Seen) -> Iterator[Proof]:
         return
     step = min(look.step for look in first.values())
     early = {rank: look for rank, look in first.items() if look.step == step}
-    for call, words in (("input", "the batch that the model was called with"), ("output", "what the model returned")):
-        cause = {rank: look for rank, look in early.items() if look.wrong_call == call}
-        if cause:
-            yield _not_finite(cause, f"{words} on {name_ranks(cause).lower()} had it first", first)
-            return
-    look = early[min(early)]
+    given = {rank: look for rank, look in early.items() if look.wrong_call == "input"}
+    returned = {rank: look for rank, look in early.items() if look.wrong_call == "output"}
+    cause = given or returned or early
+    look, who = cause[min(cause)], name_ranks(cause)
     source = look.gradient_wrong
-    where = (
-        f"the gradient of {listed(source.names, source.number)}"
-        if source
-        else "the step itself: its gradients are finite"
-    )
-    yield _not_finite(early, f"{where} had it first, the call before was finite or is not known", first)
-
-
-def _not_finite(cause: By, words: str, first: By) -> Proof:
-    rank = min(cause)
-    look = cause[rank]
-    wrong = look.weight_wrong
-    assert wrong is not None
-    evidence = [f"step {look.step}, rank {rank}: {wrong.number} of {wrong.of} parameters have {wrong.value}"]
-    if look.gradient_wrong is not None:
-        told = look.gradient_wrong
-        evidence.append(f"step {look.step}, rank {rank}: {told.number} of {told.of} gradients have {told.value}")
-    return Proof(
-        "not_finite",
-        ranks_of(cause),
-        f"Parameters are not finite on {name_ranks(first).lower()} since step {look.step}{at_place(look.place)}: "
-        f"{words}.",
-        evidence,
-        "Training cannot recover from it: begin again from the last checkpoint. Look at the data of that step, the "
-        "learning rate, and divisions, logarithms and roots near zero.",
-        look.step,
-        look.place,
-    )
+    if given:
+        words = say("the batch that the model was called with on %1 had it first", who)
+    elif returned:
+        words = say("what the model returned on %1 had it first", who)
+    elif source:
+        names = listed(source.names, source.number)
+        words = say("the gradient of %1 had it first, the call before was finite or is not known", names)
+    else:
+        words = say("the step itself had it first: its gradients are finite")
+    counts = zip((look.weight_wrong, source), templates("%1 of %2 parameters", "%1 of %2 gradients"), strict=True)
+    evidence = [(say(what, one.number, one.of), one.value) for one, what in counts if one is not None]
+    rows = [(look.step, min(cause), *row) for row in evidence]
+    yield replace(prove("not_finite", first, (look.step, words), rows, (look.step, look.place)), ranks=RankSet(cause))

@@ -1,28 +1,39 @@
-"""The passes over DataLoaders: what their samplers were set to when a pass began. Once per pass, about 10 us."""
+"""The passes over DataLoaders, about 10 us each: what their samplers were set to, and the random numbers of workers.
+
+A worker notes with which states it begins, and whether it draws from them, in memory that it shares with its rank:
+before its first sample and when it ends.
+"""
 
 from __future__ import annotations
 
 import functools
+import mmap
+import multiprocessing
+import multiprocessing.util
+import random
+import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, Subset
 
 from jupyter_dist.parts.checks.observing import sampling
 from jupyter_dist.parts.checks.observing.facts import Facts, collectives_since
+from jupyter_dist.parts.checks.reports import Distributed, Pass
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import time
-
-from .workers import Workers, can_watch
 
 INTERRUPTIBLE = True  # the user's dataset may run below the wrapper
 
 MAX_PASSES = 16  # that are kept until the next report
 MAX_INDICES = 100_000
 MAX_SUM = 64  # elements that an evaluation sums over ranks
+SOURCES = ("torch", "random", "numpy")
+SIZE = sampling.MAX_DIGEST + 1  # of a source: the digest, and whether it was used
+MAX_WORKERS = 64
 
 
 class Loaders:
@@ -34,7 +45,7 @@ class Loaders:
         self._num_steps = num_steps
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}  # by id of the loader: its number, its passes
         self._steps: dict[int, int] = {}  # when its last pass began, by number
-        self._passes: list[dict[str, Any]] = []
+        self._passes: list[Pass] = []
         self._padded: tuple[int, int, Callable[[], None]] | None = None  # when, after how many steps, how to send it
         self._workers: dict[str, Workers] = {}  # by loader and pass
 
@@ -47,7 +58,7 @@ class Loaders:
             if not self._facts.is_observed:
                 return begin(loader)
             number = self._note(loader)
-            if not can_watch(loader):
+            if not _can_watch(loader):
                 return begin(loader)
             init = loader.worker_init_fn
             self._workers[f"loader {number + 1}"] = loader.worker_init_fn = Workers(loader)
@@ -58,7 +69,7 @@ class Loaders:
 
         DataLoader.__iter__ = __iter__
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[Pass]:
         """Return the passes that have begun since the last call."""
         passes, self._passes = self._passes, []
         return passes
@@ -97,38 +108,29 @@ class Loaders:
         steps = self._num_steps()
         before, self._steps[number] = steps - self._steps.get(number, steps), steps
         if len(self._passes) < MAX_PASSES:
-            line = self._facts.place(3)
-            facts = _facts(loader)
-            self._passes.append({**facts, "loader": number, "number": passes, "before": before, "place": line})
-            self._note_padding({**facts, "place": line}, number)
+            one = Pass(number, passes, before, torch.is_grad_enabled(), *_data_of(loader), self._facts.place())
+            self._passes.append(one)
+            self._note_padding(one)
         return number
 
-    def _note_padding(self, facts: dict[str, Any], number: int) -> None:
-        sampler, length = facts.get("distributed"), facts["length"]
-        if not facts["trains"] and sampler and length and not sampler["drop_last"] and sampler["total_size"] > length:
-            numbers = [length, sampler["total_size"], sampler["num_replicas"]]
-            tell = partial(self._facts.add, "padding", number, numbers, place=facts["place"])
+    def _note_padding(self, one: Pass) -> None:
+        sampler, length = one.distributed, one.length
+        if not one.trains and sampler and length and not sampler.drop_last and sampler.total_size > length:
+            numbers = [length, sampler.total_size, sampler.num_replicas]
+            tell = partial(self._facts.add, "padding", one.loader, numbers, place=one.place)
             self._padded = time.time_ns(), self._num_steps(), tell
 
 
-def _facts(loader: Any) -> dict[str, Any]:
+def _data_of(loader: Any) -> tuple[str, int | None, str | None, Distributed | None]:
+    """Return the sampler, the length, the indices and the settings of a loader's data, as a Pass has them."""
     sampler, dataset = getattr(loader, "sampler", None), getattr(loader, "dataset", None)
     inner = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
     sampler = inner if isinstance(inner, DistributedSampler) else sampler
-    facts: dict[str, Any] = {
-        "sampler": type(sampler).__name__[:80],
-        "trains": torch.is_grad_enabled(),
-        "length": _length(dataset),
-        "subset": _indices(dataset),
-        "distributed": None,
-    }
+    settings = None
     if isinstance(sampler, DistributedSampler):
-        names = ("num_replicas", "rank", "epoch", "seed", "total_size")
-        facts["distributed"] = {
-            **{name: int(getattr(sampler, name, 0)) for name in names},
-            **{name: bool(getattr(sampler, name, False)) for name in ("shuffle", "drop_last")},
-        }
-    return facts
+        kinds = get_type_hints(Distributed)
+        settings = Distributed(**{name: kind(getattr(sampler, name, 0)) for name, kind in kinds.items()})
+    return type(sampler).__name__[:80], _length(dataset), _indices(dataset), settings
 
 
 def _length(dataset: Any) -> int | None:
@@ -145,3 +147,54 @@ def _indices(dataset: Any) -> str | None:
     if not isinstance(dataset, Subset) or len(dataset.indices) > MAX_INDICES:
         return None
     return sampling.digest_of(map(str, dataset.indices))
+
+
+class Workers:
+    """The workers of one pass over a loader; in a worker it is called in place of the loader's `worker_init_fn`."""
+
+    def __init__(self, loader: Any) -> None:
+        self._init: Callable[[int], Any] | None = loader.worker_init_fn
+        self._number = min(loader.num_workers, MAX_WORKERS)
+        self._shared = mmap.mmap(-1, self._number * len(SOURCES) * SIZE)
+
+    def __call__(self, worker: int) -> None:
+        """Begin a worker, in its process."""
+        if self._init is not None:
+            self._init(worker)
+        if worker >= self._number:
+            return
+        begin = _states()
+        for source, digest in enumerate(begin):
+            self._shared.seek((worker * len(SOURCES) + source) * SIZE)
+            self._shared.write(digest.encode())
+
+        def ends() -> None:
+            for source, (before, after) in enumerate(zip(begin, _states(), strict=True)):
+                self._shared[(worker * len(SOURCES) + source + 1) * SIZE - 1] = int(before != after)
+
+        multiprocessing.util.Finalize(None, ends, exitpriority=1)
+
+    def used(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield, of each source of random numbers that workers have used, the digest with which each of them began."""
+        for source, name in enumerate(SOURCES):
+            rows = [
+                self._shared[place * SIZE : (place + 1) * SIZE]
+                for place in range(source, self._number * len(SOURCES), len(SOURCES))
+            ]
+            if rows and all(row[-1] for row in rows):
+                yield name, [row[:-1].decode() for row in rows]
+
+
+def _can_watch(loader: Any) -> bool:
+    """Whether the workers of a loader will be forked, so that they share memory with their rank."""
+    if not getattr(loader, "num_workers", 0):
+        return False
+    context = getattr(loader, "multiprocessing_context", None) or multiprocessing
+    return bool(context.get_start_method() == "fork")
+
+
+def _states() -> list[str]:
+    numpy = sys.modules.get("numpy")
+    _, words, place, *_ = numpy.random.get_state() if numpy is not None else ("", torch.empty(0), 0)
+    states = torch.get_rng_state().tolist(), random.getstate(), (words.tolist(), place)
+    return [sampling.digest_of([str(state)]) for state in states]

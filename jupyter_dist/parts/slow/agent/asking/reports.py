@@ -7,34 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jupyter_dist.protocol.wire.places import describe_line, is_library, name_of_file
+from jupyter_dist.transport.rows import CodePlace, parse
 
 MAX_ROWS = 64
 MAX_ARRIVALS = 256
-MAX_TEXT = 300
 MAX_NUMBER = 1 << 62
 MAX_STEPS = 200
 MAX_GROWN = 10
 MAX_MODELS = 8
 MAX_TIMES = 200
 MAX_MAYBE = 20
-
-
-class CodePlace(NamedTuple):
-    """A line of the user's code."""
-
-    file: str
-    line: int
-    function: str
-    code: str
-
-    def __str__(self) -> str:
-        return describe_line(self.file, self.line, self.code)
-
-    @property
-    def name(self) -> str:
-        """The file's name for users."""
-        return name_of_file(self.file)
 
 
 class Sampled(NamedTuple):
@@ -128,7 +110,7 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             seconds=_seconds(answer["seconds"]),
             now=_whole(answer["now"]),
             samples=tuple(_sampled(row) for row in answer["samples"][:MAX_ROWS]),
-            arrivals=tuple(_arrival(row) for row in answer["arrivals"][-MAX_ARRIVALS:]),
+            arrivals=tuple(parse(Arrival, row) for row in answer["arrivals"][-MAX_ARRIVALS:]),
             num_compiles=_whole(answer["compiles"]),
             num_collections=_whole(answer["collections"][0]),
             collecting_seconds=_seconds(answer["collections"][1]),
@@ -139,14 +121,10 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             device_busy=None if answer["device"][0] is None else min(1.0, _seconds(answer["device"][0]) / 100),
             num_retries=None if answer["device"][1] is None else _whole(answer["device"][1]),
             reserved_bytes=None if allocated is None else _whole(memory["reserved_bytes"]),
-            grown=tuple(map(_grown, answer["grown"][:MAX_GROWN])),
-            updates=tuple(
-                Updates(_text(group), _whole(size), _whole(changes))
-                for group, size, changes in answer["updates"][:MAX_MODELS]
-            ),
-            sharded_updates=tuple(
-                ShardedUpdates(_text(group), _whole(size), _whole(number), _whole(changes))
-                for group, size, number, changes in answer.get("sharded_updates", ())[:MAX_MODELS]  # not in 0.2
+            grown=tuple(parse(Grown, row) for row in answer["grown"][:MAX_GROWN]),
+            updates=tuple(parse(Updates, row) for row in answer["updates"][:MAX_MODELS]),
+            sharded_updates=tuple(  # not in 0.2
+                parse(ShardedUpdates, row) for row in answer.get("sharded_updates", ())[:MAX_MODELS]
             ),
             steps=tuple((_seconds(at), _whole(step)) for at, step in answer["steps"][-MAX_STEPS:]),
         )
@@ -155,41 +133,13 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
 
 
 def _sampled(row: Sequence[Any]) -> Sampled:
-    activity, number, cpu, place, inner, is_blocked, *more = row
-    places = _place(place), _place(inner)
-    sampled = Sampled(_text(activity), _whole(number), _whole(cpu) / 1e6, *places, is_blocked is True)
-    if not more:  # of ranks of an earlier version
-        return sampled
-    outer, runs, times, *maybe = more
-    earlier = (_place(line) for line in (maybe[0] if maybe else ())[:MAX_MAYBE])
-    return sampled._replace(
-        outer=_place(outer),
-        runs=_text(runs),
-        times=tuple(map(_whole, times[:MAX_TIMES])),
-        maybe=tuple(line for line in earlier if line is not None),
+    found = parse(Sampled, list(row[:9]))  # 6 of ranks of an earlier version
+    earlier = [parse(CodePlace, line) for line in (row[9] if len(row) > 9 else ())[:MAX_MAYBE]]  # None: of a library
+    return found._replace(
+        cpu_seconds=found.cpu_seconds / 1e6,
+        times=found.times[:MAX_TIMES],
+        maybe=tuple(filter(None, earlier)),
     )
-
-
-def _place(told: Any) -> CodePlace | None:
-    if told is None:
-        return None
-    file, line, function, code = told
-    return None if is_library(_text(file)) else CodePlace(_text(file), _whole(line), _text(function), _text(code))
-
-
-def _arrival(row: Sequence[Any]) -> Arrival:
-    group, name, num_bytes, seq, began, took, on_device = row
-    took = None if took is None else _whole(took)
-    return Arrival(_text(group), _text(name), _whole(num_bytes), _whole(seq), _whole(began), took, on_device is True)
-
-
-def _grown(row: Sequence[Any]) -> Grown:
-    name, kind, by, place = row
-    return Grown(_text(name), _text(kind), _whole(by), _place(place))
-
-
-def _text(value: Any) -> str:
-    return str(value)[:MAX_TEXT]
 
 
 def _whole(value: Any) -> int:

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.wire.places import is_library
+from jupyter_dist.transport.rows import CodePlace
 
-from .reports import CodePlace, RankReport, Sampled
+from .reports import RankReport, Sampled
 
 RUN = "run"  # as in observed.py, which imports this folder
 LEAST_UNSURE = 0.1  # of the samples of a rank: less is not asked for

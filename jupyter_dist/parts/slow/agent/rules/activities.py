@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace, Sampled
+from jupyter_dist.parts.slow.agent.asking.reports import Sampled
 from jupyter_dist.parts.slow.agent.observed import LEAST_SAMPLES_OF_LOOK, RUN, Observed, RankPaceSeen
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.places import name_of_file
+from jupyter_dist.transport.rows import CodePlace
 
 from .causes import HINTS, Cause, at_place, in_sentence, percent, seconds_in_words
 from .stragglers import find_straggler

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.transport.rows import CodePlace
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
-    from jupyter_dist.protocol.models.models import CodeLine
 
 
 SURE = 2.0  # standard deviations: few samples differ by chance
@@ -38,10 +37,6 @@ class Cause:
 
     def model(self, since: float) -> models.SlowCause:
         """Return the SlowCause of docs/api.md."""
-        place = self.place
-        line: CodeLine | None = None
-        if place is not None:
-            line = {"file": place.file, "name": place.name, "line": place.line, "code": place.code}
         return {
             "kind": self.kind,
             "ranks": str(self.ranks),
@@ -52,7 +47,7 @@ class Cause:
             "evidence_words": [words_of(sentence) for sentence in self.evidence],
             "advice": self.advice,
             "advice_words": words_of(self.advice),
-            "place": line,
+            "place": None if self.place is None else self.place.model(),
             "since": since,
         }
 

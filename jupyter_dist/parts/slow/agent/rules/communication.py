@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.transport.rows import CodePlace
 
 from .accumulation import LEAST_CHANGES, find_accumulation, num_begun
 from .causes import Cause, at_place, bytes_in_words, percent, seconds_in_words

@@ -9,10 +9,10 @@ import itertools
 import re
 import statistics
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.transport.rows import CodePlace
 
 from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
 

@@ -11,10 +11,10 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.observed import Observed, StepsSeen
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.transport.rows import CodePlace
 
 from .causes import SURE, Cause, at_place, seconds_in_words
 

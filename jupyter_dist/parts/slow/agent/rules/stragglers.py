@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jupyter_dist.parts.slow.agent.asking.reports import CodePlace
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.transport.rows import CodePlace
 
 from .causes import HINTS, SURE, Cause, at_place, in_sentence, name_ranks, percent, seconds_in_words
 
