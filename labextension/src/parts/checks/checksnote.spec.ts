@@ -16,9 +16,9 @@ const check: ICheck = {
   since: 1
 };
 
-function create(showsChecks = () => true) {
+function create(showsChecks = () => true, trans = nullTranslator.load('jupyter_dist')) {
   const openLine = vi.fn();
-  const note = new ChecksNote({ trans: nullTranslator.load('jupyter_dist'), openLine, showsChecks });
+  const note = new ChecksNote({ trans, openLine, showsChecks });
   const execution = (id: string, ...checks: ICheck[]): IExecution =>
     ({ id, notebook: `${id}.ipynb`, cell_id: 'c', state: 'running', checks }) as unknown as IExecution;
   const update = (group: string, id: string, execution: IExecution | null): void =>
@@ -67,4 +67,27 @@ test('a kind that is not wanted in a notebook is not shown there again', () => {
   ]);
   update('g', 'd', execution('d', check));
   expect(note.node.querySelectorAll('.jpd-Check')).toHaveLength(1);
+});
+
+test("a check is in the page's language, with its link", () => {
+  const gettext = (text: string, ...values: string[]): string =>
+    `<${text.replace(/%(\d)/g, (_, i: string) => values[Number(i) - 1] ?? '')}>`;
+  const { note, openLine, execution, update } = create(() => true, { gettext, __: gettext } as never);
+  const words = (text: string, ...values: unknown[]) => [{ text, plural: null, values }];
+  const line = words('line %1 of %2', 12, words('cell [%1]', '7'));
+  const told: ICheck = {
+    ...check,
+    message_words: words('Same%1: twice.', words(' (%1)', line)),
+    evidence_words: [words('step %1', 4), null],
+    advice_words: words('Shuffle.')
+  };
+  update('g', 'f', execution('f', told));
+  expect(note.node.querySelector('.jpd-NoteLine-text')!.textContent).toBe('<Same< (<line 12 of <cell [7]>>)>: twice.>');
+  expect([...note.node.querySelectorAll('li, p')].map(({ textContent }) => textContent)).toEqual([
+    '<step 4>',
+    check.evidence[1],
+    '<Shuffle.>'
+  ]);
+  note.node.querySelector<HTMLElement>('.jpd-NoteLine-link')!.click();
+  expect(openLine).toHaveBeenCalledWith('g', 'f', place);
 });

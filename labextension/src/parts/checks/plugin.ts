@@ -1,6 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { inWords } from '../../services/words';
 import { IDistHeaderNotes, IDistService, IDistVariableQuestions } from '../../tokens';
 import { ChecksNote } from './checksnote';
 import { comparedAnswer } from './comparedwords';
@@ -31,7 +32,7 @@ const checksPlugin: JupyterFrontEndPlugin<void> = {
       id: checksPlugin.id,
       rank: 10,
       create: context => new ChecksNote({ ...context, trans, showsChecks }),
-      differences: ({ checks = [] }) => checks.map(({ message }) => message)
+      differences: ({ checks = [] }) => checks.map(one => inWords(trans, one.message, one.message_words))
     });
     questions?.add({
       id: checksPlugin.id,
