@@ -206,7 +206,7 @@ WRONG = [
         "            for group in self.param_groups:\n                for p in group['params']:\n                    p.add_(torch.randn(p.shape, generator=mine), alpha=1e-3)\n"
         "opt = Stabilized(model.parameters(), lr=0.01)\n" + LOOP,
         ("replicas_differ",),
-        line=STEP,
+        line=("super().step(closure)",),
     ),
     Wrong(
         "allenai/open-instruct#646: a schedule that each process counts, over two epochs",

@@ -50,6 +50,7 @@ class ChecksOfGroup(AgentPart):
         super().__init__(core)
         self._cells: dict[str, CheckedCell] = {}
         self._is_on = core.group.spec.checks
+        self._task: asyncio.Task[None] | None = None
 
     def status(self) -> dict[str, Any]:
         """Return whether cells are checked."""
@@ -89,7 +90,8 @@ class ChecksOfGroup(AgentPart):
     def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
         """Handle a report: a step, or the end of a cell on a rank."""
         if not self._is_on:  # it is new
-            start_task(self._tell(rank), "switch of checks")
+            if self._task is None or self._task.done():
+                self._task = start_task(self._tell(rank), "switch of checks")
             return
         execution = self.core.group.dispatcher.queue.find(str(content.get("execution_id")))
         if execution is None or rank.rank not in execution.spec.ranks:
@@ -124,6 +126,8 @@ class ChecksOfGroup(AgentPart):
 
     def stop(self) -> None:
         """Stop the timers."""
+        if self._task is not None:
+            self._task.cancel()
         for cell in self._cells.values():
             if cell.timer is not None:
                 cell.timer.cancel()

@@ -56,7 +56,7 @@ def say_n(single: str, plural: str, count: int, *values: Value) -> Sentence:
 
 
 def templates(*texts: str) -> tuple[str, ...]:
-    """Return templates for `say` in another place, such as a row of a table."""
+    """Return the templates of a table: the catalogues have them from here."""
     return texts
 
 

@@ -31,7 +31,7 @@ _MAY_END = frozenset({"input", "workers", "print"})  # which must be found in th
 
 
 class Habit(NamedTuple):
-    """What ranks are found doing, from which part of the time on it is a cause, and how it is said."""
+    """What ranks are found doing, from which part of the time on it is a cause, and in which words."""
 
     kind: models.SlowKind
     activities: tuple[str, ...]
