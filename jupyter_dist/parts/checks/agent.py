@@ -89,10 +89,12 @@ class ChecksOfGroup(AgentPart):
 
     def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
         """Handle a report: a step, or the end of a cell on a rank."""
-        if not self._is_on:  # it is new
-            if self._task is None or self._task.done():
-                self._task = start_task(self._tell(rank), "switch of checks")
-            return
+        if self._is_on:
+            self._report(rank, content)
+        elif self._task is None or self._task.done():  # the rank is new
+            self._task = start_task(self._tell(rank), "switch of checks")
+
+    def _report(self, rank: RankProcess, content: dict[str, Any]) -> None:
         execution = self.core.group.dispatcher.queue.find(str(content.get("execution_id")))
         if execution is None or rank.rank not in execution.spec.ranks:
             return
