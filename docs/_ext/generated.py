@@ -19,7 +19,6 @@ from sphinx.util.nodes import make_refnode
 
 from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
-from jupyter_dist.cli.commands.machine.mcp import McpCommand
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.distmagics import DistMagics
 from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
@@ -30,6 +29,7 @@ from jupyter_dist.parts.clusters.queues.lsf import LsfLauncher
 from jupyter_dist.parts.clusters.queues.pbs import PbsLauncher
 from jupyter_dist.parts.clusters.ray.launcher import RayLauncher
 from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
+from jupyter_dist.parts.mcp.command import McpCommand
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.schemas import object_schema, schema_name
 from jupyter_dist.protocol.wire import requests

@@ -1,78 +1,63 @@
 """The commands of `jupyter dist`: the list of commands, each with its class and its line in the help.
 
 A command for exactly one operation of the API has no class here: the table of operations names the command
-(`Operation.command`), and commands/operation.py makes its class.
+(`Operation.command`), and commands/operation.py makes its class. A part adds
+commands by `COMMANDS` of its module `cli`.
 """
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass
-from typing import Any
-
 from jupyter_dist.protocol.operations import OPERATIONS
+from jupyter_dist.protocol.parts import find_modules
 
-PACKAGE = "jupyter_dist.cli.commands"
+from .listed import Listed
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A command: its module and class in commands/, imported when the command is run, and its line in the help."""
-
-    place: str
-    text: str
-
-    @property
-    def path(self) -> str:
-        """Return the path of the command's class."""
-        return f"{PACKAGE}.{self.place}"
-
-    def load(self) -> Any:
-        """Return the class of the command, a subclass of Command."""
-        module, _, name = self.path.rpartition(".")
-        return getattr(importlib.import_module(module), name)
+def _own(place: str, text: str) -> Listed:
+    return Listed(f"jupyter_dist.cli.commands.{place}", text)
 
 
 COMMANDS = {
-    "start": Listed("groups.StartCommand", "Start a group."),
-    "list": Listed("groups.ListCommand", "List all groups."),
-    "status": Listed("groups.StatusCommand", "Show a group's ranks."),
-    "samples": Listed("groups.SamplesCommand", "Show what each rank used in the last hour."),
-    "stacks": Listed("operation.stacks", "Show the line that each rank is at."),
-    "variables": Listed("operation.variables", "List the variables of ranks, with what differs between them."),
-    "memory": Listed("reading.comparing.MemoryCommand", "Show what holds the memory of ranks."),
-    "compare": Listed("reading.comparing.CompareCommand", "Show which tensors of a variable differ between ranks."),
-    "curves": Listed("reading.curves.CurvesCommand", "Show curves such as the loss of a cell, or write them as CSV."),
-    "drift": Listed("reading.drift.DriftCommand", "Show which version of which cell ran on which ranks."),
-    "catch-up": Listed("reading.drift.CatchUpCommand", "Run on replaced ranks the cells that they have missed."),
-    "save": Listed("saving.SaveCommand", "Save the variables of all ranks of a group."),
-    "restore": Listed("saving.RestoreCommand", "Give all ranks of a group the variables of a save."),
-    "saves": Listed("operation.all_saves", "List the saves in a folder."),
-    "last-saves": Listed("operation.last_saves", "List the newest save of each group."),
-    "attach": Listed("attach.AttachCommand", "Open a prompt whose cells run on a group's ranks."),
-    "exec": Listed("cells.ExecCommand", "Run code on a group's ranks."),
-    "undo": Listed("cells.UndoCommand", "Undo the last cells that kept undo."),
-    "redo": Listed("cells.RedoCommand", "Give variables what undone cells had left in them."),
-    "run": Listed("cells.RunCommand", "Run a script on a new group, like torchrun."),
-    "logs": Listed("reading.logs.LogsCommand", "Show the output of a rank."),
-    "export": Listed("reading.export.ExportCommand", "Write the cells that ran on ranks as a script for torchrun."),
-    "mcp": Listed("machine.mcp.McpCommand", "Serve groups to language-model agents."),
-    "join": Listed("machine.join.JoinCommand", "Be a node of a group over several machines."),
-    "launchers": Listed(
+    "start": _own("groups.StartCommand", "Start a group."),
+    "list": _own("groups.ListCommand", "List all groups."),
+    "status": _own("groups.StatusCommand", "Show a group's ranks."),
+    "samples": _own("groups.SamplesCommand", "Show what each rank used in the last hour."),
+    "stacks": _own("operation.stacks", "Show the line that each rank is at."),
+    "variables": _own("operation.variables", "List the variables of ranks, with what differs between them."),
+    "memory": _own("reading.comparing.MemoryCommand", "Show what holds the memory of ranks."),
+    "compare": _own("reading.comparing.CompareCommand", "Show which tensors of a variable differ between ranks."),
+    "curves": _own("reading.curves.CurvesCommand", "Show curves such as the loss of a cell, or write them as CSV."),
+    "drift": _own("reading.drift.DriftCommand", "Show which version of which cell ran on which ranks."),
+    "catch-up": _own("reading.drift.CatchUpCommand", "Run on replaced ranks the cells that they have missed."),
+    "save": _own("saving.SaveCommand", "Save the variables of all ranks of a group."),
+    "restore": _own("saving.RestoreCommand", "Give all ranks of a group the variables of a save."),
+    "saves": _own("operation.all_saves", "List the saves in a folder."),
+    "last-saves": _own("operation.last_saves", "List the newest save of each group."),
+    "attach": _own("attach.AttachCommand", "Open a prompt whose cells run on a group's ranks."),
+    "exec": _own("cells.ExecCommand", "Run code on a group's ranks."),
+    "undo": _own("cells.UndoCommand", "Undo the last cells that kept undo."),
+    "redo": _own("cells.RedoCommand", "Give variables what undone cells had left in them."),
+    "run": _own("cells.RunCommand", "Run a script on a new group, like torchrun."),
+    "logs": _own("reading.logs.LogsCommand", "Show the output of a rank."),
+    "export": _own("reading.export.ExportCommand", "Write the cells that ran on ranks as a script for torchrun."),
+    "join": _own("machine.join.JoinCommand", "Be a node of a group over several machines."),
+    "launchers": _own(
         "machine.launchers.LaunchersCommand", "List what can start the nodes of a group, with what is free."
     ),
-    "start-again": Listed("groups.StartAgainCommand", "Start a group that has ended, with the options of its start."),
-    "replace": Listed("groups.ReplaceCommand", "Start new processes for a group's dead ranks."),
-    "resize": Listed("groups.ResizeCommand", "Change the number of a group's ranks."),
-    "stop": Listed("groups.StopCommand", "End a group."),
-    "doctor": Listed("machine.doctor.DoctorCommand", "Check this machine, and say how to fix problems."),
-    "completion": Listed("machine.completion.CompletionCommand", "Print a script for shell completion."),
+    "start-again": _own("groups.StartAgainCommand", "Start a group that has ended, with the options of its start."),
+    "replace": _own("groups.ReplaceCommand", "Start new processes for a group's dead ranks."),
+    "resize": _own("groups.ResizeCommand", "Change the number of a group's ranks."),
+    "stop": _own("groups.StopCommand", "End a group."),
+    "doctor": _own("machine.doctor.DoctorCommand", "Check this machine, and say how to fix problems."),
+    "completion": _own("machine.completion.CompletionCommand", "Print a script for shell completion."),
 }
 COMMANDS.update(
-    (operation.command, Listed(f"operation.{operation.name}", f"{operation.title}."))
+    (operation.command, _own(f"operation.{operation.name}", f"{operation.title}."))
     for operation in OPERATIONS
     if operation.command and operation.command not in COMMANDS
 )
+for _module in find_modules("cli").modules.values():
+    COMMANDS.update({word: listed for word, listed in _module.COMMANDS.items() if word not in COMMANDS})
 
 
 def word_of(command: type) -> str:

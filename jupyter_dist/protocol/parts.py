@@ -1,9 +1,9 @@
 """Finds parts: the features that the core does not name.
 
-A part is a package with a module for each process in which it works: `agent`, `rank` and `server`, and `api` with the
-operations that it adds for clients. Own parts are the folders of jupyter_dist/parts: they are listed, because a copy of
-the package has no metadata, nor has the Python of a group in which this package is not installed. Parts of other
-packages are entry points.
+A part is a package with a module for each process in which it works: `agent`, `rank` and `server`, `api` with the
+operations that it adds for clients, and `cli` with commands that are more than one operation. Own parts are the folders
+of jupyter_dist/parts: they are listed, because a copy of the package has no metadata, nor has the Python of a group in
+which this package is not installed. Parts of other packages are entry points.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def find_parts(process: str, base: type[Any]) -> PartClasses:
     """Return the subclass of `base` that each part has in its module for this process; many parts have none.
 
     Args:
-        process: the name of the module: `agent`, `rank`, `server` or `client`.
+        process: the name of the module: `agent`, `rank` or `server`.
         base: the base class of the core, such as AgentPart.
     """
     modules, problems = find_modules(process)

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from jupyter_dist.cli.mcp import tools
 from jupyter_dist.client import AsyncClient, JupyterDistError
 from jupyter_dist.client.displays.live import VerdictLine
+from jupyter_dist.parts.mcp import tools
 
 SLOW = """import os, time
 go = torch.ones(1)

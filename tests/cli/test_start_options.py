@@ -1,4 +1,4 @@
-"""Each option of a start is one row of StartOptions, and commands, `%dist_init` and tools take all of them."""
+"""Each option of a start is one row of StartOptions, and commands and `%dist_init` take all of them."""
 
 import argparse
 
@@ -6,7 +6,6 @@ import pytest
 
 from jupyter_dist.cli.commands.groups import start_fields
 from jupyter_dist.cli.listing import COMMANDS
-from jupyter_dist.cli.mcp.tools import offered
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, given_options
 from jupyter_dist.magics.distmagics import init_parser
 from jupyter_dist.protocol.schemas import fields_of
@@ -48,7 +47,6 @@ def test_every_option_is_there_in_each_face():
         assert options <= {action.dest for action in COMMANDS[command].load()().parser()._actions}, command
     in_magic = {"num_ranks": "num_processes", "devices": "gpu_ids"}  # nbdistributed's words
     assert {in_magic.get(name, name) for name in options} <= {action.dest for action in init_parser()._actions}
-    assert options <= set(offered(read_only=False)["start_group"].properties)
 
 
 def test_options_are_read_as_the_request_has_them():

@@ -37,7 +37,7 @@ class McpCommand(Command):
         if importlib.util.find_spec("mcp") is None:
             message = "The package mcp is not installed."
             raise JupyterDistError("bad_environment", message, "Install it: pip install 'jupyter-dist[mcp]'.")
-        from jupyter_dist.cli.mcp import serving  # noqa: PLC0415  (needs the optional package)
+        from . import serving  # noqa: PLC0415  (needs the optional package)
 
         tools = serving.Tools(self._connected_client, read_only=self.options.read_only, max_chars=self._max_chars())
         if self.options.http is None:

@@ -1,1 +1,0 @@
-"""`jupyter dist mcp`: groups for language-model agents, over the Model Context Protocol."""

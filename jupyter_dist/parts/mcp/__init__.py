@@ -1,0 +1,1 @@
+"""Serves groups to language-model agents, by the Model Context Protocol."""
