@@ -21,7 +21,6 @@ from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
 from jupyter_dist.cli.listing import COMMANDS
 from jupyter_dist.magics.distmagics import DistMagics
-from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
 from jupyter_dist.magics.vocabularies.timeline import TimelineMagics
 from jupyter_dist.parts.clusters.kubernetes.launcher import KubernetesLauncher
 from jupyter_dist.parts.clusters.queues.gridengine import GridEngineLauncher
@@ -29,6 +28,7 @@ from jupyter_dist.parts.clusters.queues.lsf import LsfLauncher
 from jupyter_dist.parts.clusters.queues.pbs import PbsLauncher
 from jupyter_dist.parts.clusters.ray.launcher import RayLauncher
 from jupyter_dist.parts.clusters.slurm.launcher import SlurmLauncher
+from jupyter_dist.parts.ddip.dipmagics import DipMagics
 from jupyter_dist.parts.mcp.command import McpCommand
 from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.schemas import object_schema, schema_name

@@ -11,7 +11,7 @@ from typing import Any
 from IPython import get_ipython
 
 ENTRY_POINTS = "jupyter_dist.apps"
-# Ours, found even if this package is not installed; the other names are those in Ddip's notebooks.
+# Ours, found even if this package is not installed; the other names are those in old notebooks.
 OWN = dict.fromkeys(("fastai", "fastai_v1", "fastai_v2"), "jupyter_dist.apps.fastai")
 PROTOCOL = frozenset({"initializer", "finalizer", "set_verbose", "imports"})
 

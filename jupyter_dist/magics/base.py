@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, Literal
 
 from IPython.core.magic import Magics
 
-from jupyter_dist.client import Group, JupyterDistError, RankError, TimedOutError
+from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.blocking.report import ending_text, replaced_text
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.startoptions import given_options
@@ -18,13 +17,7 @@ from jupyter_dist.protocol.ranks import RankSet, existing_ranks
 
 from .automode import AutoMode
 from .failures import DistError
-from .session import GRACE_VARIABLE, App, Session
-
-# Evaluated on ranks; the apps themselves are never imported here.
-APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
-# An idle rank answers within milliseconds; on a busy machine it may take longer, and is asked again.
-ASK_SECONDS = 3.0
-ASKS = 3
+from .session import GRACE_VARIABLE, Session
 
 
 class RankMagics(Magics):
@@ -84,9 +77,11 @@ class RankMagics(Magics):
         group = self.session.group()
         if group.model["state"] == "lost":
             raise DistError(f"The agent of group '{group.name}' is gone. Start again: %dist_shutdown, then %dist_init.")
+        for follower in self.session.followers:
+            follower.before_restart(group)
         group.restart()
         print(f"Group '{group.name}': {group.world_size} new ranks.")
-        self.use_app_again()
+        self._follow_new("all")
 
     def replace(self, state: Literal["empty", "copy", "save", "undo"] = "empty", **options: Any) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
@@ -95,9 +90,13 @@ class RankMagics(Magics):
         group.replace(state, **options)
         print(f"Group '{group.name}': {rank_label(dead)} replaced; the other ranks keep their variables.")
         if state == "empty":
-            self.use_app_again(dead)
+            self._follow_new(dead)
         else:
             print(replaced_text(group.model))
+
+    def _follow_new(self, ranks: str) -> None:
+        for follower in self.session.followers:
+            follower.new_ranks(ranks)
 
     def end(self) -> None:
         """End the group and all of its processes, if there is one, and print it; cells run in the kernel."""
@@ -111,42 +110,6 @@ class RankMagics(Magics):
         """End the group, and print it."""
         print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
         self.session.forget()
-
-    def use_app(self, app: App, ranks: str = "all") -> None:
-        """Set up an app on ranks. Raises DistError for an unknown one, RankError if it failed."""
-        verb = "use_when_imported" if app.when_imported else "use"
-        self.on_app(f"{verb}({app.name!r}, {app.verbose})", ranks)
-        self.session.app = app
-
-    def use_app_again(self, ranks: str = "all") -> None:
-        """Set up the app of the ranks' predecessors on new ranks."""
-        if (app := self.session.app) is not None:
-            self.use_app(app, ranks)
-            if not app.when_imported:
-                print(f"App '{app.name}' is in use again.")
-
-    def known_app(self, group: Group) -> App | None:
-        """Return the app in use: rank 0 knows it after a restart of the kernel, if it can answer at once."""
-        app = self.session.app
-        if app is not None and not app.when_imported:
-            return app
-        for _ in range(ASKS):
-            if group.status().ranks[0].state != "idle":
-                break
-            with suppress(TimedOutError):  # since that status a cell has begun on it, perhaps an endless one
-                found = group.pull(f"{APPS}.in_use", timeout_seconds=ASK_SECONDS)
-                return App(*found) if found else None
-        return app
-
-    def on_app(self, call: str, ranks: str = "all") -> None:
-        """Call a method of the ranks' apps. Raises like `use_app`."""
-        try:
-            self.session.run(f"{APPS}.{call}", ranks, show=False, silent=True)
-        except RankError as err:
-            wrong = [error.evalue for error in err.errors.values() if error.ename == "AppError"]
-            if wrong:
-                raise DistError(wrong[0]) from None
-            raise
 
     def existing(self, ranks: str) -> str:
         """Leave out ranks that this group does not have, and print which: the notebook may be written for more ranks.

@@ -275,7 +275,6 @@ class DistMagics(RankMagics):
         elif options.state != "empty":
             raise DistError("Only dead ranks can be given variables: %dist_restart -d. For all: %dist_restore.")
         else:
-            self.session.app = self.known_app(self.session.group())
             self.restart()
 
     @line_magic

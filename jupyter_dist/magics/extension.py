@@ -12,7 +12,7 @@ from .completion import RankNames
 from .distmagics import DistMagics
 from .session import IPythonHost, Session
 
-# Vocabularies beside `%dist_...` and `%%rank`: Ddip's, nbdistributed's timeline, and vocabularies of other packages.
+# Vocabularies beside `%dist_...` and `%%rank`: of parts, and of other packages.
 ENTRY_POINTS = "jupyter_dist.magics"
 
 
@@ -30,7 +30,7 @@ def load(shell: Any) -> None:
     shell.register_magics(DistMagics(shell, session, auto, names), *(magics(shell, session, auto) for magics in added))
     shell.Completer.custom_matchers.append(names.matcher)
     shell.input_transformers_cleanup.append(auto)
-    if warning := points.missing(ENTRY_POINTS, "The magics of Ddip (%makedip, %%dip) and %timeline_save"):
+    if warning := points.missing(ENTRY_POINTS, "Magics of other tools (%makedip, %%dip, %timeline_save)"):
         print(warning)
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.bundles.bundle import rank_label
@@ -37,12 +37,17 @@ COMPARED = {  # with a running group; other options matter to its start alone
 }
 
 
-class App(NamedTuple):
-    """What sets a framework up on the ranks."""
+class Follower(Protocol):
+    """What magics keep on ranks beside variables."""
 
-    name: str
-    verbose: bool = False
-    when_imported: bool = False  # not at once, but after a cell that imports the framework
+    def before_restart(self, group: Group) -> None:
+        """Called before all ranks get new processes."""
+
+    def new_ranks(self, ranks: str) -> None:
+        """Called when these ranks are new processes without variables."""
+
+    def forgotten(self) -> None:
+        """Called when the group was shut down."""
 
 
 Show = bool | Callable[[Result], None]  # the output of a cell: shown, not shown, or passed to a function
@@ -120,7 +125,7 @@ class Session:
         self._host = host
         self._client: Client | None = None
         self._group: Group | None = None
-        self.app: App | None = None  # the app on the ranks
+        self.followers: list[Follower] = []
         self.keep_undo = False  # whether cells keep the state before them
         self.changing = Changing()
 
@@ -213,7 +218,9 @@ class Session:
 
     def forget(self) -> None:
         """Drop the group after it was shut down."""
-        self._group = self.app = None
+        self._group = None
+        for follower in self.followers:
+            follower.forgotten()
 
     def close(self) -> None:
         """Close the connection; the group keeps running. Idempotent."""

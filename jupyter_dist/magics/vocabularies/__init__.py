@@ -1,1 +1,1 @@
-"""The magics of nbdistributed and of Ddip."""
+"""Magics of nbdistributed beside `%dist_...`."""

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from jupyter_dist.client import Group, Result
-from jupyter_dist.magics.session import App, Session
+from jupyter_dist.magics.session import Session
 from jupyter_dist.protocol.ranks import RankSet
+
+from .appinuse import App, AppInUse
 
 
 class DipCommands(Protocol):
     """The commands of Ddip's magics that Dipper calls."""
 
     session: Session
+    apps: AppInUse
 
     def info(self) -> str:
         """Return the text of `%makedip -i`."""
@@ -26,12 +29,6 @@ class DipCommands(Protocol):
 
     def end(self) -> None:
         """End the group."""
-
-    def use_app(self, app: App, ranks: str = "all") -> None:
-        """Set up an app on ranks."""
-
-    def on_app(self, call: str, ranks: str = "all") -> None:
-        """Call a method of the app on ranks."""
 
 
 class Dipper:
@@ -101,20 +98,20 @@ class Dipper:
 
     def app_init(self, appname: str) -> None:
         """Set up an app on all ranks."""
-        self._magics.use_app(App(appname))
+        self._magics.apps.use(App(appname))
 
     def app_exit(self) -> None:
         """End the app in use."""
-        self._magics.on_app("leave()")
-        self._magics.session.app = None
+        self._magics.apps.call("leave()")
+        self._magics.apps.app = None
 
     def app_run_cmd(self, cmd: str) -> None:
         """Call a function of the app on all ranks."""
-        self._magics.on_app(f"call({cmd!r})")
+        self._magics.apps.call(f"call({cmd!r})")
 
     def set_verbose(self, verbose: bool) -> None:
         """Set whether the app prints its actions."""
-        self._magics.on_app(f"set_verbose({verbose!r})")
+        self._magics.apps.call(f"set_verbose({verbose!r})")
 
     def _ranks(self, gpus: Iterable[int]) -> str:
         places = self.ddp_group

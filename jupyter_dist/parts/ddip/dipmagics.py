@@ -11,12 +11,14 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import devices_line, sample_if_any, status_text
 from jupyter_dist.client.displays.live import show_live
+from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
-from jupyter_dist.magics.session import App
+from jupyter_dist.magics.session import Session
 from jupyter_dist.protocol.models.models import ViewItem
 from jupyter_dist.protocol.ranks import RankSet, ranks_in
 
+from .appinuse import App, AppInUse
 from .dipper import Dipper
 
 # Ddip's was fastai_v1, on every group. Here it costs nothing in notebooks that do not import fastai.
@@ -68,6 +70,11 @@ def dipull_parser() -> MagicParser:
 class DipMagics(RankMagics):
     """Cells on ranks, in the kernel, or on both."""
 
+    def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
+        super().__init__(shell, session, auto)
+        self.apps = AppInUse(session)
+        session.followers.append(self.apps)
+
     @line_magic
     @sentences
     @takes(makedip_parser)
@@ -95,7 +102,7 @@ class DipMagics(RankMagics):
             self.print_ending(group)
         app = app or (DEFAULT_APP if started else None)
         if app is not None:
-            self.use_app(app)
+            self.apps.use(app)
             if not app.when_imported:
                 print(f"App '{app.name}' is in use on all ranks.")
 
@@ -108,12 +115,12 @@ class DipMagics(RankMagics):
                 raise
             self.begin(fields, app)
             return
-        app = app or self.known_app(group)
+        app = app or self.apps.known(group)
         if group.model["state"] == "lost" or not self._fits(group, fields):
             self.end_group(group)
             self.begin(fields if any(fields.values()) else _fields_of(group), app)
             return
-        self.session.app = app
+        self.apps.next = app
         self.restart()
 
     def info(self) -> str:
@@ -124,7 +131,7 @@ class DipMagics(RankMagics):
             if err.code != "unknown_group":
                 raise
             return f"{err}\n{self._auto_state()}"
-        app = self.known_app(group)
+        app = self.apps.known(group)
         when = " (once a cell has imported it)" if app is not None and app.when_imported else ""
         lines = [
             status_text(group.status().model, sample_if_any(group), ""),
@@ -142,7 +149,7 @@ class DipMagics(RankMagics):
             self._run_here(cell, options.quiet, options.where)
         if options.where in ("remote", "everywhere"):
             if options.appcmd:
-                self.on_app(f"call({options.appcmd!r})")
+                self.apps.call(f"call({options.appcmd!r})")
             show = False if options.quiet else self.seen(options.see)
             self.session.run(cell, show=show, empty_cache=not options.keep_cache)
 
