@@ -181,7 +181,7 @@ shell.run_line_magic("load_ext", "jupyter_dist")
 print(sorted({"dist_init", "makedip"} & set(shell.magics_manager.magics["line"])))
 """)
     warning, names = said.splitlines()
-    assert warning.startswith("The magics of Ddip (%makedip, %%dip) and %timeline_save are missing")
+    assert warning.startswith("Magics of other tools (%makedip, %%dip, %timeline_save) are missing")
     assert names == "['dist_init']"
 
 
