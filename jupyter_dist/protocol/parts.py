@@ -8,10 +8,11 @@ which this package is not installed. Parts of other packages are entry points.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
@@ -105,6 +106,15 @@ def find_modules(process: str) -> PartModules:
                 found.modules[name] = module
         except Exception as err:  # a part may raise anything when it is imported
             found.problems.append(_left_out(name, err))
+    return found
+
+
+def declared(name: str) -> Mapping[str, str]:
+    """Return a mapping of the packages of all parts, joined: `NEWER_REQUESTS` or `MAGICS`."""
+    found: dict[str, str] = {}
+    for package in {**_own(), **_of_others()}.values():
+        with contextlib.suppress(Exception):  # find_modules names it
+            found.update(getattr(import_module(package), name, {}))
     return found
 
 

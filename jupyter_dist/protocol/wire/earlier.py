@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.parts import declared
 
 FIRST_PROTOCOL = 1
 NEWER_REQUESTS: Mapping[str, str] = {
@@ -17,13 +18,10 @@ NEWER_REQUESTS: Mapping[str, str] = {
     "resize": "be resized",
     "park": "be parked",
     "resume": "be parked",
-    "pace": "report why a cell is slow",
     "verdicts": "list its verdicts",
     "ends": "save its ranks before its allocation ends",
     "tunnels": "connect to its nodes through tunnels",
-    "set_checks": "check whether training is right",
-    "check_model": "compare a model whole",
-    "peek": "read values while a cell runs",
+    **declared("NEWER_REQUESTS"),
 }
 NEWER_FIELDS: Mapping[str, str] = {"keep_undo": "keep undo of cells", "transfer": NEWER_REQUESTS["transfer"]}
 UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from IPython.core.error import UsageError
 
+from jupyter_dist.protocol.parts import declared
+
 # Each magic with its equivalent on ranks. tests/rank/test_cells.py compares the names with the extension's magics.
 _CELLS = "In JupyterLab, choose the ranks in the cell's rank picker."
 _GROUPS = "In JupyterLab, the sidebar of groups does it, in a terminal 'jupyter dist'."
@@ -15,9 +17,7 @@ _SAMES = {
     "%dist_resize": "In Python, group.resize().",
     "%dist_undo": "In Python, group.undo().",
     "%dist_redo": "In Python, group.redo().",
-    "%dist_peek": "In Python, group.peek().",
     "%dist_keep_undo": "In Python, group.keep_undo.",
-    "%dist_checks": "In Python, group.checks() and group.set_checks().",
     "%sync": "On ranks, run dist.barrier().",
     "%%rank": _CELLS,
     "%%distributed": _CELLS,
@@ -29,6 +29,7 @@ _SAMES = {
     **dict.fromkeys(("%dist_debug", "%makedip"), _GROUPS),
     **dict.fromkeys(("%dist_mode", "%dist_sync_ide", "%autodip", "%dipper", "%dipull", "%dipush"), ""),
     **dict.fromkeys(("%timeline_clear", "%timeline_debug", "%timeline_save"), ""),
+    **declared("MAGICS"),
 }
 NAMES = frozenset(_SAMES)
 
