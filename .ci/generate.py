@@ -55,7 +55,7 @@ def files() -> dict[Path, str]:
 def page_parts() -> dict[Path, str]:
     """The lists of the parts of the page, which are folders: their plugins and styles."""
     page = ROOT / "labextension"
-    plugins = sorted(path.parent.name for path in page.glob("src/parts/*/plugin.ts"))
+    plugins = sorted(path.parent.name for path in page.glob("src/parts/*/plugin.ts*"))
     imports = [f"import {name} from './{name}/plugin';\n" for name in plugins]
     listed = f"[\n  {f',{chr(10)}  '.join(plugins)}\n]" if len(plugins) > 4 else f"[{', '.join(plugins)}]"
     source = (

@@ -27,7 +27,7 @@ import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { launcherPlugin } from './plugins/commands/launchersection';
 import { curvesPlugin } from './plugins/panels/curvesplugin';
 import { timelinePlugin } from './plugins/panels/timelineplugin';
-import { variablesPlugin } from './plugins/panels/variablesplugin';
+import { variableSectionsPlugin, variablesPlugin } from './plugins/panels/variablesplugin';
 import { rulerPlugin } from './ruler/rulerplugin';
 import { partPlugins } from './parts';
 
@@ -69,6 +69,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   consolePlugin,
   sidebarPlugin,
   logPanelPlugin,
+  variableSectionsPlugin,
   variablesPlugin,
   timelinePlugin,
   curvesPlugin,

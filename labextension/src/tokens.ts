@@ -8,6 +8,7 @@ import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
+import type { ReactElement } from 'react';
 import type {
   ICodeLine,
   IErrorBody,
@@ -552,4 +553,17 @@ export type IDistVariableQuestions = IContributions<IVariableQuestion>;
 export const IDistVariableQuestions = new Token<IDistVariableQuestions>(
   'jupyter-dist:IDistVariableQuestions',
   'Buttons that parts and other extensions add to variables.'
+);
+
+/** A section of the panel *Variables*, above its table. */
+export interface IVariableSection extends IContribution {
+  /** Called when the state of the group, or of the panel, has changed; a panel that is hidden should send no requests. */
+  render(group: string, isVisible: boolean): ReactElement;
+}
+
+export type IDistVariableSections = IContributions<IVariableSection>;
+
+export const IDistVariableSections = new Token<IDistVariableSections>(
+  'jupyter-dist:IDistVariableSections',
+  'Sections that parts and other extensions add to the panel of variables.'
 );

@@ -2,7 +2,7 @@
 import { Locator, Page } from '@playwright/test';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
-import { newPath } from './lab';
+import { cell, newPath, openNotebook, runCell, writeNotebook } from './lab';
 import { chooseInCard, command, openLab, run, shutdownAll, startGroup } from './ranks';
 
 const MODEL = `
@@ -142,4 +142,42 @@ test('asks nothing while a cell runs or the panel is hidden, and again afterward
 
   await shutdownAll(request);
   await expect(status).toContainText('The group has ended.');
+});
+
+test('watches values while a cell runs, from the menu of the cell, too', async ({ page, request }) => {
+  const goOn = newPath('go-on');
+  const code = [
+    'import os, time',
+    'scale = 0.5 + rank',
+    'def train(stop):',
+    '    step = 0',
+    '    while not os.path.exists(stop):',
+    '        step += 1',
+    '        time.sleep(0.05)'
+  ].join('\n');
+  await run(request, 'train', code, { wait: true });
+  writeNotebook('watch.ipynb', [`train(${JSON.stringify(goOn)})`]);
+  await openNotebook(page, 'watch.ipynb');
+  await runCell(page, 0);
+  await command(page, 'jupyter-dist:open-variables', { group: 'train' });
+  const watch = panel(page).getByRole('region', { name: 'Watch' });
+  const value = (name: string): Locator => watch.getByRole('row', { name: new RegExp(`^${name} `) });
+  // Of the function that runs, without a name.
+  await expect(value('step').first()).toContainText('train, line');
+  const before = await value('step').first().textContent();
+  await expect(value('step').first()).not.toHaveText(before!);
+  await watch.getByRole('textbox').fill('scale, nothing');
+  await expect(value('scale')).toHaveCount(2);
+  await expect(value('scale').locator('.jpd-mod-differs')).toHaveText(['0.5', '1.5']);
+  await expect(watch).toContainText('nothing is not there on ranks 0-1.');
+  // The name at the cursor of the cell.
+  const line = cell(page, 0).editor.locator('.cm-line');
+  await line.click({ position: { x: 12, y: 6 } });
+  await line.click({ button: 'right', position: { x: 12, y: 6 } });
+  await page.getByRole('menuitem', { name: 'Watch train on Ranks' }).click();
+  await expect(watch.getByRole('textbox')).toHaveValue('scale, nothing, train');
+  await expect(value('train')).toContainText('function');
+  fs.writeFileSync(goOn, '');
+  await expect(panel(page).locator('.jpd-Variables-status')).toContainText('differs between ranks');
+  await expect(value('scale')).toHaveCount(2);
 });

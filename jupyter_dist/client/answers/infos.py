@@ -1047,6 +1047,7 @@ class PeekedValueInfo(ApiObject):
     device: str
     value: str
     place: str
+    place_words: list[WordsInfo] | None
 
 
 class PreparedInfo(ApiObject):
@@ -1471,6 +1472,7 @@ class SilentRankInfo(ApiObject):
 
     rank: int
     why: str
+    why_words: list[WordsInfo] | None
 
 
 class SkippedInfo(ApiObject):

@@ -10,6 +10,7 @@ from jupyter_dist.agent.contact.server_link import Answer, RequestHandler, answe
 from jupyter_dist.agent.part import AgentPart
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import words_of
 from jupyter_dist.transport.frames import Header
 
 ANSWER_SECONDS = 2.0
@@ -33,4 +34,5 @@ class AgentPeek(AgentPart):
             return {"values": (await rank.request("peek", ANSWER_SECONDS, names=names))["values"]}
         except JupyterDistError as err:
             seen = await rank.look() if err.code == "timed_out" else None
-            return {"why": f"it {seen.does}." if seen is not None else str(err)}
+            why = f"it {seen.does}." if seen is not None else str(err)
+            return {"why": why, "why_words": words_of(why)}

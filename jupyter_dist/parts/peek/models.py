@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
+from jupyter_dist.protocol.models.sentences import Words
 
 
 class PeekedValue(TypedDict):
@@ -18,6 +19,7 @@ class PeekedValue(TypedDict):
     device: str
     value: Annotated[str, Field("As text: numbers, short texts, and the first numbers of tensors on the CPU.")]
     place: Annotated[str, Field("The running function that has the name, with its line; empty: a variable of cells.")]
+    place_words: list[Words] | None
 
 
 class SilentRank(TypedDict):
@@ -25,6 +27,7 @@ class SilentRank(TypedDict):
 
     rank: int
     why: str
+    why_words: list[Words] | None
 
 
 class Peeked(TypedDict):

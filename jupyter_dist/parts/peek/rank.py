@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.wire.places import describe_line, is_library
 from jupyter_dist.rank.cells.variables import listing, numbers
 from jupyter_dist.rank.cells.variables.opening import StepBudget, is_tensor
@@ -50,7 +51,7 @@ class RankPeek(RankPart):
         for names, place in [*places, (self.core.namespace, "")]:
             if first in names:
                 row = _describe(names[first], path, left)
-                return None if row is None else {**row, "place": place}
+                return None if row is None else {**row, "place": place, "place_words": words_of(place)}
         return None
 
     def _places(self) -> Iterator[tuple[Names, str]]:
@@ -61,7 +62,8 @@ class RankPeek(RankPart):
                 return
             code = frame.f_code
             if not is_library(code.co_filename) and code.co_flags & 1:  # of a function: CO_OPTIMIZED
-                yield frame.f_locals, f"{code.co_name}, {describe_line(code.co_filename, frame.f_lineno or 0, '')}"
+                line = describe_line(code.co_filename, frame.f_lineno or 0, "")
+                yield frame.f_locals, say("%1, %2", code.co_name, line)
             frame = frame.f_back
 
 

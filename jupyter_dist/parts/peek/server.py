@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 from typing import Any
 
 from jupyter_dist.parts.peek import models
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import with_words, words_of
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
@@ -37,25 +37,29 @@ def _checked(name: str) -> str:
 
 
 def _fold(found: list[dict[str, Any]]) -> models.Peeked:
-    alike: dict[str, list[int]] = {}
+    alike: dict[tuple[str, ...], tuple[dict[str, Any], list[int]]] = {}
     missing: dict[str, list[int]] = {}
     for one in found:
         for name, row in (one.get("values") or {}).items():
             if row is None:
                 missing.setdefault(name, []).append(one["rank"])
             else:
-                key = json.dumps([name, *(str(row.get(field, "")) for field in _FIELDS)])
-                alike.setdefault(key, []).append(one["rank"])
-    values = [_value(RankSet(ranks), *json.loads(key)) for key, ranks in alike.items()]
+                key = (name, *(str(row.get(field, "")) for field in _FIELDS))
+                alike.setdefault(key, (row, []))[1].append(one["rank"])
+    values = [_value(key, row, RankSet(ranks)) for key, (row, ranks) in alike.items()]
     return {
         "values": sorted(values, key=lambda value: value["name"]),
         "missing": {name: str(RankSet(ranks)) for name, ranks in missing.items()},
-        "silent": [{"rank": one["rank"], "why": one["why"]} for one in found if "why" in one],
+        "silent": [
+            {"rank": one["rank"], "why": one["why"], "why_words": words_of(with_words("", one.get("why_words")))}
+            for one in found
+            if "why" in one
+        ],
     }
 
 
-def _value(ranks: RankSet, *fields: str) -> models.PeekedValue:
-    name, kind, shape, dtype, device, value, place = fields
+def _value(key: tuple[str, ...], row: dict[str, Any], ranks: RankSet) -> models.PeekedValue:
+    name, kind, shape, dtype, device, value, place = key
     return {
         "ranks": str(ranks),
         "name": name,
@@ -65,4 +69,5 @@ def _value(ranks: RankSet, *fields: str) -> models.PeekedValue:
         "device": device,
         "value": value,
         "place": place,
+        "place_words": words_of(with_words(place, row.get("place_words"))),
     }

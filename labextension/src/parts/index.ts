@@ -1,6 +1,7 @@
 /** The parts of the page. Made by `make generate` from the folders beside this file. */
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import checks from './checks/plugin';
+import peek from './peek/plugin';
 import slow from './slow/plugin';
 
-export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, slow];
+export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, peek, slow];

@@ -1840,12 +1840,14 @@ export interface IPeekedValue {
   value: string;
   /** The running function that has the name, with its line; empty: a variable of cells. */
   place: string;
+  place_words: IWords[] | null;
 }
 
 /** A rank that did not answer. */
 export interface ISilentRank {
   rank: number;
   why: string;
+  why_words: IWords[] | null;
 }
 
 /** The values of names on ranks. */

@@ -71,10 +71,15 @@ export class VariablesModel extends ChangingModel {
     return this.phase === 'idle' && dated.stamp === stampOf(this._known);
   }
 
+  get isVisible(): boolean {
+    return this._isVisible;
+  }
+
   /** While it is not visible, nothing is asked and nothing changes. */
   setVisible(isVisible: boolean): void {
     this._isVisible = isVisible;
     this._update();
+    this.emitChanged();
   }
 
   /** Ask now. */

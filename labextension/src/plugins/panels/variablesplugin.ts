@@ -5,22 +5,40 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { Contributions } from '../../model/contributions';
-import { CommandIDs, IDistGroups, IDistService, IDistVariableQuestions, IVariableQuestion } from '../../tokens';
+import {
+  CommandIDs,
+  IDistGroups,
+  IDistService,
+  IDistVariableQuestions,
+  IDistVariableSections,
+  IVariableQuestion,
+  IVariableSection
+} from '../../tokens';
 import type { VariablesPanel } from '../../widgets/variables/variablespanel';
 import { addPanelCommand } from './openpanel';
+
+/** What is above the table of the panel. */
+export const variableSectionsPlugin: JupyterFrontEndPlugin<IDistVariableSections> = {
+  id: 'jupyter-dist:variable-sections',
+  description: 'The sections of the panel of variables.',
+  autoStart: true,
+  provides: IDistVariableSections,
+  activate: (): IDistVariableSections => new Contributions<IVariableSection>()
+};
 
 /** The panel with the variables of ranks. */
 export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
   id: 'jupyter-dist:variables',
   description: 'The variables of ranks, and in what they differ.',
   autoStart: true,
-  requires: [IDistService, IDistGroups],
+  requires: [IDistService, IDistGroups, IDistVariableSections],
   provides: IDistVariableQuestions,
   optional: [INotebookTracker, ILayoutRestorer, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
     groups: IDistGroups,
+    sections: IDistVariableSections,
     notebooks: INotebookTracker | null,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
@@ -30,7 +48,7 @@ export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const create = async (group: IGroup): Promise<VariablesPanel> => {
       const part = await loaded(import(/* webpackChunkName: "variables" */ '../../widgets/variables/variablespanel'));
-      return new part.VariablesPanel({ service, groups, questions, group, trans });
+      return new part.VariablesPanel({ service, groups, questions, sections, group, trans });
     };
     addPanelCommand(
       { app, groups, notebooks, restorer, palette, trans },

@@ -4,7 +4,7 @@ import { variableIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import { VariablesModel } from '../../model/variables/variables';
 import type { IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService, IDistVariableQuestions } from '../../tokens';
+import type { IDistGroups, IDistService, IDistVariableQuestions, IDistVariableSections } from '../../tokens';
 import { GroupPanel } from '../base/grouppanel';
 import { VariablesView } from './variablesview';
 
@@ -12,12 +12,13 @@ export interface IVariablesOptions {
   readonly service: IDistService;
   readonly groups: IDistGroups;
   readonly questions: IDistVariableQuestions;
+  readonly sections: IDistVariableSections;
   readonly group: IGroup;
   readonly trans: TranslationBundle;
 }
 
 export class VariablesPanel extends GroupPanel<VariablesModel> {
-  constructor({ service, groups, questions, group, trans }: IVariablesOptions) {
+  constructor({ service, groups, questions, sections, group, trans }: IVariablesOptions) {
     super(
       new VariablesModel(service, groups, group.id),
       'variables',
@@ -26,6 +27,7 @@ export class VariablesPanel extends GroupPanel<VariablesModel> {
     );
     this._trans = trans;
     this._questions = questions;
+    this._sections = sections;
     this._name = group.name;
     this.addClass('jpd-Variables');
     this.node.addEventListener('keydown', this, true);
@@ -48,8 +50,8 @@ export class VariablesPanel extends GroupPanel<VariablesModel> {
   }
 
   protected render(): React.ReactElement {
-    const { model, onReady, _name: name, _questions: questions, _trans: trans } = this;
-    return <VariablesView {...{ model, name, questions, trans, onReady }} />;
+    const { model, onReady, _name: name, _questions: questions, _sections: sections, _trans: trans } = this;
+    return <VariablesView {...{ model, name, questions, sections, trans, onReady }} />;
   }
 
   protected takeFocus(): boolean {
@@ -61,5 +63,6 @@ export class VariablesPanel extends GroupPanel<VariablesModel> {
 
   private readonly _name: string;
   private readonly _questions: IDistVariableQuestions;
+  private readonly _sections: IDistVariableSections;
   private readonly _trans: TranslationBundle;
 }

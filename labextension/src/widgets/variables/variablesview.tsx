@@ -4,7 +4,7 @@ import { refreshIcon } from '@jupyterlab/ui-components';
 import React, { useCallback, useEffect, useMemo, useState } from 'react';
 import { arrange, IArrangement } from '../../model/variables/arrange';
 import type { IComparedVariable, VariablesModel } from '../../model/variables/variables';
-import type { IDistVariableQuestions, IVariableQuestion } from '../../tokens';
+import type { IDistVariableQuestions, IDistVariableSections, IVariableQuestion } from '../../tokens';
 import { ErrorNote } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { MemoryLines } from './memory';
@@ -16,6 +16,7 @@ export interface IVariablesViewProps {
   /** The group's name. */
   readonly name: string;
   readonly questions: IDistVariableQuestions;
+  readonly sections: IDistVariableSections;
   readonly trans: TranslationBundle;
   /** Called when it is drawn. */
   onReady(): void;
@@ -23,9 +24,11 @@ export interface IVariablesViewProps {
 
 const BY_NAME: IArrangement = { filter: '', order: 'name', isDifferingOnly: false };
 
-export function VariablesView({ model, name, questions, trans, onReady }: IVariablesViewProps): React.ReactElement {
+export function VariablesView(props: IVariablesViewProps): React.ReactElement {
+  const { model, name, questions, sections, trans, onReady } = props;
   useSignal(model.changed);
   useSignal(questions.changed);
+  useSignal(sections.changed);
   useEffect(onReady, []);
   const [how, setHow] = useState(BY_NAME);
   const { listed, phase, error, comparisons } = model;
@@ -41,6 +44,9 @@ export function VariablesView({ model, name, questions, trans, onReady }: IVaria
   return (
     <>
       <Tools {...{ model, how, setHow, trans }} />
+      {sections.items.map(({ id, render }) => (
+        <React.Fragment key={id}>{render(model.group, model.isVisible)}</React.Fragment>
+      ))}
       <Status model={model} trans={trans} />
       {error && <ErrorNote error={error} />}
       <div className="jpd-Variables-scroll" data-old={phase !== 'idle'}>
