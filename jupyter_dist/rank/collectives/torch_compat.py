@@ -205,6 +205,11 @@ def can_change_timeout(backend: str) -> bool:
     return "gloo" not in backend or _version() >= (2, 9)
 
 
+def asks_backends_for_place() -> bool:
+    """Whether a process group asks the backend of its default type for its rank and its size, as from torch 2.15 on."""
+    return _version() >= (2, 15)
+
+
 def timeout_of(group: Any) -> timedelta:
     """Return the timeout of a process group over gloo; of the default one, if `group` is none."""
     group = group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD

@@ -181,8 +181,8 @@ def move_backends(fresh: Any, group: Any) -> None:
     # Their last references: what closes them runs where these are dropped, and not in the call that empties the group.
     earlier = [_fresh_groups.pop(group, None), *(group._get_backend(device) for device in group._device_types)]
     backends = {device: fresh._get_backend(device) for device in fresh._device_types}
-    kinds = _kinds(group, list(backends.values()))
-    frames.set_place(group, fresh.rank(), fresh.size())
+    frames.set_place(group, fresh.rank(), fresh.size())  # from torch 2.15 on, it needs the backends of before
+    kinds = _kinds(group, fresh, list(backends.values()))
     for device, backend in backends.items():
         group._register_backend(device, kinds[id(backend)], backend)
     _fresh_groups[group] = fresh
@@ -218,13 +218,17 @@ def _of_fresh_group(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _kinds(group: Any, backends: list[Any]) -> dict[int, Any]:
+def _kinds(group: Any, fresh: Any, backends: list[Any]) -> dict[int, Any]:
     """Return the type to register each backend as, by its id: torch keeps the first backend that it has of a type."""
     types = bindings.ProcessGroup.BackendType
     if _release_backends(group):
         _used_types.pop(group, None)
         if all(_is_gloo(backend) for backend in backends):
             return {id(backend): types.GLOO for backend in backends}
+        if torch_compat.asks_backends_for_place():
+            known = dist.Backend.backend_type_map
+            named = torch_compat.backends_of(fresh).items()
+            return {id(backend): known.get(name, types.CUSTOM) for name, backend in named}
     # Where torch cannot release them, the broken ones stay, with their threads, until the process group is destroyed.
     kinds: dict[int, Any] = {}
     for backend in backends:
