@@ -36,9 +36,8 @@ cells, and answered the Python client; the tests themselves need later packages.
 
 torch 2.15.0 has two implementations of NCCL and uses the second (`ProcessGroupNCCL2`) unless told otherwise. Ranks tell it
 (`TORCH_DIST_USE_NCCL2=0`), until the second was seen to free ranks of a hang; both classes and their recorders are known. It has not
-been run here with devices; on CPU its CUDA wheel started a group, computed, and freed a hang on 2026-11-26. On 2026-11-28
-`tests/compat` passed with it (Python 3.11.7, CPU, without triton), and `tests/recovery` failed: after the first freed hang, a step of one of its models
-ends with *Connection closed by peer*. Why is not known yet.
+been run here with devices. On CPU, its CUDA wheel passes `tests/compat` and `tests/recovery`. The latter failed until 2026-11-28: a process group of 2.15 asks its
+backend for its rank, which re-creation had released before it asked.
 
 Up to torch 2.9 (2.10 and 2.11 were not tried), a collective over gloo that waits is not in torch's flight recorder. So on CPU one that
 waits inside C++ (`backward()`) is not named there, and one whose end gloo lost is not left. Before torch 2.13, gloo's thread has no name,
