@@ -3,6 +3,7 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { addNotebookCommands } from '../plugins/commands/rows';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../tokens';
 import { Ruler } from './ruler';
 import { RulerModel } from './rulermodel';
@@ -59,14 +60,13 @@ export const rulerPlugin: JupyterFrontEndPlugin<void> = {
     });
     tracker.forEach(open);
     tracker.widgetAdded.connect((_, panel) => open(panel));
-    app.commands.addCommand(CommandIDs.firstDifference, {
+    const first = {
+      id: CommandIDs.firstDifference,
       label: trans.__('Go to Where Ranks Began to Differ'),
       caption: trans.__('Show the first cell in which ranks differ'),
-      describedBy: { args: { type: 'object', properties: {} } },
-      isEnabled: () => tracker.currentWidget !== null,
-      execute: () => (tracker.currentWidget ? rulers.get(tracker.currentWidget)?.showFirst() : undefined)
-    });
-    palette?.addItem({ command: CommandIDs.firstDifference, category: trans.__('Ranks') });
+      act: (panel: NotebookPanel) => rulers.get(panel)?.showFirst()
+    };
+    addNotebookCommands(app, palette, tracker, [first], trans);
   }
 };
 

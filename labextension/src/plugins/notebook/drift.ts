@@ -6,9 +6,9 @@ import { loaded } from '../../services/errors';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import { addGroupCommands, type IGroupCommand } from '../commands/rows';
 import type { CatchUp } from './catchup';
 
-const ARGS = { type: 'object', properties: { group: { type: 'string' }, execution: { type: 'string' } } } as const;
 const OFFER_ARGS = {
   type: 'object',
   properties: { group: { type: 'string' }, asDialog: { type: 'boolean' } }
@@ -32,7 +32,6 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
-    const label = trans.__('Catch Up Ranks\u2026');
     const openLog = (group: string, rank: number): void =>
       void app.commands.execute(CommandIDs.openLog, { group, rank });
     /** The groups whose next offer is the dialog: the user has asked for it. */
@@ -41,21 +40,14 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
       const part = await loaded(import(/* webpackChunkName: "catchup" */ './catchup'));
       return new part.CatchUp(service, groups, executions, openLog, trans);
     };
-    app.commands.addCommand(CommandIDs.catchUp, {
-      label,
+    const show: IGroupCommand = {
+      id: CommandIDs.catchUp,
+      label: trans.__('Catch Up Ranks\u2026'),
       caption: trans.__('Show the cells that ranks have missed, and run them there'),
-      describedBy: { args: ARGS },
-      isEnabled: () => groups.groups.length > 0,
-      execute: async args => {
-        const group = await choice.resolve(args.group, label);
-        if (group) {
-          const execution = typeof args.execution === 'string' ? args.execution : null;
-          await load()
-            .then(part => part.show(group, execution))
-            .catch(notifyError);
-        }
-      }
-    });
+      args: { execution: { type: 'string' } },
+      act: async (group, { execution }) => (await load()).show(group, typeof execution === 'string' ? execution : null)
+    };
+    addGroupCommands(app, palette, groups, choice, [show], trans);
     app.commands.addCommand(CommandIDs.offerCatchUp, {
       label: trans.__('Offer to Catch Up Ranks'),
       describedBy: { args: OFFER_ARGS },
@@ -71,6 +63,5 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    palette?.addItem({ command: CommandIDs.catchUp, category: trans.__('Ranks') });
   }
 };

@@ -1,16 +1,22 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
-import { INotebookModel, INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
-import type { CommandRegistry } from '@lumino/commands';
 import { formatBytes, formatSeconds } from '../../model/format/quantities';
 import { UndoModel } from '../../model/state/undo';
-import { getNotebookTarget, keepsUndo, resolveTarget, setKeepsUndo } from '../../model/targets/target';
+import { getNotebookTarget, keepsUndo, resolveTarget, setKeepsUndo, Target } from '../../model/targets/target';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService, IDistUndo } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import {
+  addGroupCommands,
+  addNotebookCommands,
+  type CommandArgs,
+  type IGroupCommand,
+  type INotebookCommand
+} from '../commands/rows';
 
 /** Undoes cells on ranks; the code for the dialog is loaded when it is first used. */
 export const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
@@ -43,129 +49,76 @@ export const undoPlugin: JupyterFrontEndPlugin<IDistUndo> = {
       };
     const undo = act('undo');
     const choice = new GroupChoice(groups, tracker, trans);
-    const options = {
-      ...undoOptions(model, groups, choice, undo, trans),
-      ...redoOptions(model, groups, choice, act('redo'), trans),
-      ...notebookOptions(model, groups, tracker, undo, trans)
-    };
-    for (const [command, option] of Object.entries(options)) {
-      app.commands.addCommand(command, option);
-      palette?.addItem({ command, category: trans.__('Ranks') });
-    }
+    addGroupCommands(app, palette, groups, choice, groupRows(model, undo, act('redo'), trans), trans, model.changed);
+    addNotebookCommands(app, palette, tracker, notebookRows(model, groups, undo, trans), trans, model.changed);
     followNotebooks(model, groups, tracker);
-    model.changed.connect(() => {
-      Object.keys(options).forEach(command => app.commands.notifyCommandChanged(command));
-    }, app);
     return model;
   }
 };
 
-type Options = Record<string, CommandRegistry.ICommandOptions>;
 type Undo = (group: IGroup, cell: string | null) => Promise<void>;
 
-/** The command that undoes the last cell of a group, or one of its cells. */
-function undoOptions(
-  model: IDistUndo,
-  groups: IDistGroups,
-  choice: GroupChoice,
-  undo: Undo,
-  trans: TranslationBundle
-): Options {
-  const label = trans.__('Undo the Last Cell on Ranks\u2026');
-  const properties = { group: { type: 'string' }, cell: { type: 'string' } } as const;
-  return {
-    [CommandIDs.undo]: {
-      label,
+/** The commands that undo the last cell of a group, or one of its cells, and do an undone one again. */
+function groupRows(model: IDistUndo, undo: Undo, redo: Undo, trans: TranslationBundle): IGroupCommand[] {
+  const args = { cell: { type: 'string' } } as const;
+  const cellOf = ({ cell }: CommandArgs): string | null => (typeof cell === 'string' ? cell : null);
+  return [
+    {
+      id: CommandIDs.undo,
+      label: trans.__('Undo the Last Cell on Ranks\u2026'),
       caption: trans.__('Give variables the values of before the last cell; it must have run with Keep Undo'),
-      describedBy: { args: { type: 'object', properties } },
-      isEnabled: args => typeof args.cell === 'string' || groups.groups.some(({ id }) => model.cells(id).length > 0),
-      execute: async args => {
-        const group = await choice.resolve(args.group, label);
-        if (group) {
-          await undo(group, typeof args.cell === 'string' ? args.cell : null);
-        }
-      }
-    }
-  };
-}
-
-/** The command that does an undone cell of a group again, by default the next one. */
-function redoOptions(
-  model: IDistUndo,
-  groups: IDistGroups,
-  choice: GroupChoice,
-  redo: Undo,
-  trans: TranslationBundle
-): Options {
-  const label = trans.__('Redo the Undone Cell on Ranks');
-  const properties = { group: { type: 'string' }, cell: { type: 'string' } } as const;
-  return {
-    [CommandIDs.redo]: {
-      label,
+      args,
+      when: ({ id }) => model.cells(id).length > 0,
+      act: (group, given) => undo(group, cellOf(given))
+    },
+    {
+      id: CommandIDs.redo,
+      label: trans.__('Redo the Undone Cell on Ranks'),
       caption: trans.__('Give variables what the undone cell had left in them; no code runs'),
-      describedBy: { args: { type: 'object', properties } },
-      isEnabled: args => typeof args.cell === 'string' || groups.groups.some(({ id }) => model.undone(id).length > 0),
-      execute: async args => {
-        const group = await choice.resolve(args.group, label);
-        if (group) {
-          await redo(group, typeof args.cell === 'string' ? args.cell : null);
-        }
-      }
+      args,
+      when: ({ id }) => model.undone(id).length > 0,
+      act: (group, given) => redo(group, cellOf(given))
     }
-  };
+  ];
 }
 
-/** The commands on the current notebook: undo its active cell, and whether it keeps undo. */
-function notebookOptions(
-  model: IDistUndo,
-  groups: IDistGroups,
-  tracker: INotebookTracker | null,
-  undo: Undo,
-  trans: TranslationBundle
-): Options {
-  const describedBy = { args: { type: 'object', properties: {} } } as const;
-  const notebook = (): INotebookModel | null => tracker?.currentWidget?.content.model ?? null;
-  const group = (): IGroup | null => {
-    const target = notebook() && getNotebookTarget(notebook()!);
-    return target ? groups.find(target.group) : null;
-  };
+/** The commands on a notebook: undo its active cell, and whether it keeps undo. */
+function notebookRows(model: IDistUndo, groups: IDistGroups, undo: Undo, trans: TranslationBundle): INotebookCommand[] {
+  const targetOf = ({ content }: NotebookPanel): Target => content.model && getNotebookTarget(content.model);
   /** The active cell, where it can be undone. */
-  const active = (): { group: IGroup; id: string } | null => {
-    const cell = tracker?.activeCell?.model;
-    const target = cell && notebook() && resolveTarget(notebook()!, cell);
+  const active = ({ content }: NotebookPanel): { group: IGroup; id: string } | null => {
+    const cell = content.activeCell?.model;
+    const target = cell && content.model && resolveTarget(content.model, cell);
     const found = target ? groups.find(target.group) : null;
     const isKept = found !== null && model.cells(found.id).some(({ cell_id: id }) => id === cell?.id);
     return isKept && cell ? { group: found, id: cell.id } : null;
   };
-  return {
-    [CommandIDs.undoCell]: {
+  return [
+    {
+      id: CommandIDs.undoCell,
       label: trans.__('Undo Cell on Ranks\u2026'),
       caption: trans.__('Give variables the values of before this cell; it must have run with Keep Undo'),
-      describedBy,
-      isEnabled: () => active() !== null,
-      execute: async () => {
-        const chosen = active();
-        if (chosen) {
-          await undo(chosen.group, chosen.id);
-        }
+      when: panel => active(panel) !== null,
+      act: async panel => {
+        const chosen = active(panel);
+        await (chosen && undo(chosen.group, chosen.id));
       }
     },
-    [CommandIDs.keepUndo]: {
-      label: () => keepLabel(group(), model, trans),
+    {
+      id: CommandIDs.keepUndo,
+      label: panel => keepLabel(groups.find((panel && targetOf(panel)?.group) ?? ''), model, trans),
       caption: trans.__(
         'Ranks keep the state before each cell of this notebook, so that it can be undone; this takes memory and time'
       ),
-      describedBy,
-      isEnabled: () => notebook() !== null && getNotebookTarget(notebook()!) !== null,
-      isToggled: () => notebook() !== null && keepsUndo(notebook()!),
-      execute: () => {
-        const current = notebook();
-        if (current) {
-          setKeepsUndo(current, !keepsUndo(current));
+      when: panel => targetOf(panel) !== null,
+      isToggled: ({ content }) => content.model !== null && keepsUndo(content.model),
+      act: ({ content: { model: notebook } }) => {
+        if (notebook) {
+          setKeepsUndo(notebook, !keepsUndo(notebook));
         }
       }
     }
-  };
+  ];
 }
 
 /** The label, with the cost for the last cell. */
