@@ -5,23 +5,34 @@
  * A page of its own, by `test.use({ ownPage: true })`, has a test that changes what a page loads or how: settings on
  * the server, disabled plugins, routes of WebSockets, scripts that run first. The shared one waits meanwhile, empty.
  */
-import { BrowserContext, Page, test as base } from '@playwright/test';
+import { BrowserContext, expect, Page, test as base } from '@playwright/test';
 import { emptied, endSessions } from './ranks';
 import { scene } from './scene';
 
-export { expect } from '@playwright/test';
+export { expect };
 
 interface IWorker {
   context: BrowserContext;
   page: Page | null;
+  /** Errors of our code that nothing caught, in any page of the context. */
+  errors: string[];
 }
+
+/** Where our code is loaded from. */
+const OURS = '/extensions/jupyter-dist/';
 
 export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
   ownPage: [false, { option: true }],
   worker: [
     async ({ browser }, use, { project }) => {
       const { baseURL, viewport } = project.use;
-      const worker = { context: await browser.newContext({ baseURL, viewport }), page: null };
+      const worker: IWorker = { context: await browser.newContext({ baseURL, viewport }), page: null, errors: [] };
+      worker.context.on('weberror', uncaught => {
+        const { stack = '' } = uncaught.error();
+        if (stack.includes(OURS)) {
+          worker.errors.push(stack);
+        }
+      });
       await use(worker);
       await worker.context.close();
     },
@@ -40,6 +51,7 @@ export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
     }
     const page = ownPage ? await context.newPage() : (worker.page ??= await context.newPage());
     await use(page);
+    const errors = worker.errors.splice(0);
     const failed = testInfo.status !== testInfo.expectedStatus;
     const seen = failed ? await scene(page) : [];
     await page.evaluate(() => window.localStorage.clear()).catch(() => undefined); // it may be closed
@@ -50,8 +62,9 @@ export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
       worker.page = null; // closed with the context's other pages
     }
     if (failed) {
-      throw Object.assign(new Error(seen.join('\n')), { stack: '' }); // reported beside the failure itself
+      throw Object.assign(new Error([...seen, ...errors].join('\n')), { stack: '' }); // reported beside the failure itself
     }
+    expect(errors, 'uncaught errors of our code in a page').toEqual([]);
   }
 });
 

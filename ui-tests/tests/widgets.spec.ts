@@ -210,6 +210,28 @@ test.describe(() => {
   });
 });
 
+test.describe('where the page still loads what draws widgets', () => {
+  test.use({ ownPage: true });
+
+  test('bars that reach their end meanwhile are shown', async ({ page }) => {
+    lab.writeNotebook('early.ipynb', [BARS]);
+    await lab.openNotebook(page, 'early.ipynb');
+    let load = (): void => undefined;
+    const loads = new Promise<void>(resolve => (load = resolve));
+    await page.route('**/static/*.js*', route => loads.then(() => route.continue()));
+    const bars = await lab.runCell(page, 0);
+    await expect(bars.items).toHaveCount(4);
+    await expect(bars.prompt).toHaveText(/^\[\d+\]:$/);
+    load();
+    const rows = bars.node.locator('.jpd-RankItem:has(.jpd-RankWidget)');
+    for (const rank of [0, 1, 2, 3]) {
+      await expect(rows.nth(rank)).toContainText(`${10 * (rank + 1)}/${10 * (rank + 1)}`);
+    }
+    await expect(rows).toHaveCount(4);
+    await expect(bars.node).not.toContainText('Error');
+  });
+});
+
 /** Below those that the system gives to connections: one of them may take a port between its choice and its use. */
 const OWN_PORT = Number(process.env.JUPYTER_DIST_TEST_PORT) + 100;
 

@@ -105,9 +105,9 @@ export class RankKernel implements IDisposable {
     return [...this._comms.values()].filter(isMeant).map(comm => comm.commId);
   }
 
-  /** Open comms. All at once, because widgets name each other. */
+  /** Open comms. All at once, because widgets name each other; a failure is logged, and the others open. */
   async open(comms: readonly (ICommState | ICommNews)[]): Promise<void> {
-    await Promise.all(comms.map(comm => this._open(comm)));
+    await Promise.all(comms.map(comm => this._open(comm).catch(reason => console.error(reason))));
   }
 
   async say(news: Said): Promise<void> {

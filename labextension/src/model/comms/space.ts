@@ -157,7 +157,7 @@ export class WidgetSpace implements IDisposable {
       await this._kernel.open(messages.slice(at, at + count));
       at += count;
       if (at < messages.length) {
-        await this._takeOne(messages[at]);
+        await this._takeOne(messages[at]).catch(reason => console.error(reason)); // others are of other widgets
       }
     }
     this._shared.lookSoon();
@@ -178,7 +178,7 @@ export class WidgetSpace implements IDisposable {
     for (const comm of known) {
       const news: ICommNews = { ...comm, seq: 0, kind: 'comm_msg', data: { method: 'update', ...comm.data } };
       void this._shared.follow(news);
-      await this._kernel.say(news);
+      await this._kernel.say(news).catch(reason => console.error(reason));
     }
     for (const { rank, live } of comms) {
       if (live === (this._troubles.get(rank) === DEAD)) {

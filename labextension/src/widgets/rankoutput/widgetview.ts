@@ -29,36 +29,63 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const id = (model.data[this._renderer.mimeType] as { model_id?: unknown } | undefined)?.model_id;
+    if (typeof id === 'string' && id === this._live) {
+      return; // the text beside it has changed, and the widget shows its state by itself
+    }
+    const turn = ++this._turn;
+    const isOver = (): boolean => this.isDisposed || turn !== this._turn;
     const loaded = await this._options.load();
-    if (this.isDisposed) {
+    const isKnown = typeof id === 'string' && (await loaded?.space.has(id));
+    if (isOver()) {
       return;
     }
-    if (!loaded) {
+    if (loaded && isKnown) {
+      await this._showLive(loaded, id, model, isOver);
+    } else if (loaded) {
+      const { error } = loaded.space;
+      this._showText(model, error ? [error.message, error.hint].join(' ').trim() : '');
+      this._lookAgain(loaded.space, id, model, isOver);
+    } else {
       this._showText(model, this._notInstalled());
-      return;
     }
-    const { space } = loaded;
-    if (typeof id !== 'string' || !(await space.has(id))) {
-      this._showText(model, space.error ? [space.error.message, space.error.hint].join(' ').trim() : '');
-      const look = (): void => {
-        if (this.isDisposed || typeof id !== 'string' || space.ranksOf(id).length > 0) {
-          space.opened.disconnect(look);
-          void (this.isDisposed ? null : this.renderModel(model));
-        }
-      };
-      if (typeof id === 'string') {
-        space.opened.connect(look);
-      }
-      return;
-    }
-    const view = await loaded.createRenderer(this._renderer);
-    if (this.isDisposed) {
+  }
+
+  private async _showLive(
+    { space, createRenderer }: ILoadedSpace,
+    id: string,
+    model: IRenderMime.IMimeModel,
+    isOver: () => boolean
+  ): Promise<void> {
+    const view = await createRenderer(this._renderer);
+    if (isOver()) {
       view.dispose();
       return;
     }
+    this._live = id;
     this._replace(view);
-    await view.renderModel(model);
+    try {
+      await view.renderModel(model);
+    } catch (reason) {
+      if (isOver()) {
+        return; // its place is gone: JupyterLab would show this error over the new view
+      }
+      throw reason;
+    }
     this._watch(space, space.ranksOf(id));
+  }
+
+  /** Show the widget when it is known. */
+  private _lookAgain(space: WidgetSpace, id: unknown, model: IRenderMime.IMimeModel, isOver: () => boolean): void {
+    if (typeof id !== 'string') {
+      return;
+    }
+    const look = (): void => {
+      if (isOver() || space.ranksOf(id).length > 0) {
+        space.opened.disconnect(look);
+        void (isOver() ? null : this.renderModel(model));
+      }
+    };
+    space.opened.connect(look);
   }
 
   dispose(): void {
@@ -118,6 +145,7 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     const shown = new Widget({ node: document.createElement('pre') });
     shown.addClass('jpd-RankWidget-text');
     shown.node.textContent = Array.isArray(text) ? text.join('') : String(text ?? '');
+    this._live = null;
     this._replace(shown);
     this._say(note && this._options.isNew(note, this) ? note : '');
   }
@@ -135,7 +163,11 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     );
   }
 
+  /** The widget that is shown live. */
+  private _live: string | null = null;
   private readonly _note = document.createElement('div');
   private _ranks: readonly number[] = [];
   private _space: WidgetSpace | null = null;
+  /** Grows with each call: of two that wait for the same, the later one shows. */
+  private _turn = 0;
 }
