@@ -18,6 +18,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.states import STARTING_RANK_STATES
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, ReplaceSpec, TransferSpec
@@ -152,7 +153,7 @@ class Requests:
         execution = group.dispatcher.queue.get(header["execution_id"])
         code = await _code_of(group, execution)
         if not code:
-            raise JupyterDistError("not_found", "The code of this cell is no longer kept.", "Run it again.")
+            raise JupyterDistError("not_found", say("The code of this cell is no longer kept."), say("Run it again."))
         group.dispatcher.extend(execution, list(header["ranks"]), code)
         return answer(execution=execution.model())
 
@@ -322,7 +323,7 @@ class Requests:
             self._agent.need_parking().check_awake()
         rank = self._agent.need_group().ranks[number]
         if rank.state in STARTING_RANK_STATES:
-            raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
+            raise JupyterDistError("group_not_ready", say("Rank %1 is still starting.", rank.rank), say("Try again."))
         return rank
 
     async def _verdicts(self, _header: Header, _: bytes) -> Answer:
@@ -369,19 +370,19 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
         JupyterDistError: `unknown_rank`, `rank_dead`, `not_found`, `node_unreachable`, `timed_out`.
     """
     if not 0 <= number < len(group.ranks):
-        raise JupyterDistError("unknown_rank", f"Group '{group.spec.name}' has no rank {number}.")
+        raise JupyterDistError("unknown_rank", say("Group '%1' has no rank %2.", group.spec.name, number))
     rank, content = group.ranks[number], road.TO_RANK[kind].decode(payload)
     if rank.state == "dead":
         raise dead_error([rank])
     if rank.unreachable is not None:
-        raise JupyterDistError("node_unreachable", rank.unreachable, "Wait until the link is back.")
+        raise JupyterDistError("node_unreachable", rank.unreachable, say("Wait until the link is back."))
     comm = group.comms.find(content["comm_id"])
     if kind != "comm_open" and (comm is None or comm.rank != number or not comm.live):
-        message = f"Rank {number} has no widget with this id: it was closed, or its rank was started again."
-        raise JupyterDistError("not_found", message, "Run the cell again.")
+        message = say("Rank %1 has no widget with this id: it was closed, or its rank was started again.", number)
+        raise JupyterDistError("not_found", message, say("Run the cell again."))
     if not group.comms.send(number, content, len(payload)):
-        message = f"Rank {number} has not handled the last messages to its widgets."
-        raise JupyterDistError("timed_out", message, "Wait for its cell or callback, or interrupt it.")
+        message = say("Rank %1 has not handled the last messages to its widgets.", number)
+        raise JupyterDistError("timed_out", message, say("Wait for its cell or callback, or interrupt it."))
     rank.send({"t": "to_rank", "kind": kind, "number": 0}, payload)
     return rank.execution_id is not None
 
@@ -402,7 +403,7 @@ async def _undo_lost(group: AgentGroup) -> None:
     undo = await group.dispatcher.undo_lost(UNDO_SECONDS)
     if undo.state != "ok":
         group.dispatcher.cancel(undo)
-        late = JupyterDistError("timed_out", f"The cell was not undone within {UNDO_SECONDS:g} s.")
+        late = JupyterDistError("timed_out", say("The cell was not undone within %1 s.", f"{UNDO_SECONDS:g}"))
         raise undo.error or late
 
 

@@ -11,7 +11,7 @@ import pytest
 from clocks import jumping
 from waits import HOLDS_THE_INTERPRETER, PATIENCE
 
-from jupyter_dist.agent.watch.pulse import collective_of, is_compiling
+from jupyter_dist.agent.watch.pulse import KILL_HINT, collective_of, is_compiling
 
 SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
 
@@ -232,19 +232,19 @@ SAYS_IN_ONCE = "said = iter(['in\\n']); say = lambda: print(next(said, ''), end=
 STUBBORN = {
     "swallows": (
         f"import time; {SAYS_IN_ONCE}\nwhile True:\n    try:\n        say(); time.sleep(1000)\n    except: pass",
-        "still in time.sleep (cell line 4)",
+        "Still in time.sleep (cell line 4)",
     ),
     "computes": (
         f"a = torch.rand(9000, 9000); {SAYS_IN_ONCE}\nwhile True:\n    try:\n        say(); a @ a\n    except BaseException: pass",
-        "still in a @ a (cell line 4)",
+        "Still in a @ a (cell line 4)",
     ),
     "holds": (
         f"print('in', flush=True)\n{HOLDS_THE_INTERPRETER}",
-        "not responding: it holds the GIL in C code that waits for a lock",
+        "Not responding: it holds the GIL in C code that waits for a lock",
     ),
     "releases": (
         "import ctypes\nsleep = ctypes.CDLL(None).pause\nprint('in', flush=True)\nwhile True: sleep()",
-        "still in sleep (cell line 4)",
+        "Still in sleep (cell line 4)",
     ),
 }
 
@@ -256,13 +256,14 @@ def test_what_an_interrupt_does_not_end_is_named_with_the_way_to_kill(pair, how)
         code = f"import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n{code}".replace(
             "sleep (cell line 4)", "sleep (cell line 6)"
         )
-        names = "still in sleep (cell line 6)"
+        names = "Still in sleep (cell line 6)"
     stuck = pair.submit(code, [1])
     pair.wait(lambda: pair.text(1, stuck) == "in\n")
     pair.request("interrupt", ranks=[1])
     pair.wait(lambda: pair.group["ranks"][1]["ignores_interrupt"])
-    message = pair.group["ranks"][1]["message"]
-    assert re.match(r"Interrupted \d+ s ago; ", message)
+    message, said = (pair.group["ranks"][1][name] for name in ("message", "message_words"))
+    assert re.match(r"Interrupted \d+ s ago\. ", message)
+    assert [said[0]["text"], said[-1]["text"]] == ["Interrupted %1 s ago.", KILL_HINT]
     assert names in message
     assert "kill this rank" in message
     assert pair.run("print('fine')", [0])["state"] == "ok"

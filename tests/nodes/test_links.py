@@ -119,8 +119,10 @@ for i in range(120):
     patient.relay.cut()
     node = node_state(patient, 1, "unreachable")
     assert "The link is lost" in node["message"]
+    assert node["message_words"][0]["text"] == "The link is lost; its ranks may still run."
     client.wait(lambda: [rank["state"] for rank in client.group["ranks"]] == ["busy"] * 2 + ["unresponsive"] * 2)
     assert "The link to node 1" in client.group["ranks"][2]["message"]
+    assert client.group["ranks"][2]["message_words"][0]["text"].startswith("The link to %1 is lost.")
     held = client.submit("print('held')", (2,))
     assert client.executions[held]["state"] == "queued"
     assert client.group["ranks"][3]["execution_id"] == execution  # its cell keeps running

@@ -110,7 +110,7 @@ def test_another_version_is_named_with_both_nodes_before_any_rank_starts(waiting
     assert odd.code() == 1
     assert f"all nodes need the same {name}: {name} {theirs} here, " in odd.text()
     assert odd.text().strip().endswith(f"on node 0 ({HOST}).")
-    said = f"{HOST} cannot join: {name} {theirs} on {HOST}, "
+    said = f"{HOST} cannot join: it has {name} {theirs}, and node 0 ({HOST}) has "
     waiting.client.wait(lambda: str(waiting.client.group["nodes"][1]["message"]).startswith(said))
     assert waiting.client.group["nodes"][1]["state"] == "waiting"
     assert [rank["pid"] for rank in waiting.client.group["ranks"]] == [None] * 4

@@ -120,7 +120,7 @@ test('a rank that no interrupt ends is named in its cell, and killed from there'
   await expect(stubborn.summary).toContainText('rank 1 running');
   await expect(note).toHaveCount(0);
   await lab.execute(page, 'notebook:interrupt-kernel');
-  await expect(note).toHaveText(/^rank 1: Interrupted \d+ s ago; still in .*sleep/);
+  await expect(note).toHaveText(/^rank 1: Interrupted \d+ s ago\. Still in .*sleep/);
   await note.getByRole('button', { name: 'Kill rank 1\u2026' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Kill' }).click();
   await expect(stubborn.summary).toContainText('rank 1 lost');

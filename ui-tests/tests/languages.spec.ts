@@ -134,8 +134,16 @@ test('a page in German has no English text of ours', async ({ page }) => {
   expect(cut).toEqual([]);
 });
 
+const LANGUAGES = ['de_DE', 'fr_FR', 'ja_JP', 'zh_CN'];
 const HANG = '(dist.barrier, tuple)[rank]()';
 const DEATH = 'if rank == 1: os._exit(3)';
+
+/** Nothing of ours that is shown is English, but for the code of cells. */
+async function expectNoEnglish(page: Page, locale: string, code: readonly string[]): Promise<void> {
+  await expect(async () => expect(englishOf(await shownTexts(page), locale, code)).toEqual([])).toPass({
+    timeout: 60000
+  });
+}
 
 test('a hang and a dead rank have no English sentence of ours in any language', async ({ page, request }) => {
   const dying = { jupyter_dist: { group: 'q3', ranks: 'all' } };
@@ -152,17 +160,74 @@ test('a hang and a dead rank have no English sentence of ours in any language', 
   }
   await expect(card).toBeVisible();
   await lab.saveNotebook(page);
-  for (const locale of ['de_DE', 'fr_FR', 'ja_JP', 'zh_CN']) {
+  for (const locale of LANGUAGES) {
     await speak(request, locale);
     await lab.reload(page);
     await lab.execute(page, 'jupyter-dist:show-sidebar');
     await expect(card.getByRole('listitem').first()).toContainText(HANG);
     await expect(died).toBeVisible();
     await expect(lab.cell(page, 1).node).toContainText('!1');
-    const code = [HANG, DEATH, 'barrier', 'rank_dead', 'import os', 'print("all")'];
-    await expect(async () => expect(englishOf(await shownTexts(page), locale, code)).toEqual([])).toPass({
-      timeout: 60000
-    });
+    await expectNoEnglish(page, locale, [HANG, DEATH, 'barrier', 'rank_dead', 'import os', 'print("all")']);
+  }
+  await shutdownAll(request);
+});
+
+const SLEEP = 'time.sleep(0.06 * rank)';
+const SLOW = `import time, torch, torch.distributed as dist
+while True:
+    ${SLEEP}
+    dist.all_reduce(torch.ones(1))`;
+const STUCK = 'except BaseException: pass';
+const SILENT = 'ctypes.PyDLL(None).sleep(1000)';
+const DEAF = `import ctypes, time
+while rank == 0:
+    try: time.sleep(1000)
+    ${STUCK}
+${SILENT}`;
+
+test('a slow cell, silent ranks and missing nodes have no English sentence of ours in any language', async ({
+  page,
+  request
+}) => {
+  await speak(request, 'default');
+  await startGroup(request, 'q4', 2);
+  await startGroup(request, 'q5', 2);
+  const nodes = { launcher: 'external', num_nodes: 2, ranks_per_node: 1, accelerator: 'cpu', name: 'q6' };
+  expect((await request.post('/jupyter-dist/api/groups', { data: nodes })).ok()).toBe(true);
+  const deaf = { jupyter_dist: { group: 'q5', ranks: 'all' } };
+  const late = { jupyter_dist: { group: 'gone', ranks: 'all' } };
+  lab.writeNotebook(
+    'q4.ipynb',
+    [{ source: DEAF, metadata: deaf }, { source: 'late = 1', metadata: late }, SLOW],
+    lab.onRanks('all', 'q4')
+  );
+  const [silent, slow] = [lab.cell(page, 0), lab.cell(page, 2)];
+  const notes = silent.node.locator('.jpd-RankNotes-line');
+  const line = slow.node.locator('.jpd-NoteLine').filter({ hasText: SLEEP });
+  await lab.openNotebook(page, 'q4.ipynb');
+  await lab.runCell(page, silent);
+  await lab.runCell(page, slow);
+  await expect(silent.summary).toBeVisible();
+  await request.post('/jupyter-dist/api/groups/q5/interrupt', { data: { ranks: '0' } });
+  await expect(notes.filter({ hasText: 'Interrupted' })).toHaveCount(1);
+  await expect(notes.filter({ hasText: 'Not responding' })).toHaveCount(1);
+  await expect(line).toContainText(SLEEP);
+  await lab.saveNotebook(page);
+  const code = [SLEEP, STUCK, SILENT, 'time.sleep', 'all_reduce', ...DEAF.split('\n'), ...SLOW.split('\n')];
+  for (const locale of LANGUAGES) {
+    await speak(request, locale);
+    // Opened again, not only loaded again: what a file has is shown at once, what the server has later.
+    await lab.openNotebook(page, 'q4.ipynb');
+    await page.reload();
+    await lab.openNotebook(page, 'q4.ipynb');
+    await lab.execute(page, 'jupyter-dist:show-sidebar');
+    await expect(notes).toHaveCount(2);
+    await expect(line).toContainText(SLEEP);
+    await line.getByRole('button').last().click();
+    await expect(slow.node.getByRole('table').first()).toBeVisible();
+    await lab.runCell(page, 1); // refused: there is no such group
+    await expect(lab.cell(page, 1).node.locator('.jp-OutputArea-output').first()).toBeVisible();
+    await expectNoEnglish(page, locale, code);
   }
   await shutdownAll(request);
 });

@@ -158,7 +158,7 @@ class AgentGroup:
             JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
         if self.state != "ready":
-            message = f"Not all ranks of group '{self.spec.name}' are ready: it is {self.state}."
+            message = say("Not all ranks of group '%1' are ready.", self.spec.name)
             raise JupyterDistError("group_not_ready", message, HOW_TO_BE_READY[self.state])
         self._do(self.process_group.requested(bool(self.dispatcher.queue.in_state("running"))))
 
@@ -206,7 +206,7 @@ class AgentGroup:
 
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
-        self.stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
+        self.stop_cells("ending", JupyterDistError("ended", say("The group was shut down.")))
         return await end_ranks(self.ranks, "the group was shut down", patient=True)
 
     def close(self) -> None:

@@ -130,10 +130,12 @@ class ProcessGroup:
             JupyterDistError: `group_not_ready`, while ranks are missing or running cells.
         """
         if is_running:
-            message = "A cell is running; ranks can only join when they are idle."
-            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+            message = say("A cell is running; ranks can only join when they are idle.")
+            raise JupyterDistError("group_not_ready", message, say("Interrupt the cell or wait until it ends."))
         if not self.is_formed:
-            raise JupyterDistError("group_not_ready", "The ranks are joining already.", "Wait until they are ready.")
+            raise JupyterDistError(
+                "group_not_ready", say("The ranks are joining already."), say("Wait until they are ready.")
+            )
         self._enter("rejoining")
         return Todo(rejoin=True)
 

@@ -144,7 +144,9 @@ class GroupStarts:
 
     def _failed(self, error: BaseException) -> None:
         """Handle an internal error: the group must not be shown as starting forever."""
-        self._group.fail(JupyterDistError("internal", say("The agent failed: %1", f"{error!r:.500}"), "See agent.log."))
+        self._group.fail(
+            JupyterDistError("internal", say("The agent failed: %1", f"{error!r:.500}"), say("See agent.log."))
+        )
 
     # -- in the background ----------------------------------------------------------------------------
 

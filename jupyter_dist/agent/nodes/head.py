@@ -15,6 +15,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
@@ -125,13 +126,13 @@ class Nodes:
             for node, answer in zip(self._nodes, await within(preparing.seconds, answers), strict=True):
                 if answer.get("error"):
                     error = JupyterDistError.from_dict(answer["error"])
-                    raise JupyterDistError("start_failed", f"On {node.label}: {error.message}", error.hint)
+                    raise JupyterDistError("start_failed", say("On %1: %2", node.label, error.message), error.hint)
                 if answer.get("note"):
                     preparing.on_note(f"On {node.label}: {answer['note']}")
             await self.check_paths()
         except asyncio.TimeoutError as err:
             late = ", ".join(node.label for node in self._nodes if not node.warm.done())
-            message = f"Torch was not imported within {preparing.seconds:g} s on {late}."
+            message = say("Torch was not imported within %1 s on %2.", f"{preparing.seconds:g}", late)
             raise JupyterDistError("start_failed", message) from err
 
     async def check_paths(self) -> None:
@@ -257,23 +258,23 @@ class Nodes:
         """Raise JupyterDistError `group_not_ready` if ranks cannot be started on every node."""
         for node in self._nodes:
             if node.state == "unreachable":
-                message = f"The link to {node.label} is lost."
-                raise JupyterDistError(
-                    "group_not_ready", message, "Wait until it is back, or until its ranks are dead."
-                )
+                hint = say("Wait until it is back, or until its ranks are dead.")
+                raise JupyterDistError("group_not_ready", say("The link to %1 is lost.", node.label), hint)
             if node.state != "joined":
-                label = f"{node.label[0].upper()}{node.label[1:]}"
-                raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", self.how_to_join())
+                missing = say("Node %1 is missing.", node.node)
+                message = missing if node.state == "waiting" else say("Node %1 is gone.", node.node)
+                raise JupyterDistError("group_not_ready", message, self.how_to_join())
 
     def how_to_join(self) -> str:
         """Return a sentence on how to add a missing node."""
         if self._spec.launcher == "external":
-            return f"Start a node agent on that machine or another one: {join_command(self._path)}"
-        again = (
-            "If it does not start it again, as Slurm does with a job that is requeued, start the group with the same"
+            return say("Start a node agent on that machine or another one: %1", join_command(self._path))
+        return say(
+            "The launcher '%1' started it. If it does not start it again, as Slurm does with a job that is requeued,"
+            " start the group with the same options when its ranks are dead: %2",
+            self._spec.launcher,
+            f"jupyter dist start-again {self._spec.name}",
         )
-        command = f"jupyter dist start-again {self._spec.name}"
-        return f"The launcher '{self._spec.launcher}' started it. {again} options when its ranks are dead: {command}"
 
     def open_tunnels(self, hosts: Sequence[str], job: str, code: str) -> None:
         """Have a tunnel to the node agent on each host, if the group wants that."""
@@ -351,10 +352,12 @@ class Nodes:
         for name, words in (("python", "Python"), ("torch", "torch")):
             for other in others:
                 if other.hello.get(name) != header.get(name):
-                    has = f"{words} {header.get(name)} here, {other.hello.get(name)} on {other.label}"
+                    own, its, host = header.get(name), other.hello.get(name), header["host"]
+                    has = f"{words} {own} here, {its} on {other.label}"
                     self._refuse(identity, f"all nodes need the same {words}: {has}")
-                    host = header["host"]
-                    free[0].message = f"{host} cannot join: {has.replace(' here', f' on {host}')}."
+                    free[0].message = say(
+                        "%1 cannot join: it has %2 %3, and %4 has %5.", host, words, own, other.label, its
+                    )
                     self._listener.nodes_changed()
                     return None
         return free[0]
@@ -418,13 +421,18 @@ class Nodes:
         if node.conversation.is_due(BEAT_SECONDS):
             node.conversation.acknowledge()
         if silent_seconds > self._lease_seconds + LEASE_MARGIN_SECONDS:
-            self._gone(node, f"its machine could not be reached for {self._lease_seconds:g} s, and ends its ranks then")
+            lease = f"{self._lease_seconds:g}"
+            self._gone(node, say("its machine could not be reached for %1 s, and ends its ranks then", lease))
         elif silent_seconds > SILENT_SECONDS and node.state == "joined":
             node.lost_at = [*node.lost_at[1 - FLAPS :], time.monotonic()]
             node.state, node.message = "unreachable", lost_link(node.lost_at)
             node.conversation.disconnected()
-            reason = f"The link to {node.label} is lost. Its ranks are ended if it does not come back within "
-            self._listener.nodes_reached(node.ranks, f"{reason}{self._lease_seconds:g} s.")
+            reason = say(
+                "The link to %1 is lost. Its ranks are ended if it does not come back within %2 s.",
+                node.label,
+                f"{self._lease_seconds:g}",
+            )
+            self._listener.nodes_reached(node.ranks, reason)
             self._listener.nodes_changed()
 
     def _beat_again(self, _: BaseException) -> None:
@@ -443,6 +451,3 @@ def _by_fit(free: Sequence[RemoteNode], num_devices: int) -> list[RemoteNode]:
     if not num_devices:  # not known
         return list(free)
     return sorted(free, key=lambda node: (node.room > num_devices, abs(num_devices - node.room)))
-
-
-_SHORT = {"waiting": "missing", "gone": "gone"}

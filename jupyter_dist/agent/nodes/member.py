@@ -25,6 +25,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle,
 from jupyter_dist.agent.processes.starting.startmethod import PreloadingStarter, Preparing, StartMethod
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import words_of
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.devices import read_devices, visible
@@ -371,7 +372,9 @@ class NodeAgent:
         seen = None
         if rank is not None and rank.handle is not None:
             seen = await rank.handle.look(float(header["silent_seconds"]), header["knows_line"] is True)
-        return {"does": seen.does, "frames": seen.frames} if seen is not None else {"does": None}
+        if seen is None:
+            return {"does": None}
+        return {"does": seen.does, "does_words": words_of(seen.does), "frames": seen.frames}
 
     async def _settle(self, *_: Any) -> Answer:
         assert self._start_method is not None

@@ -22,6 +22,7 @@ from jupyter_dist.agent.processes.starters import StartedRank
 from jupyter_dist.agent.processes.starting.outside import SeenOutside
 from jupyter_dist.agent.processes.starting.process import SETTLE_SECONDS, OnExit, ProcessHandle, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say, with_words, words_of
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import NodeState
 from jupyter_dist.protocol.wire.specs import RankSpec
@@ -157,13 +158,16 @@ class RemoteProcess:
 
 def lost_link(lost_at: Sequence[float]) -> str:
     """Return a sentence about a link that was lost at these times, the last of them now."""
-    text = "The link is lost; its ranks may still run."
+    text = say("The link is lost; its ranks may still run.")
     if len(lost_at) < FLAPS or lost_at[-1] - lost_at[-FLAPS] > FLAP_SECONDS:
         return text
-    return (
-        f"{text} It was lost {FLAPS} times within {FLAP_SECONDS:g} s. Where only large packets are lost, the MTU of an"
-        " interface is larger than that of the network: compare 'ip link' with 'ping -M do -s 1472' to the head."
+    flaps = say(
+        "It was lost %1 times within %2 s. Where only large packets are lost, the MTU of an interface is larger than"
+        " that of the network: compare 'ip link' with 'ping -M do -s 1472' to the head.",
+        FLAPS,
+        f"{FLAP_SECONDS:g}",
     )
+    return join(text, flaps)
 
 
 class NodeDoors(NamedTuple):
@@ -219,7 +223,7 @@ class RemoteNode:
     @property
     def label(self) -> str:
         """Return how sentences call it."""
-        return f"node {self.node} ({self.host})" if self.host else f"node {self.node}"
+        return say("node %1 (%2)", self.node, self.host) if self.host else say("node %1", self.node)
 
     def model(self) -> models.NodeModel:
         """Return the Node of docs/api.md."""
@@ -228,6 +232,7 @@ class RemoteNode:
             "host": self.host or None,
             "state": self.state,
             "message": self.message,
+            "message_words": words_of(self.message),
             "ranks": str(RankSet(self.ranks)),
             "address": self.hello.get("address"),
             "interface": self.hello.get("interface"),
@@ -367,7 +372,7 @@ class RemoteNode:
             return
         self.state, self.message = "gone", reason
         self.conversation.disconnected()
-        error = JupyterDistError("start_failed", f"{self.label[0].upper()}{self.label[1:]} is gone: {reason}.")
+        error = JupyterDistError("start_failed", say("The agent of %1 is gone: %2.", self.label, reason))
         if not self.warm.done():
             self.warm.set_result({"t": "warm", "error": error.to_dict()})
         self._questions.fail(lambda: error)
@@ -387,7 +392,7 @@ class RemoteNode:
             header, _ = await self._ask("start", FORK_SECONDS, p=number, spec=spec.to_dict())
         except JupyterDistError as err:
             self._forget(process)
-            message = f"Rank {spec.rank} on {self.label}: {err.message}"
+            message = say("Rank %1 on %2: %3", spec.rank, self.label, err.message)
             raise JupyterDistError("start_failed", message, err.hint) from err
         except asyncio.CancelledError:  # the start is given up: the rank must see that its channel is closed
             process.close()
@@ -410,7 +415,8 @@ class RemoteNode:
             header, _ = await self._ask("look", USAGE_SECONDS, p=number, silent_seconds=seconds, knows_line=knows_line)
             frames = header.get("frames")
             is_known = isinstance(header.get("does"), str) and isinstance(frames, list)
-            return SeenOutside(header["does"][:MAX_SEEN], header["frames"]) if is_known else None
+            if is_known:
+                return SeenOutside(with_words(header["does"][:MAX_SEEN], header.get("does_words")), header["frames"])
         return None
 
     async def settle(self) -> None:
@@ -437,7 +443,7 @@ class RemoteNode:
 
     async def _ask(self, kind: str, seconds: float, **fields: Any) -> tuple[Header, bytes]:
         if self.state == "gone":
-            raise JupyterDistError("start_failed", f"{self.label[0].upper()}{self.label[1:]} is gone: {self.message}.")
+            raise JupyterDistError("start_failed", say("The agent of %1 is gone: %2.", self.label, self.message))
 
         def send(number: int) -> None:
             self.send(*pack({"t": kind, "id": number}, fields))
@@ -445,8 +451,8 @@ class RemoteNode:
         try:
             return await self._questions.ask(send, seconds)
         except asyncio.TimeoutError as err:
-            message = f"{self.label[0].upper()}{self.label[1:]} did not answer within {seconds:g} s."
-            raise JupyterDistError("start_failed", message, "Look at the link between the machines.") from err
+            message = say("The agent of %1 did not answer within %2 s.", self.label, f"{seconds:g}")
+            raise JupyterDistError("start_failed", message, say("Look at the link between the machines.")) from err
 
     def _forget(self, process: RemoteProcess) -> None:
         self._processes.pop(process.number, None)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.states import STARTING_RANK_STATES
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 def died_early(rank: RankProcess) -> JupyterDistError:
     """Return the error for a rank that died before the process group was formed."""
     assert rank.exit is not None
-    because = f" ({rank.failure})" if rank.failure else ""
-    message = f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}."
+    ended = rank.exit["reason"]
+    why = say("%1 (%2)", ended, rank.failure) if rank.failure else ended
+    message = say("Rank %1 %2 while the group started.", rank.rank, why)
     return JupyterDistError("start_failed", message, rank.last_words.lines())
 
 

@@ -195,7 +195,7 @@ class RankProcess:
             self.exit["reason"] = f"ended ({self._left_because})"
         self.unreachable = None  # dead is more than unreachable
         self.release()
-        self._questions.fail(lambda: JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
+        self._questions.fail(lambda: JupyterDistError("rank_dead", say("Rank %1 died before it answered.", self.rank)))
         self._forget_cell()
         text = say("Rank %1 %2.", self.rank, self.exit["reason"])
         self.ended_with_it = ending.killed
@@ -301,16 +301,16 @@ class RankProcess:
     async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
         """Send a request, return the answer. Raises `timed_out`, `rank_dead`, or the error that the rank returned."""
         if self._channel is None or self.state == "dead":
-            raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
+            raise JupyterDistError("rank_dead", say("Rank %1 is not running.", self.rank))
         if self.unreachable is not None:
-            raise JupyterDistError("node_unreachable", self.unreachable, "Wait until the link is back.")
+            raise JupyterDistError("node_unreachable", self.unreachable, say("Wait until the link is back."))
         ask = lambda number: self.send({"t": kind, "id": number, **fields}, payload)  # noqa: E731
         try:
             found = RankAnswer(self.rank, kind, await self._questions.ask(ask, timeout_seconds))
             self._silent = None
             return found
         except asyncio.TimeoutError as err:
-            message = f"Rank {self.rank} did not answer '{kind}' within {timeout_seconds:g} s."
+            message = say("Rank %1 did not answer '%2' within %3 s.", self.rank, kind, f"{timeout_seconds:g}")
             raise JupyterDistError("timed_out", message) from err
 
     # -- state --------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Looks:
         for rank in self._group.living():
             fact = facts.get(rank.rank)
             if fact is not None and fact.silent and rank.state == "busy" and not rank.ignores_interrupt:
-                rank.set_state("unresponsive", f"Not responding: it {silence(fact)}.")
+                rank.set_state("unresponsive", say("Not responding: it %1.", silence(fact)))
             elif fact is not None and fact.state != "unknown" and rank.state == "unresponsive":
                 rank.set_state("busy" if rank.execution_id else "idle")
         return facts
@@ -217,9 +217,9 @@ def _last_cell(cells: _Cells, rank: RankProcess) -> str:
 def silence_of(seen: SeenOutside | None) -> str:
     """Return a sentence about a rank that does not answer."""
     if seen is None:
-        return "Not responding, and its process shows no reason."
+        return say("Not responding, and its process shows no reason.")
     place = place_of({"stack": seen.frames})
-    return f"Not responding: it {seen.does}{f', at {place}' if place else ''}."
+    return say("Not responding: it %1.", say("%1, at %2", seen.does, place) if place else seen.does)
 
 
 def frames_of(answer: Header) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -24,8 +24,8 @@ NEW_SECONDS = 1.0  # a cell that is newer mostly ends by itself
 IDLE_AT_ONCE = 256  # of more idle ranks than these, a part is asked at a time
 # An interrupt ends Python code at once and a hung collective after a second; a cell that still runs then is reported.
 IGNORED_SECONDS = 4.5
-KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
-_COMPILES = "Compiles with torch.compile"
+KILL_HINT = say("If it does not end by itself, kill this rank; the other ranks keep their variables.")
+_COMPILES = say("Compiles with torch.compile")
 
 
 # In a stack of the newest 50 frames one of these is there, from the first step of torch.compile to the last.
@@ -116,7 +116,7 @@ class Pulse:
         if does is None:
             self._waiting.pop(rank.rank, None)
             call = str(answer.get("call") or "")[:MAX_TEXT]
-            still = f"Still in {call}" if call else "Still runs"
+            still = say("Still in %1", call) if call else say("Still runs")
             rank.set_state("busy", self._with_interrupt(rank, still) if _is_ignored(rank) else None)
             return
         if self._waiting.get(rank.rank, ((), 0.0))[0] != place:
@@ -134,7 +134,8 @@ class Pulse:
         if not _is_ignored(rank):
             return does
         rank.ignores_interrupt = True
-        return f"Interrupted {rank.interrupted_seconds:.0f} s ago; {does[0].lower()}{does[1:].rstrip('.')}. {KILL_HINT}"
+        does = does if does.endswith(".") else say("%1.", does)
+        return join(say("Interrupted %1 s ago.", f"{rank.interrupted_seconds:.0f}"), does, KILL_HINT)
 
 
 async def _is_freed(rank: RankProcess, execution_id: str | None) -> bool:

@@ -918,6 +918,7 @@ class NodeInfo(ApiObject):
     host: str | None
     state: NodeState
     message: str | None
+    message_words: list[WordsInfo] | None
     ranks: str
     address: str | None
     interface: str | None

@@ -145,6 +145,7 @@ class NodeModel(TypedDict):
         Field("`waiting`: its agent has not joined. `unreachable`: the link is lost. `gone`: it ended, and its ranks."),
     ]
     message: str | None
+    message_words: NotRequired[list[Words] | None]
     ranks: RankSet
     address: Annotated[str | None, Field("The address with which it reaches the head.")]
     interface: Annotated[str | None, Field("The network interface that its ranks use, unless `env` names another one.")]

@@ -16,6 +16,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import differences as models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
 from .differences import Ask, BusyError, ask_all
@@ -67,7 +68,9 @@ async def compare(ask: Ask, name: str, ranks: list[int]) -> models.ComparisonMod
     asked = await ask_all(lambda rank: _if_there(_contents(ask, name, rank, deadline)), ranks)
     known: dict[int, Contents] = {rank: one for rank, one in asked.answers.items() if one is not None}
     if not known and asked.answers:
-        raise JupyterDistError("not_found", f"No rank has a variable '{name:.60}'.", "Run the cell that sets it.")
+        raise JupyterDistError(
+            "not_found", say("No rank has a variable '%1'.", f"{name:.60}"), say("Run the cell that sets it.")
+        )
     found = _Comparing(ask, name, known)
     await found.run()
     missing = [rank for rank in asked.answers if rank not in known]

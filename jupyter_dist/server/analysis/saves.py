@@ -14,6 +14,7 @@ from jupyter_core.paths import jupyter_data_dir
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.saves import DeletedSave, SavePreview, SavesModel
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.requests import DEFAULT_TRANSFER_SECONDS
 from jupyter_dist.protocol.wire.specs import TransferSpec
 from jupyter_dist.saves.drafts import free_name
@@ -44,8 +45,8 @@ class Saves:
         try:
             return SavesFolder((Path(self.root_dir) / Path(wanted or default).expanduser()).resolve())
         except (OSError, ValueError, RuntimeError) as err:
-            message = f"{(wanted or default)[:200]!r} is no folder: {err}."
-            raise JupyterDistError("bad_directory", message, "Choose another folder.") from err
+            message = say("%1 is no folder: %2.", f"{(wanted or default)[:200]!r}", err)
+            raise JupyterDistError("bad_directory", message, say("Choose another folder.")) from err
 
     def of_group(self) -> dict[str, Any]:
         """Return the fields of a GroupSpec for saves that the group makes by itself."""
@@ -107,7 +108,7 @@ def _delete_older(folder: SavesFolder, days: float) -> None:
     try:
         delete_older(folder, days)
     except OSError as err:
-        message = f"Old saves in {folder.path} cannot be deleted: {err.strerror or err}."
+        message = say("Old saves in %1 cannot be deleted: %2.", folder.path, err.strerror or err)
         raise JupyterDistError("bad_directory", message) from err
 
 

@@ -18,6 +18,7 @@ from typing import Any, cast
 from jupyter_dist.protocol.accelerators import WITH_DEVICES, built_for
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.spawner.local import agent_environment
 from jupyter_dist.system.limits import within
 
@@ -105,7 +106,7 @@ class Environments:
         else:
             environment = default_environment(await self.all())
         if environment.problem is not None:
-            hint = f"Environments: {await self._usable_names()}."
+            hint = say("Environments: %1.", await self._usable_names())
             raise JupyterDistError("bad_environment", environment.problem, hint)
         return environment
 
@@ -166,14 +167,14 @@ def default_environment(environments: list[Environment]) -> Environment:
 
 def _unknown(name: str, candidates: list[Environment]) -> JupyterDistError:
     names = ", ".join(candidate.name for candidate in candidates)
-    message = f"There is no environment '{name[:80]}'."
-    return JupyterDistError("bad_environment", message, f"Environments: {names}.")
+    message = say("There is no environment '%1'.", name[:80])
+    return JupyterDistError("bad_environment", message, say("Environments: %1.", names))
 
 
 def _from_path(python: str) -> Environment:
     if not os.path.isabs(python):
-        message = f"'{python[:200]}' is not an absolute path."
-        raise JupyterDistError("bad_environment", message, "Give the full path of the interpreter.")
+        message = say("'%1' is not an absolute path.", python[:200])
+        raise JupyterDistError("bad_environment", message, say("Give the full path of the interpreter."))
     return Environment(python, python, python, "path")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import signal
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.mirror.link import AgentLink
 from jupyter_dist.server.spawner.process import AgentProcess
 
@@ -33,8 +34,8 @@ async def end_agent(link: AgentLink, process: AgentProcess | None, group: str) -
     process.signal(signal.SIGKILL)
     if await process.wait(GONE_SECONDS):
         return [*killed, "The group's agent did not exit in time and was killed."]
-    message = f"The agent of group '{group}' (process {process.pid}) cannot be ended: it hangs in the kernel."
-    raise JupyterDistError("timed_out", message, "It may be waiting for a disk or a device. Try again later.")
+    message = say("The agent of group '%1' (process %2) cannot be ended: it hangs in the kernel.", group, process.pid)
+    raise JupyterDistError("timed_out", message, say("It may be waiting for a disk or a device. Try again later."))
 
 
 async def end_keeper(keeper: AgentProcess | None) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
@@ -85,8 +86,8 @@ class ManagedGroup:
         """
         await self.mirror.ask("park", take=self.mirror.on_group, to="host", folder=None)
         if not await self.mirror.wait_until(lambda: self.mirror.state != "parking", seconds):
-            message = f"Group '{self.name}' is still being parked after {seconds:.0f} s."
-            raise JupyterDistError("timed_out", message, "Start again when it is parked.")
+            message = say("Group '%1' is still being parked after %2 s.", self.name, f"{seconds:.0f}")
+            raise JupyterDistError("timed_out", message, say("Start again when it is parked."))
         if self.mirror.state != "parked":
             note = self.status.fields.get("note") or f"It is {self.mirror.state}."
             raise JupyterDistError("group_not_ready", f"Group '{self.name}' was not parked. {note}", "See its log.")

@@ -164,7 +164,7 @@ class GroupManager:
             JupyterDistError: `unknown_group`, with the existing groups in its hint.
         """
         if self._is_stopping:
-            raise JupyterDistError("server_gone", "The Jupyter server is stopping.", "Ask the next one.")
+            raise JupyterDistError("server_gone", say("The Jupyter server is stopping."), say("Ask the next one."))
         if id_or_name in self._groups:
             return self._groups[id_or_name]
         named = [group for group in self._groups.values() if group.name == id_or_name]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import curves, differences, machine, models
 from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire import road
@@ -136,8 +137,8 @@ class GroupOperations:
         if save is None:
             last = self._mirror.model().get("last_save")
             if last is None:
-                message = f"There is no save that group '{self._mirror.name}' can restore."
-                raise JupyterDistError("not_found", message, "Name another save, or replace with state='empty'.")
+                message = say("There is no save that group '%1' can restore.", self._mirror.name)
+                raise JupyterDistError("not_found", message, say("Name another save, or replace with state='empty'."))
             save, folder = last["name"], last["folder"]
         return self._manager.saves.to_restore(save, folder, **options).to_dict()
 
@@ -381,8 +382,8 @@ class GroupOperations:
         """
         mirror, payload = self._mirror, code.encode("utf-8", "surrogatepass")
         if len(payload) > MAX_CODE_BYTES:
-            message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
-            raise JupyterDistError("too_large", message, "Put the data into a file.")
+            message = say("The cell is %1 bytes; the limit is %2.", len(payload), MAX_CODE_BYTES)
+            raise JupyterDistError("too_large", message, say("Put the data into a file."))
         mirror.status.check_takes_cells()
         chosen = self._rank_set(ranks)
         # Beside the spec, of which an agent of 0.3 knows each field: it counts by itself then.

@@ -10,6 +10,7 @@ from typing import Any, cast
 from jupyter_dist.journal.ends import Span
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.operations import NOT_IN_LISTS
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
 
@@ -90,8 +91,12 @@ class Executions:
         model = self._models.get(execution_id)
         if model is None:
             near = difflib.get_close_matches(execution_id, self._models, 1, 0.8)
-            hint = f"Did you mean '{near[0]}'?" if near else f"Only the last {MAX_KEPT} of each group are kept."
-            raise JupyterDistError("unknown_execution", f"There is no execution '{execution_id[:80]}'.", hint)
+            hint = (
+                say("Did you mean '%1'?", near[0])
+                if near
+                else say("Only the last %1 of each group are kept.", MAX_KEPT)
+            )
+            raise JupyterDistError("unknown_execution", say("There is no execution '%1'.", execution_id[:80]), hint)
         return {**model, "code": self._codes.get(execution_id)}
 
     def begin_seq(self, execution_id: str) -> int | None:

@@ -15,6 +15,7 @@ from jupyter_dist.journal.records.record import Check
 from jupyter_dist.journal.records.wide import of_rank
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.script.runs import RecordedRun
 from jupyter_dist.server.script.translate import is_empty
@@ -165,11 +166,11 @@ class History:
         try:
             return await within(READ_SECONDS, asyncio.to_thread(read))
         except asyncio.TimeoutError as err:
-            message = f"The group's output could not be read from its files within {READ_SECONDS:g} s."
-            raise JupyterDistError("timed_out", message, f"Look at the disk of {self._journal}.") from err
+            message = say("The group's output could not be read from its files within %1 s.", f"{READ_SECONDS:g}")
+            raise JupyterDistError("timed_out", message, say("Look at the disk of %1.", self._journal)) from err
         except OSError as err:
-            message = f"The group's output cannot be read from its files: {err.strerror or err}."
-            raise JupyterDistError("internal", message, f"Look at the disk of {self._journal}.") from err
+            message = say("The group's output cannot be read from its files: %1.", err.strerror or err)
+            raise JupyterDistError("internal", message, say("Look at the disk of %1.", self._journal)) from err
 
     def _records(self, span: Span, max_bytes: int) -> PrintedRecords:
         ends: Ends = first_and_last(self._journal, span, max_bytes, self._check)

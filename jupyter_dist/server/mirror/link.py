@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire import earlier
 from jupyter_dist.protocol.wire.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.transport.frames import FrameError, Header, pack, unpack
@@ -118,12 +119,12 @@ class AgentLink:
                 raise earlier.cannot(t, self.version) from err
             raise
         except FrameError as err:
-            raise JupyterDistError("too_large", f"The request is too large: {err}.") from err
+            raise JupyterDistError("too_large", say("The request is too large: %1.", err)) from err
         except asyncio.TimeoutError as err:
             raise JupyterDistError(
                 "timed_out",
-                f"The group's agent did not answer '{t}' within {timeout_seconds:g} s.",
-                "The machine may be overloaded. The request may still be carried out: check before you retry.",
+                say("The group's agent did not answer '%1' within %2 s.", t, f"{timeout_seconds:g}"),
+                say("The machine may be overloaded. The request may still be carried out: check before you retry."),
             ) from err
 
     async def responds(self, seconds: float) -> bool:
@@ -185,6 +186,6 @@ class AgentLink:
     def _unreachable(self) -> JupyterDistError:
         return JupyterDistError(
             "agent_unreachable",
-            "The group's agent cannot be reached.",
-            f"It has ended or is stuck. See agent.log in {self._path.parent}.",
+            say("The group's agent cannot be reached."),
+            say("It has ended or is stuck. See agent.log in %1.", self._path.parent),
         )

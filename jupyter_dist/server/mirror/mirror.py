@@ -15,6 +15,7 @@ from typing import Any
 from jupyter_dist.journal.records.sound import is_sound
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.changes import StatusReceiver
 from jupyter_dist.protocol.wire.specs import LOCAL, PROTOCOL_VERSION, closed, is_compatible
 from jupyter_dist.server.devices.samples import MemorySamples
@@ -131,8 +132,8 @@ class GroupMirror:
     def check_rank(self, rank: int) -> None:
         """Raise JupyterDistError `unknown_rank` unless the rank exists."""
         if not 0 <= rank < self.world_size:
-            message = f"Group '{self.name}' has no rank {rank}."
-            raise JupyterDistError("unknown_rank", message, f"Its ranks are 0 to {self.world_size - 1}.")
+            message = say("Group '%1' has no rank %2.", self.name, rank)
+            raise JupyterDistError("unknown_rank", message, say("Its ranks are 0 to %1.", self.world_size - 1))
 
     # -- the connection ---------------------------------------------------------------------------------
 
@@ -206,14 +207,14 @@ class GroupMirror:
     def mark_lost(self, last_words: str) -> None:
         """Mark the group as lost: its agent has ended, and its ranks with it, or after the lease of their nodes."""
         spec = self.status.fields.get("spec", {})
-        ranks = "and its ranks with it"
+        message = say("The agent of group '%1' has ended, and its ranks with it.", self.name)
         if spec.get("launcher", LOCAL) != LOCAL:
-            ranks = f"and its nodes end their ranks within {spec['node_lease_seconds']:g} s"
-        error = JupyterDistError(
-            "agent_unreachable",
-            f"The agent of group '{self.name}' has ended, {ranks}.",
-            last_words or "Shut the group down and start it again.",
-        )
+            seconds = f"{spec['node_lease_seconds']:g}"
+            message = say(
+                "The agent of group '%1' has ended, and its nodes end their ranks within %2 s.", self.name, seconds
+            )
+        hint = last_words or say("Shut the group down and start it again.")
+        error = JupyterDistError("agent_unreachable", message, hint)
         self.status.mark_lost(error)
         for execution_id in self.executions.mark_lost(error):
             self._notify(("execution", self.id, execution_id))
@@ -227,12 +228,16 @@ class GroupMirror:
         if process is None:
             return  # reported when its connection ends
         with process:
-            why = "is stopped" if process.is_stopped else "does not respond"
-        self.status.silence = JupyterDistError(
-            "agent_unreachable",
-            f"The agent of group '{self.name}' (process {process.pid}) {why}.",
-            "Its ranks keep their variables, and it is usable again as soon as it responds. Shutting it down ends it.",
+            agent = self.name, process.pid
+            message = (
+                say("The agent of group '%1' (process %2) is stopped.", *agent)
+                if process.is_stopped
+                else say("The agent of group '%1' (process %2) does not respond.", *agent)
+            )
+        hint = say(
+            "Its ranks keep their variables, and it is usable again as soon as it responds. Shutting it down ends it."
         )
+        self.status.silence = JupyterDistError("agent_unreachable", message, hint)
         self.link.is_silent = True
         log.warning("jupyter_dist: %s", self.status.silence.message)
         self.changed()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE
 from jupyter_dist.system.code.copies import CodeCopy, machine_places
@@ -186,15 +187,15 @@ class LocalSpawner(Spawner):
                     close_fds=True,
                 )
             except OSError as err:
-                message = f"{python} cannot be started: {err.strerror}."
-                raise JupyterDistError("bad_environment", message, "Choose another environment.") from err
+                message = say("%1 cannot be started: %2.", python, err.strerror)
+                raise JupyterDistError("bad_environment", message, say("Choose another environment.")) from err
 
     def _boot_script(self) -> Path:
         try:
             return self._code.boot_script()
         except OSError as err:
-            message = f"The code that a group runs cannot be written. {err.strerror}."
-            hint = "Free some space there, or set JUPYTER_RUNTIME_DIR."
+            message = say("The code that a group runs cannot be written. %1.", err.strerror)
+            hint = say("Free some space there, or set JUPYTER_RUNTIME_DIR.")
             raise JupyterDistError("bad_directory", message, hint) from err
 
     async def _wait_for_socket(
@@ -205,13 +206,15 @@ class LocalSpawner(Spawner):
             if process.poll() is not None:
                 _check_room(directory.path)
                 words = directory.log_tail() or "It printed nothing."
-                message = f"The group's agent in {python} ended with code {process.returncode} before it was ready."
+                message = say(
+                    "The group's agent in %1 ended with code %2 before it was ready.", python, process.returncode
+                )
                 raise JupyterDistError("bad_environment", message, words)
             if time.monotonic() > deadline:
                 os.killpg(process.pid, signal.SIGKILL)  # the keeper, and the agent that did not start
                 while process.poll() is None:  # noqa: ASYNC110 - a process has no event to wait for
                     await asyncio.sleep(POLL_SECONDS)
-                message = f"The group's agent in {python} did not start within {LAUNCH_SECONDS:g} s."
+                message = say("The group's agent in %1 did not start within %2 s.", python, f"{LAUNCH_SECONDS:g}")
                 raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")
             await asyncio.sleep(POLL_SECONDS)
 

@@ -154,6 +154,7 @@ export interface INode {
   /** `waiting`: its agent has not joined. `unreachable`: the link is lost. `gone`: it ended, and its ranks. */
   state: 'waiting' | 'joined' | 'unreachable' | 'gone';
   message: string | null;
+  message_words?: IWords[] | null;
   ranks: RankSet;
   /** The address with which it reaches the head. */
   address: string | null;

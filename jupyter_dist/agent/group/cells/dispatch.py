@@ -258,7 +258,7 @@ class Dispatcher:
     def cancel(self, execution: AgentExecution) -> list[RankProcess]:
         """Abort a queued execution; return the ranks to interrupt for a running one."""
         if execution.state == "queued":
-            self.abort([execution], "aborted", JupyterDistError("cancelled", "Cancelled before it ran."))
+            self.abort([execution], "aborted", JupyterDistError("cancelled", say("Cancelled before it ran.")))
             self.pump()
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
@@ -296,8 +296,8 @@ class Dispatcher:
 
     def _check_may_extend(self, execution: AgentExecution, ranks: RankSet) -> None:
         if execution.state != "running":
-            message = f"The cell does not run: its state is '{execution.state}'."
-            raise JupyterDistError("group_not_ready", message, "Run it again on all ranks.")
+            hint = say("Run it again on all ranks.")
+            raise JupyterDistError("group_not_ready", say("The cell does not run any more."), hint)
         if execution.spec.call is not None:
             message = "It is a call of a client, which prepared it for its ranks only."
             raise JupyterDistError("bad_ranks", message, "Interrupt it, and call on all ranks.")
@@ -305,8 +305,8 @@ class Dispatcher:
             raise dead_error(dead)
         busy = RankSet(rank for rank in ranks if self._ranks[rank].state != "idle")
         if busy or not self._process_group.may_begin:
-            why = f"Not idle: {busy}." if busy else "The process group has to be re-created first."
-            raise JupyterDistError("group_not_ready", why, "Interrupt the cell, and run it again on all ranks.")
+            why = say("Not idle: %1.", busy) if busy else say("The process group has to be re-created first.")
+            raise JupyterDistError("group_not_ready", why, say("Interrupt the cell, and run it again on all ranks."))
 
     def _record_begin(self, execution: AgentExecution, ranks: RankSet, code: bytes, **marks: bool) -> int:
         spec = execution.spec
@@ -351,8 +351,10 @@ class Dispatcher:
         """End a cell, or its part on those ranks that did not get it; the other ranks run it to its end."""
         log.error("Cannot start the cell %s", execution.id, exc_info=why)
         reason = (why.strerror if isinstance(why, OSError) else None) or f"{why!r:.200}"
-        message = f"The cell could not be sent to its ranks: {reason}."
-        execution.error = JupyterDistError("internal", message, "Run it again. See agent.log in the group's folder.")
+        message = say("The cell could not be sent to its ranks: %1.", reason)
+        execution.error = JupyterDistError(
+            "internal", message, say("Run it again. See agent.log in the group's folder.")
+        )
         self._end_forgotten(execution)
 
     def end_forgotten(self) -> None:
@@ -360,9 +362,8 @@ class Dispatcher:
         for execution in self.queue.in_state("running"):
             if forgotten := self._forgotten(execution):
                 log.error("The cell %s runs no longer on its ranks %s", execution.id, forgotten)
-                where = f"rank{'s' if len(forgotten) > 1 else ''} {forgotten}"
-                message = f"Running, but not on {where}: how it ended there is unknown."
-                execution.error = execution.error or JupyterDistError("internal", message, "Run it again.")
+                message = say("Running, but not on ranks %1: how it ended there is unknown.", forgotten)
+                execution.error = execution.error or JupyterDistError("internal", message, say("Run it again."))
                 self._end_forgotten(execution)
                 self.pump()
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import ExecutionState
 
@@ -66,8 +67,8 @@ class ExecutionQueue:
         if execution_id not in self._executions:
             raise JupyterDistError(
                 "unknown_execution",
-                f"There is no execution '{execution_id[:80]}' in this group.",
-                f"Only the last {self.MAX_KEPT} are kept; its output is still in the rank's log.",
+                say("There is no execution '%1' in this group.", execution_id[:80]),
+                say("Only the last %1 are kept; its output is still in the rank's log.", self.MAX_KEPT),
             )
         return self._executions[execution_id]
 

@@ -70,9 +70,12 @@ class Copies:
         self._takes_all = takes_all
         self._found = copies.Likeness([], [], [], {})
         if len(living := group.living()) < 2 and not takes_all:
-            only = f"Only rank {living[0].rank} is left" if living else "No rank is left"
-            message = f"{only}: what ranks have alike cannot be told from what they have by themselves."
-            hint = "Copy all of its variables with others='copy', or take a save with state='save'."
+            message = (
+                say("Only rank %1 is left: what ranks have alike cannot be told from what it has.", living[0].rank)
+                if living
+                else say("No rank is left: its variables cannot be copied.")
+            )
+            hint = say("Copy all of its variables with others='copy', or take a save with state='save'.")
             raise JupyterDistError("ranks_differ", message, hint)
 
     async def look(self, survivors: Sequence[RankProcess]) -> None:
@@ -87,7 +90,9 @@ class Copies:
         try:
             again = await copies.copy(source, fresh, copies.folder_of(self._group, "replaced"), keys)
         except OSError as err:
-            raise JupyterDistError("bad_directory", f"The copies cannot be written: {err.strerror or err}.") from err
+            raise JupyterDistError(
+                "bad_directory", say("The copies cannot be written: %1.", err.strerror or err)
+            ) from err
         now = time.time()
         for rank in fresh:
             rank.covered = [[0.0, now]]
@@ -145,10 +150,10 @@ def _lacking(save: Any, fresh: Sequence[RankProcess]) -> list[Any]:
 
 def _not_restored(rank: RankProcess, error: BaseException, seconds: float) -> BaseException:
     if isinstance(error, asyncio.TimeoutError):
-        message = f"Rank {rank.rank} was not restored within {seconds:g} s."
-        return JupyterDistError("not_restored", message, "Replace it again with more time.")
+        message = say("Rank %1 was not restored within %2 s.", rank.rank, f"{seconds:g}")
+        return JupyterDistError("not_restored", message, say("Replace it again with more time."))
     if isinstance(error, JupyterDistError):
-        return JupyterDistError("not_restored", f"Rank {rank.rank}: {error.message}", error.hint)
+        return JupyterDistError("not_restored", say("Rank %1: %2", rank.rank, error.message), error.hint)
     return error
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import GroupSpec, TransferSpec
 from jupyter_dist.saves.drafts import Draft, begin, commit, discard
@@ -139,12 +140,12 @@ class RestoreJob:
         if len(by_names) > 1:
             names, ranks = next((names, ranks) for names, ranks in by_names.items() if names)
             message = f"Only rank{'s' if len(ranks) > 1 else ''} {RankSet(ranks)} could not read: {names}."
-            raise JupyterDistError("damaged", message, "Use another save.")
+            raise JupyterDistError("damaged", message, say("Use another save."))
         self.num_names = max(int(report["num_names"]) for report in reports.values())
         (names,) = by_names
         if names and not self.num_names:
-            message = f"None of its names can be read: {names}. The first reason: {reports[0]['why']}."
-            raise JupyterDistError("damaged", message, "Make what is missing available, or use another save.")
+            message = say("None of its names can be read: %1. The first reason: %2.", names, reports[0]["why"])
+            raise JupyterDistError("damaged", message, say("Make what is missing available, or use another save."))
 
     def drop(self) -> None:
         """Allow chunks to be removed again."""
@@ -183,7 +184,7 @@ def begin_restore(spec: TransferSpec, group: GroupSpec, python_version: str) -> 
     except OSError as err:
         if isinstance(err, FileNotFoundError):
             read_record(folder, spec.name)  # raises the reason
-        message = f"The folder of saves {folder.path} cannot be used: {err.strerror or err}."
+        message = say("The folder of saves %1 cannot be used: %2.", folder.path, err.strerror or err)
         raise JupyterDistError("bad_directory", message) from err
     try:
         record = read_record(folder, spec.name)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.protocol.wire.specs import SIDE_THREAD, STACK_FILE, STACK_SIGNAL
 from jupyter_dist.system.processes import read_process, signal_if_caught
@@ -73,7 +74,7 @@ async def look(pid: int, started: int, seconds: float = 0.0, knows_line: bool = 
     if now is None:
         return None
     if now.num_faults - before.num_faults >= MANY_FAULTS:
-        return SeenOutside("reads its memory back from a disk", [])
+        return SeenOutside(say("reads its memory back from a disk"), [])
     if now.num_side_switches - before.num_side_switches < GIL_SWITCHES:
         return None  # it gets no core, or is about to answer
     is_asked = now.state == "R" or (not knows_line and (not now.sleeps or seconds >= LONG_SECONDS))
@@ -93,35 +94,40 @@ async def line_if_running(pid: int, started: int) -> list[dict[str, Any]]:
 
 def _seen(now: _Process, main_waits: bool, threads: list[list[dict[str, Any]]], collects: bool) -> SeenOutside:
     main = threads[-1] if threads else []
+    does: str
     if collects:
-        does = "collects garbage, which holds the GIL"
+        does = say("collects garbage, which holds the GIL")
     elif main_waits:  # for the GIL, too
         others = [one for one in threads[:-1] if any(not is_library(frame["file"]) for frame in one)]
         main = others[0] if len(others) == 1 else []
-        does = "has another thread that holds the GIL"
+        does = say("has another thread that holds the GIL")
     elif now.state == "R":
-        does = "holds the GIL in C code that computes"
+        does = say("holds the GIL in C code that computes")
     elif "futex" in now.waits_in:
-        does = "holds the GIL in C code that waits for a lock"
+        does = say("holds the GIL in C code that waits for a lock")
     elif now.sleeps:
-        does = "holds the GIL in C code that sleeps"
+        does = say("holds the GIL in C code that sleeps")
     else:
-        does = "holds the GIL in C code that waits" + (f" ({now.waits_in})" if now.waits_in else "")
+        does = _waiting(say("holds the GIL in C code that waits"), now)
     own = [frame for frame in main if not is_library(frame["file"])]
     in_function = own and not own[-1]["function"].startswith("<")
-    return SeenOutside(f"{does}, in {own[-1]['function']}" if in_function else does, main)
+    return SeenOutside(say("%1, in %2", does, own[-1]["function"]) if in_function else does, main)
 
 
 def _without_signal(process: _Process) -> str | None:
     """Describe a process that would not handle a signal; None otherwise."""
     if process.flags & _EXITING or process.state == "Z":
-        return "is ending"
+        return say("is ending")
     if process.state in "Tt":
-        return "is stopped, by a signal or a debugger"
+        return say("is stopped, by a signal or a debugger")
     if process.state == "D":
-        where = f" ({process.waits_in})" if process.waits_in else ""
-        return f"waits in the kernel for a disk, a network file system or memory{where}"
+        return _waiting(say("waits in the kernel for a disk, a network file system or memory"), process)
     return None
+
+
+def _waiting(does: str, process: _Process) -> str:
+    """Add the kernel's function to what a process does."""
+    return say("%1 (%2)", does, process.waits_in) if process.waits_in else does
 
 
 def _read(pid: int) -> _Process | None:

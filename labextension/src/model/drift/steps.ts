@@ -1,6 +1,7 @@
 /** The cells of the dialog for missed cells, and how the chosen ones are run on the ranks that missed them. */
 import type { IDrift, IDriftCell, IExecution, IMissedCell } from '../../services/protocol';
 import type { IError } from '@jupyterlab/nbformat';
+import { localized } from '../../services/errors';
 import type { IDistExecutions } from '../../tokens';
 import { expandRanks } from '../format/ranks';
 
@@ -110,7 +111,9 @@ async function failureOf({ id }: IExecution, { executions, group }: IStepsOption
     const raised = items.map(({ output }) => output).find(output => output?.output_type === 'error') as
       IError | undefined;
     const reason = error ?? execution?.error;
-    return reason?.message ?? (raised ? `${raised.ename}: ${raised.evalue}` : (execution?.state ?? ''));
+    return (
+      (reason && localized(reason).message) ?? (raised ? `${raised.ename}: ${raised.evalue}` : (execution?.state ?? ''))
+    );
   } finally {
     follower.dispose();
   }

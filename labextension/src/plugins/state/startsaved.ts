@@ -1,7 +1,7 @@
 /** Starts groups that begin with the variables of a save. Loaded when it is first used. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { isStarting } from '../../model/format/states';
-import { DistError, errorOf } from '../../services/errors';
+import { DistError, errorOf, localized } from '../../services/errors';
 import type { IErrorBody, IGroup, ILastSave } from '../../services/protocol';
 import type { IDistService, IDistStarter } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
@@ -61,6 +61,7 @@ export class SavedStart {
     await this._service.shutdown(id);
     const ended = this._trans.__('%1 was ended again: it had no variables.', name);
     // Without the group: its notices end with it.
-    notifyError(new DistError({ ...error, hint: [error.hint, ended].filter(Boolean).join(' ') }));
+    const { code, message, hint } = localized(error);
+    notifyError(new DistError({ code, message, hint: [hint, ended].filter(Boolean).join(' ') }));
   }
 }

@@ -1,6 +1,6 @@
 /** The topics that a page follows, and their followers; a subscription that failed for now is renewed. */
 import type { IDisposable } from '@lumino/disposable';
-import { isLasting } from '../errors';
+import { isLasting, localized } from '../errors';
 import type { Topic, TopicMessage } from '../protocol';
 
 /** A follower of a topic. */
@@ -78,7 +78,8 @@ export class Topics {
   }
 
   /** Give a message to the followers of its topic. */
-  dispatch(entry: ITopicEntry, message: TopicMessage): void {
+  dispatch(entry: ITopicEntry, sent: TopicMessage): void {
+    const message = sent.type === 'error' ? { ...sent, error: localized(sent.error) } : sent;
     this._stopRenewing(entry);
     this._failed.delete(entry);
     if (message.type === 'error') {

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes, formatSeconds } from '../../model/format/quantities';
 import { isStarting } from '../../model/format/states';
 import { inWords } from '../../services/words';
-import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../../services/protocol';
+import type { ExecutionState, GroupState, IGroup, INode, IRank, RankState } from '../../services/protocol';
 
 export type GroupLight = RankState | 'parked';
 
@@ -140,12 +140,20 @@ export function groupLight(group: IGroup): GroupLight {
   return group.ranks.every(rank => rank.state === 'idle') ? 'idle' : 'starting';
 }
 
+/** What a rank does or why it ended, or what is wrong with a node. */
+export function messageOf(
+  trans: TranslationBundle,
+  { message, message_words: words }: Pick<IRank | INode, 'message' | 'message_words'>
+): string {
+  return inWords(trans, message ?? '', words);
+}
+
 /** Why a rank ended. */
 export function exitReason(trans: TranslationBundle, rank: IRank): string {
   const { exit } = rank;
   return (
-    (exit && inWords(trans, exit.reason, exit.reason_words)) ??
-    rank.message ??
+    (exit && inWords(trans, exit.reason, exit.reason_words)) ||
+    (rank.message && messageOf(trans, rank)) ||
     trans.__('It exited for an unknown reason.')
   );
 }

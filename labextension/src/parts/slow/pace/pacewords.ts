@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatPercent, formatStepTime } from '../../../model/format/quantities';
 import type { IPace, IRankPace, IStepTimes } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
 
 export const PARTS = ['compute', 'communicate', 'wait', 'input'] as const;
 
@@ -51,7 +52,7 @@ export function paceHint(trans: TranslationBundle, pace: IPace | undefined): str
     return rank === null ? words : trans.__('%1 (most of it for rank %2)', words, rank);
   });
   const sentences = [
-    ...pace.causes.map(({ message }) => message),
+    ...pace.causes.map(({ message, message_words: said }) => inWords(trans, message, said)),
     trans.__('Where its time went, on average of the ranks: %1.', shares.join(', ')),
     ...(pace.steps ? [trans.__('A step took %1.', formatStepTime(pace.steps.seconds))] : [])
   ];

@@ -2,7 +2,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IGroup } from '../../../services/protocol';
-import { cannotBeInterrupted } from '../../states/statewords';
+import { translation } from '../../../services/translation';
+import { cannotBeInterrupted, messageOf } from '../../states/statewords';
 import { rankSetLabel } from '../items/itemrow';
 
 /** A message about ranks that wait; ranks that ignore interrupts can be killed. */
@@ -23,7 +24,7 @@ export function notesOf(group: IGroup | null, execution: string): IRankNote[] {
     const isStuck = cannotBeInterrupted(rank);
     // Ranks that wait for the same are seconds apart.
     const key = `${isStuck} ${message.replace(/\d+ s\b/g, '')}`;
-    const known = notes.get(key) ?? { message, isStuck, ranks: [] };
+    const known = notes.get(key) ?? { message: messageOf(translation(), rank), isStuck, ranks: [] };
     notes.set(key, { ...known, ranks: [...known.ranks, rank.rank] });
   }
   return [...notes.values()].map(({ ranks, ...note }) => ({ ...note, ranks: formatRanks(ranks) }));

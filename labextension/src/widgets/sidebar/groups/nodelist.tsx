@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { formatBytes } from '../../../model/format/quantities';
 import type { INode, INodeDevice } from '../../../services/protocol';
+import { messageOf } from '../../states/statewords';
 
 export interface INodeListProps {
   readonly nodes: readonly INode[];
@@ -25,7 +26,7 @@ export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement |
       </summary>
       <ul aria-label={trans.__('Nodes')}>
         {nodes.map(node => (
-          <li key={node.node} data-state={node.state} title={node.message ?? undefined}>
+          <li key={node.node} data-state={node.state} title={messageOf(trans, node) || undefined}>
             <span>{trans.__('node:%1', node.node)}</span>
             <span>{node.host ?? words.waiting}</span>
             <span>{trans.__('ranks %1', node.ranks)}</span>
@@ -33,7 +34,7 @@ export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement |
             {node.memory_bytes && (
               <span title={trans.__('Memory of the machine')}>{formatBytes(node.memory_bytes)}</span>
             )}
-            {node.host === null && node.message !== null && <em>{node.message}</em>}
+            {node.host === null && node.message !== null && <em>{messageOf(trans, node)}</em>}
             {node.host !== null && words[node.state] && <strong>{words[node.state]}</strong>}
           </li>
         ))}
@@ -53,7 +54,7 @@ export function SpareNodes({ nodes, trans }: INodeListProps): React.ReactElement
       <summary>{label}</summary>
       <ul aria-label={label}>
         {nodes.map(node => (
-          <li key={node.node} data-state={node.state} title={node.message ?? undefined}>
+          <li key={node.node} data-state={node.state} title={messageOf(trans, node) || undefined}>
             <span>{node.host ?? trans.__('node:%1', node.node)}</span>
             {(node.devices ?? []).length > 0 && <span>{devicesText(node.devices ?? [], trans)}</span>}
             {node.memory_bytes && (

@@ -7,7 +7,7 @@ import { findNodes } from '../../../model/groups/nodes';
 import type { IGroup, INode, IRank, RankState } from '../../../services/protocol';
 import { useSignal } from '../../base/hooks';
 import { countStates, StateBar } from '../../states/statebar';
-import { stateWord } from '../../states/statewords';
+import { messageOf, stateWord } from '../../states/statewords';
 import { useSidebar } from '../context';
 import { devicesText, stateWords } from './nodelist';
 import { IRankListProps, RankList } from './ranklist';
@@ -104,7 +104,7 @@ function NodeRow({ node, ...props }: IRankListProps & { node: INode }): React.Re
         type="button"
         className="jpd-NodeRow-toggle"
         aria-expanded={isOpen}
-        title={node.message ?? trans.__('Ranks %1', node.ranks)}
+        title={messageOf(trans, node) || trans.__('Ranks %1', node.ranks)}
         onClick={() => setOpen(!isOpen)}
       >
         <Caret.react tag="span" width="12px" />

@@ -1,15 +1,20 @@
 /** The ranks of a group, or of one of its nodes, one row each. */
 import { stopIcon } from '@jupyterlab/ui-components';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { inWords } from '../../../services/words';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes, formatPercent, formatSeconds } from '../../../model/format/quantities';
 import type { IGroup, IRank, IRankMemory } from '../../../services/protocol';
 import { useClock, useSignal } from '../../base/hooks';
 import { hueOf } from '../../states/rankcolor';
 import { StateGlyph } from '../../states/stateglyph';
-import { awaitsUserWords, cannotBeInterrupted, exitReason, isPassing, stateWord } from '../../states/statewords';
+import {
+  awaitsUserWords,
+  cannotBeInterrupted,
+  exitReason,
+  isPassing,
+  messageOf,
+  stateWord
+} from '../../states/statewords';
 import { useSidebar } from '../context';
 import { Sparkline } from '../charts/sparkline';
 
@@ -223,9 +228,4 @@ function moveFocus(event: React.KeyboardEvent<HTMLUListElement>): void {
     event.preventDefault();
     rows[target[0]]?.querySelector<HTMLElement>(`.jpd-RankRow-${target[1]}`)?.focus();
   }
-}
-
-/** What a rank does or why it ended, in the page's language. */
-function messageOf(trans: TranslationBundle, { message, message_words: words }: IRank): string {
-  return inWords(trans, message ?? '', words);
 }
