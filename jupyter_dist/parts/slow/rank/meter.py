@@ -139,15 +139,14 @@ class MeasuredCell:
         self._delay_ns = _run_delay_ns(os.getpid())
         self._side_delay_ns = _run_delay_ns(threading.get_native_id())
         self.pauses.begin()
-        # Else a sample is found up to 5 ms after it was due, where the main thread gives up the GIL by itself.
-        if abs(sys.getswitchinterval() - USUAL_SWITCH_SECONDS) < SWITCH_SECONDS / 10:
-            sys.setswitchinterval(SWITCH_SECONDS)
+        # Else a sample is found up to 5 ms after it was due, where the main thread gives up the GIL by itself. In the
+        # first seconds only: threads of the cell that compute would pass the GIL on ten times as often.
+        _switch(USUAL_SWITCH_SECONDS, SWITCH_SECONDS)
 
     def end(self) -> None:
         """Measure no more."""
         self.pauses.end()
-        if abs(sys.getswitchinterval() - SWITCH_SECONDS) < SWITCH_SECONDS / 10:  # the cell has not set another one
-            sys.setswitchinterval(USUAL_SWITCH_SECONDS)
+        _switch(SWITCH_SECONDS, USUAL_SWITCH_SECONDS)
 
     def sample(self, namespace: dict[str, Any], now: float) -> None:
         """Take a sample of the main thread."""
@@ -176,6 +175,8 @@ class MeasuredCell:
         self._cost += self._slept_at - began + min(*self._wakes, MAX_WAKE_SECONDS, MAX_WAKE_SECONDS)
         is_new = now - self._began < BURST_SECONDS
         most, least = (BURST_COST, SAMPLE_SECONDS) if is_new else (MOST_COST, LATER_SAMPLE_SECONDS)
+        if not is_new:
+            _switch(SWITCH_SECONDS, USUAL_SWITCH_SECONDS)
         if self._num_samples < FIRST_SAMPLES:
             interval = SAMPLE_SECONDS
         else:
@@ -224,6 +225,12 @@ class MeasuredCell:
             "steps": track.steps_between(since, now),
             "now": time.monotonic_ns() // 1000,
         }
+
+
+def _switch(before: float, after: float) -> None:
+    """Set the interval after which a thread asks for the GIL, unless the cell has set another one."""
+    if abs(sys.getswitchinterval() - before) < SWITCH_SECONDS / 10:
+        sys.setswitchinterval(after)
 
 
 def _no_samples() -> Samples:
