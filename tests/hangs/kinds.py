@@ -155,7 +155,7 @@ HANGS = [
         "mismatch",
         "0-3",
         "",
-        "all_reduce, float [4] on ranks 0,2-3 and barrier on rank 1",
+        "all_reduce, float [4] on ranks 0,2-3; barrier on rank 1",
     ),
     Hang(
         "an asynchronous broadcast that one rank skips, then all_reduce",
@@ -163,7 +163,7 @@ HANGS = [
         "mismatch",
         "0-3",
         "",
-        "broadcast, float [5] on ranks 0,2-3 and all_reduce, float [4] on rank 1",
+        "broadcast, float [5] on ranks 0,2-3; all_reduce, float [4] on rank 1",
     ),
     Hang(
         "one all_gather less, then another",
