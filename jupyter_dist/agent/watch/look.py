@@ -228,11 +228,14 @@ def frames_of(answer: Header) -> list[dict[str, Any]]:
 
 
 def place_of(answer: Header) -> str:
-    """Return the user's line that a rank is at, from its answer to `stack`: the innermost that is no library's."""
+    """Return the user's line that a rank is at, from its answer to `stack`: the innermost that is no library's.
+
+    Code in a text that `exec` runs has no lines that anybody can look up.
+    """
     own = [frame for frame in frames_of(answer) if not is_library(str(frame.get("file")))]
     if not own:
         return ""
-    frame = own[-1]
+    frame = ([frame for frame in own if frame.get("file") != "<string>"] or own)[-1]
     line = frame.get("line")
     return describe_line(str(frame.get("file")), line if isinstance(line, int) else 0, str(frame.get("code") or ""))
 

@@ -145,6 +145,16 @@ class Observed:
         waits, waits_usually = (self.median(_kept_by_work, few) for few in (ranks, others))
         return used <= MOST_WORK * usual and waits >= LEAST_UNLIKE * waits_usually
 
+    def kept_unlike(self, ranks: Iterable[int], others: Iterable[int]) -> float:
+        """Return for which part of the time ranks wait for cores, beyond what others would with their work.
+
+        0 if they have much more to do.
+        """
+        used, usual = (max(self.median(_cpu, few), LEAST_CPU) for few in (ranks, others))
+        return (
+            self.median(_kept, ranks) - self.median(_kept_by_work, others) * used if used <= MOST_WORK * usual else 0.0
+        )
+
     def among(self, ranks: Set[int]) -> Observed:
         """Return the observations of some ranks, in collectives of these ranks alone."""
         meetings = [meeting for meeting in self.meetings if meeting.began.keys() <= ranks]
@@ -164,9 +174,13 @@ def _cpu(rank: RankPaceSeen) -> float:
     return rank.part(lambda report: report.cpu_seconds)
 
 
+def _kept(rank: RankPaceSeen) -> float:
+    return rank.part(lambda report: report.kept_seconds)
+
+
 def _kept_by_work(rank: RankPaceSeen) -> float:
     """Return for how long a rank is kept from running for each second of processor time."""
-    return rank.part(lambda report: report.kept_seconds) / max(_cpu(rank), LEAST_CPU)
+    return _kept(rank) / max(_cpu(rank), LEAST_CPU)
 
 
 def observe(

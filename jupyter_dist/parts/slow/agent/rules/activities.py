@@ -280,19 +280,21 @@ def find_line(seen: Observed) -> Cause | None:
     """Return the line of Python, or of a function in C, that takes the most of a step; else lines that do together."""
     if not seen.has_steps or not seen.is_sampled:
         return None
-    lines, functions = _spent(), _spent()
+    lines, functions, calls = _spent(), _spent(), set[tuple[CodePlace | None, CodePlace | None]]()
     for rank, sampled, share in _samples(seen):
         # And of the line of its caller: several lines of a function may take the time.
         for place, least in ((sampled.place, LEAST[sampled.runs]), (sampled.outer, LEAST["python"])):
             if place is not None:
                 lines[place].add(rank, share, least)
+        calls.add((sampled.place, sampled.outer))
         if sampled.place is not None:
             functions[sampled.place.file, sampled.place.function].add(rank, share, LEAST_SCATTERED)
-    most = max((spent.weight(seen) for spent in lines.values()), default=0.0)
-    # The innermost line that takes nearly as much as its caller, which takes the most.
-    place = next((place for place, spent in lines.items() if spent.weight(seen) >= max(1.0, NEARLY * most)), None)
-    if place is None:
+    place = max(lines, key=lambda place: lines[place].weight(seen), default=None)
+    if place is None or lines[place].weight(seen) < 1:
         return _scattered(seen, functions, lines)
+    least = NEARLY * lines[place].share(seen)
+    called = [inner for inner in lines if (inner, place) in calls and lines[inner].share(seen) >= least]
+    place = called[0] if called else place  # it takes nearly as much as its caller
     own = {rank: _own_share(its, place) for rank, its in seen.ranks.items()}
     ranks = RankSet(rank for rank in own if own[rank] >= LIKE_OTHERS * max(own.values()))
     return replace(_fact(seen, lines[place].share(seen), place, _DO_ELSEWHERE), ranks=ranks, place=place)

@@ -210,8 +210,7 @@ def _agree(seen: Observed, lateness: Lateness, place: CodePlace | None) -> bool:
     """Whether the samples show the same: the others are found waiting, and the late ranks not, or at a line alone."""
     if not seen.is_sampled or not seen.are_waits_known:
         return False
-    kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), lateness.late)
-    if kept > lateness.share / 2 and seen.lack_cores(lateness.late, lateness.others):
+    if seen.kept_unlike(lateness.late, lateness.others) > lateness.share / 2:
         return False  # it is late because it gets no core, and not because it has more to do
     if all(meeting.took is not None for meeting in seen.meetings):
         return True  # the devices have measured it; their hosts do not wait
