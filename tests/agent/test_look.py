@@ -7,7 +7,7 @@ import pytest
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.cells.order import ExecutionQueue
-from jupyter_dist.agent.watch.look import finite, look_at
+from jupyter_dist.agent.watch.look import finite, look_at, place_of
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 
@@ -86,3 +86,10 @@ async def test_queued_cells_are_read_once_for_all_ranks():
     facts = await look_at(group_of([range(NUM_RANKS)], queued=[[0, 2], [1]]))
     assert [rank for rank, fact in facts.items() if fact.may_start] == [0, 1, 2]
     assert CountedRanks.num_reads < NUM_RANKS
+
+
+def test_code_that_exec_runs_is_at_the_line_that_runs_it():
+    cell = {"file": "<ipython-input-3-0>", "line": 2, "function": "<module>", "code": "exec(text)"}
+    inner = {"file": "<string>", "line": 1, "function": "<module>", "code": ""}
+    assert place_of({"stack": [cell, inner]}) == "line 2 of cell [3]: exec(text)"
+    assert place_of({"stack": [inner]}) == "line 1 of <string>"

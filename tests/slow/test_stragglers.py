@@ -93,6 +93,19 @@ def test_a_rank_that_gets_no_core_is_not_blamed_for_its_code():
     assert [cause.kind for cause in judge(busy)] == ["straggler"]
 
 
+def test_a_rank_whose_waits_for_a_core_are_as_long_as_the_others_wait_is_not_blamed_for_its_code():
+    """Seen on a busy machine: three times as long as the others' waits for a core, and a tenth of the time in all."""
+    mine, others = samples(run=(80, SLOW), backward=20), samples(run=(50, SLOW), backward=25, wait=25)
+    sampled = {rank: mine if rank == 2 else others for rank in range(4)}
+
+    def judged(delay):
+        delays = {rank: delay if rank == 2 else 0.4 for rank in range(4)}
+        return judge(seen(steps(4, 60, 0.1, late(2, 0.015)), sampled, run_delay_seconds=delays, cpu_seconds=1.0))
+
+    assert [cause.kind for cause in judged(0.5)] == ["straggler"]
+    assert "straggler" not in [cause.kind for cause in judged(1.19)]
+
+
 def test_less_time_without_a_core_is_enough_if_the_others_wait_for_the_rank():
     delays = {rank: 1.6 if rank == 2 else 0.1 for rank in range(4)}
     alike = dict.fromkeys(range(4), WAITING)
