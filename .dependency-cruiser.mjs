@@ -5,7 +5,7 @@ import { relative } from 'node:path';
 // A name with an extension is one file; '.' is the other files of the folder, by default above its folders.
 const ROOT = 'labextension/src';
 const ORDER = {
-  '': ['services', 'tokens.ts', 'model', 'widgets', 'vscode', 'plugins', 'ruler', 'parts'],
+  '': ['services', 'tokens.ts', 'model', 'widgets', 'vscode', 'plugins', 'parts'],
   services: ['protocol.ts', 'translation.ts', 'words.ts', 'errors.ts', 'ranksets.ts', 'rest', 'channel'],
   model: [
     '.',

@@ -28,7 +28,6 @@ import { launcherPlugin } from './plugins/commands/launchersection';
 import { curvesPlugin } from './plugins/panels/curvesplugin';
 import { timelinePlugin } from './plugins/panels/timelineplugin';
 import { variableSectionsPlugin, variablesPlugin } from './plugins/panels/variablesplugin';
-import { rulerPlugin } from './ruler/rulerplugin';
 import { partPlugins } from './parts';
 
 export * from './tokens';
@@ -54,7 +53,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   launcherPlugin,
   headerNotesPlugin,
   rankOutputPlugin,
-  rulerPlugin,
   profilesPlugin,
   rankPickerPlugin,
   rankKernelPlugin,

@@ -2,6 +2,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import checks from './checks/plugin';
 import peek from './peek/plugin';
+import ruler from './ruler/plugin';
 import slow from './slow/plugin';
 
-export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, peek, slow];
+export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, peek, ruler, slow];

@@ -3,8 +3,8 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { addNotebookCommands } from '../plugins/commands/rows';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../tokens';
+import { addNotebookCommands } from '../../plugins/commands/rows';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../../tokens';
 import { Ruler } from './ruler';
 import { RulerModel } from './rulermodel';
 
@@ -12,7 +12,7 @@ import { RulerModel } from './rulermodel';
 const SETTINGS_ID = 'jupyter-dist:rank-output';
 
 /** A strip beside each notebook that shows where its ranks began to differ. */
-export const rulerPlugin: JupyterFrontEndPlugin<void> = {
+const rulerPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:ruler',
   description: 'Shows in the margin of a notebook where ranks began to differ.',
   autoStart: true,
@@ -81,3 +81,5 @@ async function followSetting(registry: ISettingRegistry | null, apply: (isWanted
     apply(true);
   }
 }
+
+export default rulerPlugin;
