@@ -590,6 +590,20 @@ RIGHT = [
         "        opt.step()\n        pause()",
     ),
     Right(
+        "a generator that the dataset seeds for each sample, and one of each worker",
+        "class Noisy(torch.utils.data.Dataset):\n    def __init__(self):\n        self.chance, self.own = random.Random(3), torch.Generator()\n    def __len__(self):\n        return 64\n"
+        "    def __getitem__(self, i):\n        self.chance.seed(i)\n        return X[i] * self.chance.random() + torch.randn(4, generator=self.own), Y[i]\n"
+        "def begin(worker):\n    torch.utils.data.get_worker_info().dataset.own.manual_seed(torch.initial_seed() + rank)\n"
+        "torch.manual_seed(rank)\nnoisy = Noisy()\nloader = DataLoader(noisy, 4, sampler=DistributedSampler(noisy), num_workers=2, worker_init_fn=begin)\n"
+        "for x, y in loader:\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "a validation with a generator that is alike on purpose",
+        "import numpy as np\nclass Noisy(torch.utils.data.Dataset):\n    def __init__(self):\n        self.rng = np.random.RandomState(3)\n    def __len__(self):\n        return 64\n"
+        "    def __getitem__(self, i):\n        return X[i] * float(self.rng.uniform()), Y[i]\nnoisy = Noisy()\nmodel.eval()\n"
+        "with torch.no_grad():\n    for x, y in DataLoader(noisy, 4, sampler=DistributedSampler(noisy, shuffle=False), num_workers=2):\n        model(x)\nmodel.train()",
+    ),
+    Right(
         "numbers of places and of labels",
         "labels = {'cat': 0, 'dog': 1, 'bird': 2}\nplaces = {'me': rank, 'other': 1 - rank}\ncounts = {'read': 10 * rank, 'kept': 1, 'lost': 2}\n"
         + LOOP,

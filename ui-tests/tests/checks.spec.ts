@@ -37,3 +37,24 @@ test('a check has its evidence, is folded away by a click, and can be kept out o
   await line.getByRole('button', { name: 'Not in this notebook' }).click();
   await expect(line).toHaveCount(0);
 });
+
+test.describe('a setting', () => {
+  test.use({ ownPage: true });
+
+  test('hides checks on the page, and cells are checked all the same', async ({ page, request }) => {
+    const show = async (raw: string): Promise<void> =>
+      expect((await request.put('/lab/api/settings/jupyter-dist:checks', { data: { raw } })).ok()).toBe(true);
+    await show('{"show": false}');
+    try {
+      lab.writeNotebook('hidden.ipynb', [wrong, '%dist_checks']);
+      await lab.openNotebook(page, 'hidden.ipynb');
+      const cell = await lab.runCell(page, 0);
+      await expect(cell.node).toContainText('trained');
+      await expect(cell.node.getByRole('group', { name: 'What is wrong with the training' })).toHaveCount(0);
+      const { executions } = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}/executions`)).json();
+      expect(JSON.stringify(executions)).toContain('got the same batch');
+    } finally {
+      await show('{}');
+    }
+  });
+});

@@ -89,7 +89,9 @@ def _clock(at: float) -> str:
 def _workers(facts: dict[int, CallFact], replicas: set[int]) -> Iterator[Proof]:
     """Find loader workers, of one rank or of several, that draw the same random numbers."""
     source, loader, *_ = facts[min(facts)].texts
-    words = {"numpy": "NumPy", "random": say("Python's random")}.get(source, source)
+    words = {"numpy": "NumPy", "random": say("Python's random"), "dataset": say("a generator in the dataset")}.get(
+        source, source
+    )
     within = tuple(rank for rank, one in facts.items() if len(set(one.texts[2:])) < len(one.texts[2:]))
     between = alike({rank: one.texts[2] for rank, one in facts.items() if rank in replicas})
     ranks = within or next((ranks for ranks in between if len(ranks) > 1), ())

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, DistributedSampler, Subset
 from jupyter_dist.parts.checks.observing import sampling
 from jupyter_dist.parts.checks.observing.facts import Facts, collectives_since
 from jupyter_dist.parts.checks.reports import Distributed, Pass
+from jupyter_dist.rank.cells.variables.opening import attributes_of
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import time
 
@@ -31,9 +32,10 @@ INTERRUPTIBLE = True  # the user's dataset may run below the wrapper
 MAX_PASSES = 16  # that are kept until the next report
 MAX_INDICES = 100_000
 MAX_SUM = 64  # elements that an evaluation sums over ranks
-SOURCES = ("torch", "random", "numpy")
+SOURCES = ("torch", "random", "numpy", "dataset")
 SIZE = sampling.MAX_DIGEST + 1  # of a source: the digest, and whether it was used
 MAX_WORKERS = 64
+MAX_DEPTH, MAX_HELD = 3, 32  # of the objects in a dataset
 
 
 class Loaders:
@@ -155,6 +157,7 @@ class Workers:
     def __init__(self, loader: Any) -> None:
         self._init: Callable[[int], Any] | None = loader.worker_init_fn
         self._number = min(loader.num_workers, MAX_WORKERS)
+        self._trains = torch.is_grad_enabled()
         self._shared = mmap.mmap(-1, self._number * len(SOURCES) * SIZE)
 
     def __call__(self, worker: int) -> None:
@@ -163,16 +166,27 @@ class Workers:
             self._init(worker)
         if worker >= self._number:
             return
-        begin = _states()
+        begin = self._states()
         for source, digest in enumerate(begin):
             self._shared.seek((worker * len(SOURCES) + source) * SIZE)
             self._shared.write(digest.encode())
 
         def ends() -> None:
-            for source, (before, after) in enumerate(zip(begin, _states(), strict=True)):
-                self._shared[(worker * len(SOURCES) + source + 1) * SIZE - 1] = int(before != after)
+            for source, (before, after) in enumerate(zip(begin, self._states(), strict=True)):
+                end = (worker * len(SOURCES) + source + 1) * SIZE
+                self._shared[end - 1] = int(before != after)
+                if SOURCES[source] == "dataset":  # it may have been seeded for each sample: the end is alike, too
+                    self._shared[end - SIZE : end - 1] = sampling.digest_of([before, after]).encode()
 
         multiprocessing.util.Finalize(None, ends, exitpriority=1)
+
+    def _states(self) -> list[str]:
+        numpy = sys.modules.get("numpy")
+        _, words, place, *_ = numpy.random.get_state() if numpy is not None else ("", torch.empty(0), 0)
+        info = torch.utils.data.get_worker_info()
+        own = _generators(info.dataset) if info is not None and self._trains else []
+        states = torch.get_rng_state().tolist(), random.getstate(), (words.tolist(), place), own
+        return [sampling.digest_of([str(state)]) for state in states]
 
     def used(self) -> Iterator[tuple[str, list[str]]]:
         """Yield, of each source of random numbers that workers have used, the digest with which each of them began."""
@@ -193,8 +207,16 @@ def _can_watch(loader: Any) -> bool:
     return bool(context.get_start_method() == "fork")
 
 
-def _states() -> list[str]:
-    numpy = sys.modules.get("numpy")
-    _, words, place, *_ = numpy.random.get_state() if numpy is not None else ("", torch.empty(0), 0)
-    states = torch.get_rng_state().tolist(), random.getstate(), (words.tolist(), place)
-    return [sampling.digest_of([str(state)]) for state in states]
+def _generators(value: Any, depth: int = MAX_DEPTH) -> list[str]:
+    """Return the states of the random generators that an object holds. No code of the user runs."""
+    numpy: Any = getattr(sys.modules.get("numpy"), "random", None)
+    if type(value) is random.Random:
+        return [str(value.getstate())]
+    if type(value) is torch.Generator:
+        return [str(value.get_state().tolist())]
+    if numpy is not None and type(value) is numpy.RandomState:
+        return [str((value.get_state()[1].tolist(), value.get_state()[2]))]
+    if numpy is not None and type(value) is numpy.Generator:
+        return [str(value.bit_generator.state)]
+    held = value if type(value) in (list, tuple) else (attributes_of(value) or {}).values()
+    return [state for one in list(held)[:MAX_HELD] for state in _generators(one, depth - 1)] if depth else []
