@@ -19,7 +19,7 @@ def server_of(tmp_path):
     servers = []
 
     def start(**options):
-        servers.append(JupyterServer(tmp_path, on_server_stop="shutdown", **options))
+        servers.append(JupyterServer(tmp_path, on_server_stop="end", **options))
         return servers[-1]
 
     yield start
