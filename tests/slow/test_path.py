@@ -82,6 +82,22 @@ def test_objects_that_are_pickled_are_named_and_not_the_garbage_collector():
     assert (cause.kind, cause.place) == ("objects", LOOP)
 
 
+def test_the_collector_is_not_blamed_where_only_some_ranks_are_found_making_objects():
+    """On a busy machine, the others are found waiting for these."""
+    some = (Sampled("objects", 20, 0.1, LOOP, None), Sampled("wait", 80, 0.1, LOOP, None))
+    rest = (Sampled("wait", 100, 0.1, LOOP, None),)
+    parts = {0: some, 1: rest, 2: rest}
+    assert "collector" not in [one.kind for one in judge(seen(steps(3, 60, STEP), parts, collecting_seconds=2.0))]
+    parts[0] = rest
+    assert "collector" in [one.kind for one in judge(seen(steps(3, 60, STEP), parts, collecting_seconds=2.0))]
+
+
+def test_the_line_of_a_generator_that_takes_nearly_all_of_its_loop_is_named():
+    inner = Sampled("run", 1, 0.01, HELPER, None, outer=LOADS, runs="c")
+    (cause,) = judge(sampled(steps(3, 60, STEP), lambda _: None, lambda _: inner))
+    assert (cause.kind, cause.place) == ("line", HELPER)
+
+
 def test_in_a_helper_that_all_ranks_call_the_call_of_the_late_rank_is_named():
     def at_work(rank):
         return Sampled("run", 1, 0.01, HELPER, None, outer=OWN_CALL if rank == 1 else CALL_OF_ALL)

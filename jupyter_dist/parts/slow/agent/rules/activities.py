@@ -114,15 +114,6 @@ INPUT = Habit(
     on_path=True,
     completed=_with_input,
 )
-OBJECTS = Habit(
-    "objects",
-    ("objects",),
-    0.12,
-    lambda share, at: say("Objects are pickled and unpickled for other ranks %1 of the time%2.", share, at),
-    lambda share: say("The ranks are found in torch's functions for it in %1 of the samples of their stacks.", share),
-    say("Send tensors instead of objects (all_gather), fewer objects, or send them seldom."),
-    on_path=True,
-)
 HABITS = (
     INPUT,
     Habit(
@@ -145,7 +136,17 @@ HABITS = (
             "Printing on %1, for which the others wait, takes %2 of the time%3.", who, share, at
         ),
     ),
-    OBJECTS,
+    Habit(
+        "objects",
+        ("objects",),
+        0.12,
+        lambda share, at: say("Objects are pickled and unpickled for other ranks %1 of the time%2.", share, at),
+        lambda share: say(
+            "The ranks are found in torch's functions for it in %1 of the samples of their stacks.", share
+        ),
+        say("Send tensors instead of objects (all_gather), fewer objects, or send them seldom."),
+        on_path=True,
+    ),
     Habit(
         "compiling",
         ("compile",),
@@ -169,11 +170,6 @@ HABITS = (
         ),
     ),
 )
-
-
-def objects_share(seen: Observed) -> float:
-    """Return which part of the time objects are pickled and unpickled for other ranks."""
-    return max(_share_of_all(seen, *OBJECTS.activities), seen.path.share(*OBJECTS.activities))
 
 
 def find_blocked(seen: Observed) -> Cause | None:

@@ -11,12 +11,12 @@ from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
-from .activities import objects_share
 from .causes import Cause, at_place, bytes_in_words, in_sentence, name_ranks, percent
 from .stragglers import SMALL
 
 LEAST_COLLECTING = 0.1
-MANY_OBJECTS = 0.08  # of the time: to make objects of messages makes the collector run
+MAKES_OBJECTS = ("objects", "unused")  # activities that make the collector run: objects of messages, of DDP's outputs
+MANY_OBJECTS = 0.08  # of the time of any rank
 LEAST_REPORTS = 3  # in which memory grew, and a variable with it
 MANY_REPORTS = 5  # without a variable: allocators take memory in steps at times
 LEAST_GROWTH = 1 << 20  # bytes in each report
@@ -29,7 +29,9 @@ def find_collecting(seen: Observed) -> Cause | None:
     """Return the cause if Python's garbage collector pauses the ranks."""
     shares = {rank: seen_of.part(lambda report: report.collecting_seconds) for rank, seen_of in seen.ranks.items()}
     pausing = RankSet(rank for rank, share in shares.items() if share >= LEAST_COLLECTING)
-    if not pausing or not seen.has_steps or objects_share(seen) >= MANY_OBJECTS:
+    if not pausing or not seen.has_steps:
+        return None
+    if max(sum(map(its.share, MAKES_OBJECTS)) for its in seen.ranks.values()) >= MANY_OBJECTS:
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
