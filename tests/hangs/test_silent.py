@@ -17,6 +17,16 @@ SILENCES = {
         "libc.pthread_mutex_lock(mutex); libc.pthread_mutex_lock(mutex)",
         "holds the GIL in C code that waits for a lock",
     ),
+    "allocator": (
+        # Another thread prints malloc's statistics into a full pipe, with the lock of the arena.
+        "import ctypes, os, threading, time; libc = ctypes.CDLL(None); libc.fdopen.restype = ctypes.c_void_p\n"
+        "into = os.pipe()[1]; os.write(into, b'x' * 65536)\n"
+        "file = libc.fdopen(into, b'w'); libc.setvbuf(ctypes.c_void_p(file), None, 2, 0)\n"
+        "ctypes.c_void_p.in_dll(libc, 'stderr').value = file",
+        "threading.Thread(target=libc.malloc_stats, daemon=True).start(); time.sleep(0.5)\n"
+        "    while True: ctypes.PyDLL(None).malloc(5000)",
+        "holds the GIL in C code that waits for a lock of the memory allocator",
+    ),
     "uninterruptible": (
         "import os; os.mkfifo('fifo')",
         "os.posix_spawn('/bin/true', ['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, 'fifo', os.O_RDONLY, 0)])",

@@ -22,7 +22,7 @@ import environments
 import table
 from environments import Combination, NotHere
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 # The oldest and the newest of 8 and 9; the newest of 9 is None, what pip gives.
 # Every run of the tests has the first two beside the newest of 9.
 IPYTHONS = ("ipython==8.6.0", "ipython<9", "ipython==9.0.0", None)

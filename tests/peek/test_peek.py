@@ -53,6 +53,7 @@ def test_numbers_of_the_running_function(busy):
     found = values(busy("loss"))
     assert [found["loss", rank]["value"] for rank in "01"] == ["0.25", "1.25"]
     assert found["loss", "0"]["place"].startswith("train, line ")
+    assert found["loss", "0"]["place_words"][0]["values"][0] == "train"
     (first,) = busy("step")["values"][:1]
     until(lambda: busy("step")["values"][0]["value"] != first["value"])
 

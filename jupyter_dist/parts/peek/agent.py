@@ -10,7 +10,7 @@ from jupyter_dist.agent.contact.server_link import Answer, RequestHandler, answe
 from jupyter_dist.agent.part import AgentPart
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import words_of
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.transport.frames import Header
 
 ANSWER_SECONDS = 2.0
@@ -34,5 +34,5 @@ class AgentPeek(AgentPart):
             return {"values": (await rank.request("peek", ANSWER_SECONDS, names=names))["values"]}
         except JupyterDistError as err:
             seen = await rank.look() if err.code == "timed_out" else None
-            why = f"it {seen.does}." if seen is not None else str(err)
+            why = say("it %1.", seen.does) if seen is not None else str(err)
             return {"why": why, "why_words": words_of(why)}

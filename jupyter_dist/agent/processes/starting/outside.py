@@ -20,6 +20,8 @@ from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.protocol.wire.specs import SIDE_THREAD, STACK_FILE, STACK_SIGNAL
 from jupyter_dist.system.processes import read_process, signal_if_caught
 
+from . import locks
+
 WATCH_SECONDS = 0.06  # in which faults and switches of its main thread are counted
 WRITE_SECONDS, POLL_SECONDS = 0.3, 0.004
 LONG_SECONDS = 10.0  # of silence: then a sleep in C is ended to find its line
@@ -80,7 +82,7 @@ async def look(pid: int, started: int, seconds: float = 0.0, knows_line: bool = 
     is_asked = now.state == "R" or (not knows_line and (not now.sleeps or seconds >= LONG_SECONDS))
     threads, collects = await _stacks(pid, started) if is_asked else ([], False)
     main_waits = now.state == "S" and now.num_switches - before.num_switches >= GIL_SWITCHES
-    return _seen(now, main_waits, threads, collects)
+    return _seen(pid, now, main_waits, threads, collects)
 
 
 async def line_if_running(pid: int, started: int) -> list[dict[str, Any]]:
@@ -92,7 +94,9 @@ async def line_if_running(pid: int, started: int) -> list[dict[str, Any]]:
     return threads[-1] if threads else []
 
 
-def _seen(now: _Process, main_waits: bool, threads: list[list[dict[str, Any]]], collects: bool) -> SeenOutside:
+def _seen(
+    pid: int, now: _Process, main_waits: bool, threads: list[list[dict[str, Any]]], collects: bool
+) -> SeenOutside:
     main = threads[-1] if threads else []
     does: str
     if collects:
@@ -104,7 +108,10 @@ def _seen(now: _Process, main_waits: bool, threads: list[list[dict[str, Any]]], 
     elif now.state == "R":
         does = say("holds the GIL in C code that computes")
     elif "futex" in now.waits_in:
-        does = say("holds the GIL in C code that waits for a lock")
+        if locks.waits_for_allocator(pid):
+            does = say("holds the GIL in C code that waits for a lock of the memory allocator")
+        else:
+            does = say("holds the GIL in C code that waits for a lock")
     elif now.sleeps:
         does = say("holds the GIL in C code that sleeps")
     else:
