@@ -39,6 +39,9 @@ torch 2.15.0 has two implementations of NCCL and uses the second (`ProcessGroupN
 been run here with devices. On CPU, its CUDA wheel passes `tests/compat` and `tests/recovery`. The latter failed until 2026-11-28: a process group of 2.15 asks its
 backend for its rank, which re-creation had released before it asked.
 
+Each of the twelve ways in which a rank can be silent ([Find a hang](how-to/find-a-hang.md)) is named on Python 3.10 to 3.15: the rows with `hangs/test_silent.py`. Free-threaded builds (3.14t, 3.15t) have not been run: no package of
+them was at hand. The tests of Ray are left out from Python 3.14 on.
+
 Up to torch 2.9 (2.10 and 2.11 were not tried), a collective over gloo that waits is not in torch's flight recorder. So on CPU one that
 waits inside C++ (`backward()`) is not named there, and one whose end gloo lost is not left. Before torch 2.13, gloo's thread has no name,
 and an idle group wakes its processor up more often.
