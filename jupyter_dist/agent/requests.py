@@ -252,9 +252,9 @@ class Requests:
         source = await _source(group, wanted)
         try:
             if wanted.state == "undo":
-                await _undo_lost(group)
-                starts.check_may_replace()
-            starts.replace_dead(wanted, source)
+                await group.dispatcher.undo_lost(UNDO_SECONDS, lambda undo: starts.replace_dead(wanted, source, undo))
+            else:
+                starts.replace_dead(wanted, source)
         except JupyterDistError:
             source.close()
             raise
@@ -396,15 +396,6 @@ async def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
         versions = {rank.python_version for rank in group.living() if rank.python_version}
         return SavedVariables(await asyncio.to_thread(begin_restore, spec, group.spec, min(versions, default="")))
     return NoVariables()
-
-
-async def _undo_lost(group: AgentGroup) -> None:
-    """Undo the cell in which ranks died on the ranks that live. Raises JupyterDistError: nothing has changed then."""
-    undo = await group.dispatcher.undo_lost(UNDO_SECONDS)
-    if undo.state != "ok":
-        group.dispatcher.cancel(undo)
-        late = JupyterDistError("timed_out", say("The cell was not undone within %1 s.", f"{UNDO_SECONDS:g}"))
-        raise undo.error or late
 
 
 async def _code_of(group: AgentGroup, execution: AgentExecution) -> bytes:

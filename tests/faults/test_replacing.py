@@ -127,3 +127,39 @@ def is_child(pid, parent):
         return parent_of(pid) == parent
     except OSError:
         return False
+
+
+def test_what_was_undone_for_a_replacement_that_fails_is_done_again(own):
+    """Its process cannot be started, or the copies for it cannot be written; a cell that waits sees no undo."""
+    own.start(2)
+    own.run("seen, x = [], torch.zeros(2)", [0, 1], keep_undo=True)
+    own.run("seen.append(1); x += 1\nif rank == 1: import os; os._exit(9)", [0, 1], keep_undo=True)
+    own.wait_group("degraded")
+    agent = own.agent.process.pid
+    limits = resource.prlimit(agent, resource.RLIMIT_NOFILE)
+    copies = own.agent.directory / ".jupyter-dist-copies-g-test-replaced"
+
+    def no_files(is_on):
+        limit = limit_that_leaves(0, settled(agent)) if is_on else limits[0]
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, (limit, limits[1]))
+
+    def no_copies(is_on):
+        copies.touch() if is_on else copies.unlink()
+
+    for fault, reason in ((no_files, "Too many open files"), (no_copies, "The copies cannot be written")):
+        fault(True)
+        header, _ = own.request("replace", wanted={"state": "undo", "others": "copy"})
+        assert header["group"]["state"] == "restarting"
+        queued = own.submit("print(seen, x.tolist())", [0], silent=True)
+        own.wait_group("ready", "degraded", "dead")
+        fault(False)
+        assert own.group["state"] == "degraded"
+        assert reason in own.group["note"]
+        assert own.group["note"].endswith("The other ranks are as they were.")
+        own.ended(queued)
+        assert own.text(0, queued) == "[1] [1.0, 1.0]\n"
+        assert [len(own.request("undoable")[0][name]) for name in ("cells", "undone", "lost")] == [0, 0, 1]
+    own.request("replace", wanted={"state": "undo", "others": "copy"})
+    own.wait_group("ready")
+    cell = own.run("dist.all_reduce(x); print(seen, x.tolist())", [0, 1])
+    assert [own.text(rank, cell["id"]) for rank in (0, 1)] == ["[] [0.0, 0.0]\n"] * 2

@@ -17,6 +17,7 @@ from jupyter_dist.protocol.states import HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import ReplaceSpec
 from jupyter_dist.transport.tasks import start_task
 
+from .cells.execution import AgentExecution
 from .group import AgentGroup
 from .replacing.replacement import Replacement
 from .replacing.variables import NoVariables, VariableSource
@@ -70,18 +71,24 @@ class GroupStarts:
         group.stop_cells("restarting", JupyterDistError("restarted", say("The group was restarted.")))
         self._begin(self._restart())
 
-    def replace_dead(self, wanted: ReplaceSpec | None = None, source: VariableSource | None = None) -> None:
+    def replace_dead(
+        self,
+        wanted: ReplaceSpec | None = None,
+        source: VariableSource | None = None,
+        undo: AgentExecution | None = None,
+    ) -> None:
         """Start a new process for every dead rank; the others keep their processes and variables.
 
         Args:
             wanted: what was asked for; by default new ranks begin empty.
             source: of the variables of new ranks; it is closed in the end.
+            undo: of cells on the others, which are done again if the ranks cannot be replaced.
 
         Raises:
             JupyterDistError: `group_not_ready`, if no rank is dead, the others are running cells, or a node is missing.
         """
         self.check_may_replace()
-        replacement = Replacement(self._group, self.starter, wanted or ReplaceSpec(), source or NoVariables())
+        replacement = Replacement(self._group, self.starter, wanted or ReplaceSpec(), source or NoVariables(), undo)
         replacement.begin()
         self._begin(replacement.run())
 

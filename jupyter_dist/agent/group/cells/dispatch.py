@@ -38,7 +38,7 @@ class Dispatcher:
         self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[AgentExecution], None]
     ) -> None:
         self.queue = ExecutionQueue()
-        self.undo = CellUndo(self.queue, self.submit)
+        self.undo = CellUndo(self.queue, self.submit, self._run_first, self.cancel)
         self.undo_limits: dict[str, int] = {}  # of what a rank keeps to undo cells
         self._definitions = Definitions()
         self._process_group = process_group
@@ -269,9 +269,13 @@ class Dispatcher:
         """Queue the undo or the redo of cells; see CellUndo.begin."""
         return self.undo.begin(self._ranks, do, execution_id, count, executions)
 
-    async def undo_lost(self, seconds: float) -> AgentExecution:
+    async def undo_lost(self, seconds: float, then: Callable[[AgentExecution], None]) -> None:
         """Undo the cell in which ranks died, on the ranks that live; see CellUndo.undo_lost."""
-        return await self.undo.undo_lost(self._ranks, seconds)
+        await self.undo.undo_lost(self._ranks, seconds, then)
+
+    async def redo_lost(self, undo: AgentExecution, seconds: float) -> bool:
+        """Do again what `undo_lost` has undone; see CellUndo.redo_lost."""
+        return await self.undo.redo_lost(self._ranks, undo, seconds)
 
     def undoable(self) -> models.UndoableCells:
         """Return the cells that can be undone, done again or taken back now."""
@@ -323,6 +327,12 @@ class Dispatcher:
             silent=spec.silent,
             **marks,
         )
+
+    def _run_first(self, execution: AgentExecution) -> AgentExecution:
+        """Start an execution on ranks that are idle, before all that are queued; the process group may be closed."""
+        self.queue.add(execution)
+        self._begin(execution)
+        return execution
 
     def _begin(self, execution: AgentExecution) -> bool:
         """Start a cell; return False if that failed and it has ended."""

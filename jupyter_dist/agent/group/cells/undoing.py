@@ -25,17 +25,24 @@ from .order import ExecutionQueue
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
+Submit = Callable[[AgentExecution], AgentExecution]
+
 _HINT = "Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards."
 
 
 class CellUndo:
     """Chooses the cells to undo or to do again, and notes which have been undone."""
 
-    def __init__(self, queue: ExecutionQueue, submit: Callable[[AgentExecution], AgentExecution]) -> None:
+    def __init__(
+        self, queue: ExecutionQueue, submit: Submit, run_first: Submit, cancel: Callable[[AgentExecution], Any]
+    ) -> None:
+        """`submit` queues an execution; `run_first` starts it before all that are queued."""
         self._queue = queue
         self._submit = submit
+        self._run_first = run_first
+        self._cancel = cancel
         self._undoing: dict[str, list[AgentExecution]] = {}  # the cells of each undo and redo, by its execution
-        self._waited: dict[str, asyncio.Event] = {}  # until an undo has ended, by its execution
+        self._waited: dict[str, Callable[[], Any]] = {}  # called at the end of an undo or redo, before other cells
         self._refusals: dict[str, str] = {}  # what a rank has answered, by the execution that checks
 
     def undoable(self, ranks: Mapping[int, RankProcess]) -> list[AgentExecution]:
@@ -77,23 +84,72 @@ class CellUndo:
             "lost": list(map(_model, self.lost(ranks))),
         }
 
-    async def undo_lost(self, ranks: Mapping[int, RankProcess], seconds: float) -> AgentExecution:
-        """Undo `lost` on the living ranks; return its execution, which may not have ended after these seconds.
+    async def undo_lost(
+        self, ranks: Mapping[int, RankProcess], seconds: float, then: Callable[[AgentExecution], None]
+    ) -> None:
+        """Undo `lost` on the living ranks, and call `then` with the undo, before any other cell can begin.
 
         Raises:
-            JupyterDistError: `cannot_undo`, if no rank died in a cell that kept undo, or other cells ran since.
+            JupyterDistError: `cannot_undo`, if no rank died in a cell that kept undo, other cells ran since, or a rank
+                could not undo it; `timed_out`; what `then` raises. What was undone is done again.
         """
         if not (cells := self.lost(ranks)):
             message = "No cell in which a rank died can be undone: it kept no undo, or the rank died between cells."
             raise JupyterDistError("cannot_undo", message, "Replace it with state='copy' or 'save', or empty.")
         living = RankSet(number for number, rank in ranks.items() if rank.state != "dead")
         undo = self._queue_both("undo", f"e-{uuid.uuid4().hex}", cells, living)
-        ended = self._waited[undo.id] = asyncio.Event()
-        if not undo.is_final:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await within(seconds, ended.wait())
-        self._waited.pop(undo.id, None)
-        return undo
+        why: JupyterDistError | None = JupyterDistError("timed_out", say("The cell was not undone within %1 s.", f"{seconds:g}"))
+        redo: AgentExecution | None = None
+
+        def proceed() -> None:
+            nonlocal why, redo
+            why = None if undo.state == "ok" else undo.error or self.why_not(undo)
+            if undo.state == "ok":
+                try:
+                    then(undo)
+                except JupyterDistError as err:
+                    why = err
+            if why is not None and undo.started_at is not None:
+                redo = self._begin_again(ranks, undo)
+
+        if not await self._is_ended(undo, seconds, proceed):
+            self._cancel(undo)
+            self._waited[undo.id] = lambda: undo.state == "ok" and self._begin_again(ranks, undo)  # it was running
+        if redo is not None:
+            await self._is_ended(redo, seconds)
+        if why is not None:
+            raise why
+
+    async def redo_lost(self, ranks: Mapping[int, RankProcess], undo: AgentExecution, seconds: float) -> bool:
+        """Do again what `undo_lost` has undone, while no cell may begin; return whether all living ranks have."""
+        redo = self._begin_again(ranks, undo)
+        await self._is_ended(redo, seconds)
+        return redo.state == "ok"
+
+    def _begin_again(self, ranks: Mapping[int, RankProcess], undo: AgentExecution) -> AgentExecution:
+        """Do the cells of an undo again on its ranks that live, before anything else; return the execution."""
+        cells = [self._queue.get(execution_id) for execution_id in (undo.spec.call or {})["executions"]]
+        living = RankSet(number for number in undo.spec.ranks if ranks[number].state != "dead")
+        redo = ExecutionSpec(f"{undo.id}-back", living, silent=True, call=_call("redo", cells, only_check=False))
+        self._undoing[redo.execution_id] = cells
+        return self._run_first(AgentExecution(redo, f"# redo {_names(cells)}".encode()))
+
+    async def _is_ended(self, execution: AgentExecution, seconds: float, on_end: Callable[[], Any] = bool) -> bool:
+        """Wait until an execution has ended, and call a function then; return False if it has not within the time."""
+        if execution.is_final:
+            on_end()
+            return True
+        ended = asyncio.Event()
+
+        def finish() -> None:
+            on_end()
+            ended.set()
+
+        self._waited[execution.id] = finish
+        with contextlib.suppress(asyncio.TimeoutError):
+            await within(seconds, ended.wait())
+        self._waited.pop(execution.id, None)
+        return execution.is_final
 
     def begin(
         self,
@@ -117,16 +173,10 @@ class CellUndo:
     def _queue_both(self, do: str, execution_id: str, cells: list[AgentExecution], among: RankSet) -> AgentExecution:
         """Queue the check and, behind it, the undo or redo; return that."""
         chosen = RankSet(rank for cell in cells for rank in cell.spec.ranks if rank in among)
-        call: dict[str, Any] = {
-            "do": do,
-            "executions": {cell.id: str(cell.spec.ranks) for cell in cells},
-            "sentence": f"{'Undone' if do == 'undo' else 'Done again'}: {_names(cells)}.",
-            "only_check": True,
-        }
         note = f"# {do} {_names(cells)}".encode()
-        check = ExecutionSpec(f"{execution_id}-check", chosen, silent=True, call=call)
+        check = ExecutionSpec(f"{execution_id}-check", chosen, silent=True, call=_call(do, cells, only_check=True))
         undo = ExecutionSpec(
-            execution_id, chosen, silent=True, after=check.execution_id, call={**call, "only_check": False}
+            execution_id, chosen, silent=True, after=check.execution_id, call=_call(do, cells, only_check=False)
         )
         self._undoing[execution_id] = cells
         try:
@@ -188,14 +238,21 @@ class CellUndo:
     def ended(self, execution: AgentExecution) -> list[AgentExecution]:
         """Handle the end of an execution; return the cells that it has undone or done again."""
         cells = self._undoing.pop(execution.id, [])
-        if (waited := self._waited.get(execution.id)) is not None:
-            waited.set()
-        if execution.state == "ok":
-            is_undo = (execution.spec.call or {}).get("do") == "undo"
-            for cell in cells:
-                cell.undone_at = time.time() if is_undo else None
-            return cells
-        return []
+        cells = cells if execution.state == "ok" else []
+        for cell in cells:
+            cell.undone_at = time.time() if (execution.spec.call or {}).get("do") == "undo" else None
+        if (waited := self._waited.pop(execution.id, None)) is not None:
+            waited()
+        return cells
+
+
+def _call(do: str, cells: Sequence[AgentExecution], *, only_check: bool) -> dict[str, Any]:
+    return {
+        "do": do,
+        "executions": {cell.id: str(cell.spec.ranks) for cell in cells},
+        "sentence": f"{'Undone' if do == 'undo' else 'Done again'}: {_names(cells)}.",
+        "only_check": only_check,
+    }
 
 
 def _began(execution: AgentExecution) -> int:

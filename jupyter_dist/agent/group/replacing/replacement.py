@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.rejoin import rejoin_with
 from jupyter_dist.agent.processes.ending import give_up
@@ -22,16 +23,26 @@ from .variables import VariableSource
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
 
+REDO_SECONDS = 120.0
+
 log = logging.getLogger(__name__)
 
 
 class Replacement:
     """One replacement of the dead ranks of a group."""
 
-    def __init__(self, group: AgentGroup, starter: RankStarter, wanted: ReplaceSpec, source: VariableSource) -> None:
+    def __init__(
+        self,
+        group: AgentGroup,
+        starter: RankStarter,
+        wanted: ReplaceSpec,
+        source: VariableSource,
+        undo: AgentExecution | None,
+    ) -> None:
         self._group = group
         self._starter = starter
         self._source = source
+        self._undo = undo  # of cells on the other ranks: without a replacement they are done again
         self._numbers = str(RankSet(rank.rank for rank in group.ranks if rank.state == "dead"))
         self._report: models.ReplaceModel = {
             "at": time.time(),
@@ -54,20 +65,21 @@ class Replacement:
     async def run(self) -> None:
         """Start the new ranks, and give them their variables; the group takes cells afterwards."""
         try:
-            await self._run()
+            if (problem := await self._run()) is not None:
+                self._group.add_note(join(problem, await self._do_again()))
         finally:
             self._source.close()
         self._report["seconds"] = time.monotonic() - self._since
         self._group.formed()
 
-    async def _run(self) -> None:
+    async def _run(self) -> str | None:
+        """Replace the ranks; return a sentence if that failed."""
         group = self._group
         try:
             await self._source.look(group.living())
             await self._starter.prepare(group.preparing())
         except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
-            group.add_note(self._failed(err, say("could not be replaced")))
-            return
+            return self._failed(err, say("could not be replaced"))
         await self._starter.settle()  # processes that dead ranks started may still hold device memory
         survivors, store_path = group.living(), group.stores.new()
         fresh = group.renew_dead(store_path)
@@ -77,7 +89,15 @@ class Replacement:
             await asyncio.gather(rejoining, return_exceptions=True)
         finally:
             rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
-        group.add_note(problem or await self._give(fresh, survivors), until_next_cell=problem is None)
+        return problem or await self._give(fresh, survivors)
+
+    async def _do_again(self) -> str | None:
+        """Do again what was undone before; return a sentence about it, if there was something."""
+        if self._undo is None:
+            return None
+        if await self._group.dispatcher.redo_lost(self._undo, REDO_SECONDS):
+            return say("The other ranks are as they were.")
+        return say("The cell stays undone on the other ranks.")
 
     async def _start_fresh(self, fresh: list[RankProcess]) -> str | None:
         """Start ranks in place of dead ones; return a sentence if that failed: they are dead then."""
@@ -88,14 +108,22 @@ class Replacement:
             return self._failed(err, say("could not be replaced"))
         return None
 
-    async def _give(self, fresh: list[RankProcess], survivors: list[RankProcess]) -> str:
-        """Give the new ranks their variables; return a sentence about the outcome."""
+    async def _give(self, fresh: list[RankProcess], survivors: list[RankProcess]) -> str | None:
+        """Give the new ranks their variables, and note the outcome; return a sentence if that undoes all."""
+        is_whole = True
         try:
             given = await self._source.give(fresh, survivors)
         except Exception as err:  # also an internal error: the new ranks live
-            return self._failed(err, say("was replaced, but its variables could not be brought back"))
-        self._report["names"], self._report["again"] = given.names, given.again
-        return say("Rank %1 was replaced: %2", self._numbers, given.sentence)
+            is_whole = self._undo is None
+            note = self._failed(err, say("was replaced, but its variables could not be brought back"))
+        else:
+            self._report["names"], self._report["again"] = given.names, given.again
+            note = say("Rank %1 was replaced: %2", self._numbers, given.sentence)
+        if not is_whole:
+            await give_up(fresh, "the replacement failed")
+            return note
+        self._group.add_note(note, until_next_cell=True)
+        return None
 
     def _failed(self, err: Exception, what: str) -> str:
         """Report an error, and log it if it is an internal one; return the sentence for users."""
