@@ -1,5 +1,5 @@
 /** A notebook from somewhere else: nothing in it runs before it is trusted, and no text in it is ever more than text. */
-import { Page } from '@playwright/test';
+import { APIRequestContext, Page } from '@playwright/test';
 import { execFileSync, spawn } from 'child_process';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
@@ -120,36 +120,56 @@ async function readAll(page: Page, index = 0): Promise<void> {
   await page.waitForTimeout(300);
 }
 
-test.describe(() => {
-  test.use({ ownPage: false }); // it leaves nothing behind
+const SETTINGS = '/lab/api/settings/@jupyterlab/translation-extension:plugin';
 
-  test('nothing of a notebook that is not trusted runs', async ({ page }) => {
-    writeHostile('hostile.ipynb', [{ source: '"never run either"', outputs: parted() }]);
-    await lab.openNotebook(page, 'hostile.ipynb');
-    await readAll(page);
-    await readAll(page, 1);
-    await expect(lab.cell(page, 1).ranks.getByText(img('part traceback')).first()).toBeAttached();
-    await expect(lab.cell(page, 1).node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible')).toHaveCount(1);
-    const { node, summary } = lab.cell(page, 0);
-    await expect(node.locator('.sent').first()).toContainText('shown');
-    await expect(summary.first()).toContainText(img('group name'));
-    const links = await page
-      .locator('.jp-Notebook a')
-      .evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
-    expect(links.filter(href => href.startsWith('javascript:'))).toEqual([]);
-    expect(await ran(page)).toEqual([]);
-    // JupyterLab finds its own things under their names.
-    const names = await page.evaluate(() => [
-      document.getElementById('jupyter-config-data')?.tagName,
-      typeof document.getElementById,
-      typeof (window as unknown as { jupyterapp: { commands: object } }).jupyterapp.commands
-    ]);
-    expect(names).toEqual(['SCRIPT', 'function', 'object']);
-    await expect(
-      page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')
-    ).toHaveCount(0);
+/** Have pages speak a language, and this one load again; returns what our English texts are in it. */
+async function speak(request: APIRequestContext, locale: string, page?: Page): Promise<(english: string) => string> {
+  await page?.goto('about:blank');
+  await request.put(SETTINGS, { data: { raw: JSON.stringify({ locale }) } });
+  const path = `../jupyter_dist/locale/${locale}/LC_MESSAGES/jupyter_dist.json`;
+  const catalogue = locale === 'default' ? {} : JSON.parse(fs.readFileSync(path, 'utf8'));
+  return english => catalogue[english]?.[0] ?? english;
+}
+
+for (const [language, locale] of Object.entries({ English: 'default', Japanese: 'ja_JP' })) {
+  test.describe(() => {
+    test.use({ ownPage: locale !== 'default' }); // else it leaves nothing behind
+
+    test(`nothing of a notebook that is not trusted runs in ${language}`, async ({ page, request }) => {
+      await speak(request, locale);
+      try {
+        writeHostile('hostile.ipynb', [{ source: '"never run either"', outputs: parted() }]);
+        await lab.openNotebook(page, 'hostile.ipynb');
+        await readAll(page);
+        await readAll(page, 1);
+        await expect(lab.cell(page, 1).ranks.getByText(img('part traceback')).first()).toBeAttached();
+        await expect(lab.cell(page, 1).node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible')).toHaveCount(
+          1
+        );
+        const { node, summary } = lab.cell(page, 0);
+        await expect(node.locator('.sent').first()).toContainText('shown');
+        await expect(summary.first()).toContainText(img('group name'));
+        const links = await page
+          .locator('.jp-Notebook a')
+          .evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
+        expect(links.filter(href => href.startsWith('javascript:'))).toEqual([]);
+        expect(await ran(page)).toEqual([]);
+        // JupyterLab finds its own things under their names.
+        const names = await page.evaluate(() => [
+          document.getElementById('jupyter-config-data')?.tagName,
+          typeof document.getElementById,
+          typeof (window as unknown as { jupyterapp: { commands: object } }).jupyterapp.commands
+        ]);
+        expect(names).toEqual(['SCRIPT', 'function', 'object']);
+        await expect(
+          page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')
+        ).toHaveCount(0);
+      } finally {
+        await speak(request, 'default');
+      }
+    });
   });
-});
+}
 
 test('a trusted notebook shows its HTML as JupyterLab does, and its text as text', async ({ page }) => {
   writeHostile('trusted.ipynb');
@@ -271,57 +291,63 @@ go = torch.ones(1)`;
 const markup = (page: Page): Promise<string[]> =>
   page.locator('img[src="x:"]').evaluateAll(found => found.map(image => image.outerHTML));
 
-test('what ranks, cells and notebooks are called is text in the undo dialog, the slow line and the timeline', async ({
-  page,
-  request
-}) => {
-  const notebook = `${img('notebook')}.ipynb`;
-  const stop = lab.newPath('hostile-stop');
-  const loop = `# ${img('code')}
+for (const [language, locale] of Object.entries({ English: 'default', Japanese: 'ja_JP' })) {
+  test(`what ranks, cells and notebooks are called is text in ${language}: undo, slow line, timeline`, async ({
+    page,
+    request
+  }) => {
+    const notebook = `${img('notebook')}.ipynb`;
+    const stop = lab.newPath('hostile-stop');
+    const loop = `# ${img('code')}
 while go.item():
     prepare()
     dist.all_reduce(torch.ones(1))
     go.fill_(0 if rank == 0 and os.path.exists(${JSON.stringify(stop)}) else 1)
     dist.broadcast(go, 0)`;
-  await lab.startGroup(request);
-  try {
-    lab.writeNotebook(notebook, [NAMES, `# ${img('undone code')}\nthing.x = 1; next(places)`, loop], lab.onRanks());
-    await lab.openNotebook(page, notebook);
-    await lab.runCell(page, 0);
-    await expect(lab.cell(page, 0).summary).toContainText('ok');
-    await command(page, 'jupyter-dist:keep-undo');
-    const undone = await lab.runCell(page, 1);
-    await undone.node.getByRole('button', { name: 'Undo\u2026' }).click();
-    const dialog = page.getByRole('dialog').filter({ hasText: 'Undo' });
-    await expect(dialog.getByRole('list', { name: 'Not undone', exact: true })).toContainText('places');
-    await expect(dialog).toContainText(img('undone code'));
-    await page.waitForTimeout(300); // an image would have failed to load by then
-    expect([await ran(page), await markup(page)]).toEqual([[], []]);
-    await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
-    await expect(page.locator('.Toastify__toast').filter({ hasText: 'Undone' })).toBeVisible();
+    await lab.startGroup(request);
+    const say = await speak(request, locale);
+    try {
+      lab.writeNotebook(notebook, [NAMES, `# ${img('undone code')}\nthing.x = 1; next(places)`, loop], lab.onRanks());
+      await lab.openNotebook(page, notebook);
+      await lab.runCell(page, 0);
+      await expect(lab.cell(page, 0).summary).toContainText(say('ok'));
+      await command(page, 'jupyter-dist:keep-undo');
+      const undone = await lab.runCell(page, 1);
+      await undone.node.getByRole('button', { name: say('Undo\u2026') }).click();
+      const dialog = page.getByRole('dialog').filter({ hasText: say('Undo') });
+      await expect(dialog.getByRole('list', { name: say('Not undone'), exact: true })).toContainText('places');
+      await expect(dialog).toContainText(img('undone code'));
+      await page.waitForTimeout(300); // an image would have failed to load by then
+      expect([await ran(page), await markup(page)]).toEqual([[], []]);
+      await dialog.getByRole('button', { name: say('Undo'), exact: true }).click();
+      await expect(undone.node.getByRole('button', { name: say('Redo') })).toBeVisible();
 
-    const { node } = await lab.runCell(page, 2);
-    const slow = node.getByRole('group', { name: 'Why the cell is slow' });
-    await expect(slow).toContainText(img('slow file'));
-    await slow.getByRole('button', { name: 'Details' }).click();
-    await expect(node.getByRole('region', { name: 'Where the time goes' })).toContainText(img('slow file'));
-    await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
-    const timeline = page.getByRole('tabpanel', { name: `Timeline: ${lab.GROUP}` });
-    await expect(timeline).toContainText('onerror');
-    await page.waitForTimeout(300);
-    expect([await ran(page), await markup(page)]).toEqual([[], []]);
-  } finally {
-    fs.writeFileSync(stop, '');
-    await lab.shutdownGroup(request);
-  }
-});
+      const { node } = await lab.runCell(page, 2);
+      const slow = node.getByRole('group', { name: say('Why the cell is slow') });
+      await expect(slow).toContainText(img('slow file'));
+      await slow.getByRole('button', { name: say('Details') }).click();
+      await expect(node.getByRole('region', { name: say('Where the time goes') })).toContainText(img('slow file'));
+      await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
+      const timeline = page.getByRole('tabpanel', { name: say('Timeline: %1').replace('%1', lab.GROUP) });
+      await expect(timeline).toContainText('onerror');
+      await page.waitForTimeout(300);
+      expect([await ran(page), await markup(page)]).toEqual([[], []]);
+    } finally {
+      fs.writeFileSync(stop, '');
+      await speak(request, 'default');
+      await lab.shutdownGroup(request);
+    }
+  });
+}
 
 /** A host name of the longest length that Linux takes, with markup and the placeholders of our catalogues. */
 const HOST = `<img src="x:" onerror="__xss=['host']">%1%2 %1$s %(host)s`.slice(0, 64);
 const NAMED = 'import os, socket, sys; socket.sethostname(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])';
-const SETTINGS = '/lab/api/settings/@jupyterlab/translation-extension:plugin';
 
-test('a machine may be called anything: its name is text in German sentences, too', async ({ page, request }) => {
+test('a machine may be called anything: its name is text in German and Japanese sentences, too', async ({
+  page,
+  request
+}) => {
   const shape = { launcher: 'external', num_nodes: 1, ranks_per_node: 2, accelerator: 'cpu' };
   const api = '/jupyter-dist/api/groups';
   let group = await (await request.post(api, { data: { name: lab.GROUP, ...shape } })).json();
@@ -338,21 +364,23 @@ test('a machine may be called anything: its name is text in German sentences, to
       expect(group.nodes[0].host).toBe(HOST);
       expect(group.state).toBe('ready');
     }).toPass({ timeout: 120000 });
-    await request.put(SETTINGS, { data: { raw: JSON.stringify({ locale: 'de_DE' }) } });
-    lab.writeNotebook('host.ipynb', [`print(${JSON.stringify(`${HOST}\u202e`)} * (rank + 1))`], lab.onRanks());
-    await lab.openNotebook(page, 'host.ipynb');
-    await lab.runCell(page, 0);
-    await expect(lab.cell(page, 0).items.first()).toContainText(HOST);
-    await command(page, 'jupyter-dist:show-sidebar');
-    await expect(page.locator('.jpd-Group').filter({ hasText: HOST })).toBeVisible();
-    await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
-    await expect(page.locator('.jpd-Timeline')).toBeVisible();
-    await lab.picker(page).click();
-    await page.keyboard.press('Escape');
-    await page.waitForTimeout(300);
-    expect([await ran(page), await markup(page)]).toEqual([[], []]);
+    for (const locale of ['de_DE', 'ja_JP']) {
+      await speak(request, locale, page);
+      lab.writeNotebook('host.ipynb', [`print(${JSON.stringify(`${HOST}\u202e`)} * (rank + 1))`], lab.onRanks());
+      await lab.openNotebook(page, 'host.ipynb');
+      await lab.runCell(page, 0);
+      await expect(lab.cell(page, 0).items.first()).toContainText(HOST);
+      await command(page, 'jupyter-dist:show-sidebar');
+      await expect(page.locator('.jpd-Group').filter({ hasText: HOST })).toBeVisible();
+      await command(page, 'jupyter-dist:open-timeline', { group: lab.GROUP });
+      await expect(page.locator('.jpd-Timeline')).toBeVisible();
+      await lab.picker(page).click();
+      await page.keyboard.press('Escape');
+      await page.waitForTimeout(300);
+      expect([await ran(page), await markup(page)]).toEqual([[], []]);
+    }
   } finally {
-    await request.put(SETTINGS, { data: { raw: JSON.stringify({ locale: 'default' }) } });
+    await speak(request, 'default');
     await lab.shutdownGroup(request);
     node.kill();
   }
