@@ -163,3 +163,19 @@ def test_what_was_undone_for_a_replacement_that_fails_is_done_again(own):
     own.wait_group("ready")
     cell = own.run("dist.all_reduce(x); print(seen, x.tolist())", [0, 1])
     assert [own.text(rank, cell["id"]) for rank in (0, 1)] == ["[] [0.0, 0.0]\n"] * 2
+
+
+def test_a_note_on_what_a_new_rank_lacks_ends_with_a_restore(own, tmp_path):
+    own.start(3)
+    own.run("x = rank", range(3))
+    assert own.transfer("save", tmp_path / "saves", range(3))["state"] == "ok"
+    own.kill_rank(2)
+    own.wait_group("degraded")
+    own.request("replace", wanted={"state": "copy"})
+    own.wait_group("ready")
+    note = own.group["note"]
+    assert "x differs between the other ranks" in note
+    own.run("pass", range(3))
+    assert own.group["note"] == note
+    assert own.transfer("restore", tmp_path / "saves", range(3))["state"] == "ok"
+    own.wait(lambda: own.group["note"] is None)

@@ -71,6 +71,7 @@ def test_a_save_that_failed_is_named_once_and_not_tried_again_until_one_succeeds
         chunks.chmod(mode)
     assert saving.save("again").num_names
     until(lambda: saving.status().model["self_saving"]["problem"] is None)
+    until(lambda: saving.status().note is None)
     newest = own_saves(saving)[0].id
     saving.run("y = 2")
     until(lambda: own_saves(saving)[0].id != newest)

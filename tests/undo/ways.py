@@ -602,6 +602,12 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "(got, signal.getsignal(signal.SIGUSR2))",
         "signal.signal(signal.SIGUSR2, signal.SIG_DFL)",
     ),
+    "exit handlers of an earlier function": (
+        "from atexit import register as at_end, unregister\nran = []\ndef later(x): at_end(ran.append, x)\nimport atexit as _exits",
+        "later(1)",
+        "_exits._ncallbacks()",
+        "unregister(ran.append)",
+    ),
     "exit handlers": (
         "import atexit\nran = []",
         "atexit.register(ran.append, 1)",

@@ -23,7 +23,14 @@ from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.profiles import TRACES
 from jupyter_dist.protocol.models.sentences import join, say, words_of
-from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, GROUP_LIFE, HOW_TO_BE_READY, GroupState
+from jupyter_dist.protocol.states import (
+    AWAY_GROUP_STATES,
+    GONE_GROUP_STATES,
+    GROUP_LIFE,
+    HOW_TO_BE_READY,
+    GroupState,
+    NoteEnd,
+)
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
@@ -87,7 +94,7 @@ class AgentGroup:
         self.state: GroupState = "starting"
         self.generation = 0
         self.note: str | None = spec.note
-        self._news: str | None = None  # the note, if it is about what is over
+        self._ending: tuple[str, NoteEnd] | None = None  # a note, and the success that ends it
         self._conditions = conditions(spec)
         self.error: JupyterDistError | None = None
         self.started_at = time.time()
@@ -347,10 +354,10 @@ class AgentGroup:
         if reason is None:
             self.dispatcher.pump()  # cells that waited for the link
 
-    def add_note(self, text: str, *, until_next_cell: bool = False) -> None:
-        """Show a note to users, in the group and in its journal; in the group perhaps until the next cell has ended."""
+    def add_note(self, text: str, *, until: NoteEnd | None = None) -> None:
+        """Show a note to users, in the group (until the next one, or until this ends it) and in its journal."""
         self.note = text
-        self._news = text if until_next_cell else self._news
+        self._ending = None if until is None else (text, until)
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
         self._on_group()
 
@@ -409,7 +416,15 @@ class AgentGroup:
 
     def _execution_changed(self, execution: AgentExecution) -> None:
         self.transfers.changed(execution)
+        if execution.spec.transfer is not None and execution.state == "ok":
+            self._end_note("save" if execution.spec.transfer["action"] == "save" else "restore")
         self._on_execution(execution)
+
+    def _end_note(self, what: NoteEnd) -> None:
+        """Show a note no longer, if this ends it."""
+        if self._ending == (self.note, what):
+            self.note = self._ending = None
+            self._on_group()
 
     async def _start_rank(self, starter: RankStarter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
         async with gate:
@@ -430,18 +445,14 @@ class AgentGroup:
 
     def _settle(self) -> None:
         if not self.dispatcher.queue.in_state("running"):  # not for each of many replies
-            if self._news is not None and self.note == self._news:
-                self.note = None
-                self._on_group()
-            self._news = None
+            self._end_note("cell")
             self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running=False))
 
     def _do(self, todo: Todo) -> None:
         for text in todo.notes:
             self.add_note(text)
         if todo.news is not None:
-            self._news = todo.news
-            self.add_note(todo.news)
+            self.add_note(todo.news, until="cell")
         if todo.note is not None:
             self.note = todo.note
             self._on_group()

@@ -15,7 +15,7 @@ from jupyter_dist.rank.guard.own import gc, time
 
 from .allowance import Allowance
 from .fingerprint import Fingerprint, Looker
-from .kept import NO_ROOM, Held, KeptCell, no_collections, obstacle_of, write
+from .kept import NO_ROOM, Held, KeptCell, check_known, no_collections, obstacle_of, write
 from .reach import Bystanders, all_names
 from .redo import UndoneCells
 from .states.caches import CacheState
@@ -50,7 +50,7 @@ class UndoKeeper:
         self._print: Fingerprint | None = None  # of before the cell; None: it is not known
         self._kept: set[int] = set()  # the ids of what is kept for the cell that runs
         self._began = 0.0
-        self._exits: int | None = None  # how many functions were registered for the end of the process
+        self._exits = _Exits("")
         self._allowance = Allowance()
         self._learned: set[str] = set()  # names whose objects changed in cells that do not name them
 
@@ -92,8 +92,7 @@ class UndoKeeper:
         except Exception as err:  # an object that no rule foresees must not keep the cell from running
             reason = cut(f"The state before the cell could not be kept: {type(err).__name__}: {err}", 300)
         self._began = time.monotonic()
-        is_named = code is None or "atexit" in all_names(code)  # libraries register functions when they are imported
-        self._exits = atexit._ncallbacks() if is_named else None
+        self._exits = _Exits(code)
         cell.milliseconds = round((self._began - began) * 1000, 3)
         if reason is not None:
             self._print = None
@@ -120,7 +119,7 @@ class UndoKeeper:
         """Name the changes of the cell that were not kept; the next cells keep these objects."""
         self._allowance.earn(time.monotonic() - self._began)
         before, self._began, cell = self._print, 0.0, self._cells[-1]
-        if self._exits is not None and atexit._ncallbacks() > self._exits:
+        if self._exits.has_more():
             cell.not_kept.append(_AT_EXIT)
         with no_collections(), torch_compat.without_dispatch_modes():
             self._print = self._look() if before is not None else None
@@ -300,16 +299,25 @@ class UndoKeeper:
     def _chosen(self, executions: Sequence[str]) -> list[KeptCell]:
         """Return the cells to undo, newest first, with requests after them."""
         wanted = set(executions)
-        for execution_id in executions:
-            if all(cell.execution_id != execution_id for cell in self._cells):
-                unknown = "This process did not run it: the rank was replaced or restarted since."
-                reason = self._reasons.get(execution_id, unknown)
-                raise JupyterDistError("cannot_undo", f"The cell cannot be undone. {reason}", "Run the cells again.")
+        check_known(wanted, self._cells, self._reasons, ("undone", "run"), "Run the cells again.")
         first = min(n for n, cell in enumerate(self._cells) if cell.execution_id in wanted)
         chosen = self._cells[first:]
         if any(not cell.is_silent and cell.execution_id not in wanted for cell in chosen):
             raise JupyterDistError("cannot_undo", "Cells ran after it.", "Undo these first, or with it.")
         return chosen[::-1]
+
+
+class _Exits:
+    """How many functions are to be called when the process ends, before a cell: Python does not list them."""
+
+    def __init__(self, code: str | None) -> None:
+        self._number = atexit._ncallbacks()
+        self._modules = len(sys.modules)
+        self._is_named = code is None or "atexit" in all_names(code)
+
+    def has_more(self) -> bool:
+        """Whether the cell registered one: it or a function that it called, but not a library that it imported."""
+        return atexit._ncallbacks() > self._number and (self._is_named or len(sys.modules) == self._modules)
 
 
 class DisplayState(Memento):

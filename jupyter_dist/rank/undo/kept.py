@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import gc
@@ -65,6 +66,20 @@ class Held:
 
 def _pieces(memento: Memento) -> list[MemoryPiece]:
     return memento.pieces if isinstance(memento, MemoryState) else []
+
+
+def check_known(
+    executions: Iterable[str], cells: Sequence[KeptCell], reasons: Mapping[str, str], words: tuple[str, str], hint: str
+) -> None:
+    """Raise JupyterDistError if not all executions are among these cells, with the known reason.
+
+    `words`: what cannot be done with the cell, and what this process would have done with it.
+    """
+    for execution_id in set(executions).difference(cell.execution_id for cell in cells):
+        done, did = words
+        unknown = f"This process did not {did} it: the rank was replaced or restarted since."
+        message = f"The cell cannot be {done}. {reasons.get(execution_id, unknown)}"
+        raise JupyterDistError("cannot_undo", message, hint)
 
 
 def obstacle_of(mementos: list[tuple[Key, Memento]]) -> str | None:

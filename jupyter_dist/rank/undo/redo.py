@@ -8,7 +8,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 
-from .kept import NO_ROOM, Held, KeptCell, no_collections, obstacle_of
+from .kept import NO_ROOM, Held, KeptCell, check_known, no_collections, obstacle_of
 from .states.memory import MemoryState
 
 
@@ -53,11 +53,7 @@ class UndoneCells:
             JupyterDistError: `cannot_undo`, if something has changed since. Nothing has been changed.
         """
         wanted = set(executions)
-        for execution_id in executions:
-            if all(cell.execution_id != execution_id for cell in self.cells):
-                unknown = "This process did not undo it: the rank was replaced or restarted since."
-                reason = self._reasons.get(execution_id, unknown)
-                raise JupyterDistError("cannot_undo", f"The cell cannot be done again. {reason}", "Run the cell again.")
+        check_known(wanted, self.cells, self._reasons, ("done again", "undo"), "Run the cell again.")
         first = min(n for n, cell in enumerate(self.cells) if cell.execution_id in wanted)
         while first and self.cells[first - 1].is_silent:
             first -= 1

@@ -114,7 +114,7 @@ class Parking:
         if due == "notice":
             seconds = self._clock.notice_seconds
             text = say("The group is idle: it is parked in %1 s, unless it is used.", f"{seconds:.0f}")
-            self._group.add_note(text, until_next_cell=True)
+            self._group.add_note(text, until="cell")
         elif due == "park":
             self._begin(self._park_idle())
 
@@ -207,7 +207,7 @@ class Parking:
         try:
             await self.park("host" if self._has_devices else "file")
         except JupyterDistError as err:
-            self._group.add_note(say("The group was not parked: %1", err.message))
+            self._group.add_note(say("The group was not parked: %1", err.message), until="cell")
 
     async def _park(self, plan: ParkingPlan) -> None:
         group, began = self._group, time.monotonic()
@@ -257,7 +257,7 @@ class Parking:
             return
         self._plan = group.parked = None
         seconds = time.monotonic() - began
-        group.add_note(join(why or say("Resumed in %1 s.", f"{seconds:.1f}"), note), until_next_cell=why is None)
+        group.add_note(join(why or say("Resumed in %1 s.", f"{seconds:.1f}"), note), until=None if why else "cell")
         self.used()
         group.formed()
 

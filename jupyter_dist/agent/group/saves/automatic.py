@@ -14,7 +14,7 @@ from typing import Protocol
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
-from jupyter_dist.protocol.states import GroupState
+from jupyter_dist.protocol.states import GroupState, NoteEnd
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
 from jupyter_dist.saves.drafts import free_name
 from jupyter_dist.saves.layout import SavesFolder
@@ -36,8 +36,8 @@ class SavingGroup(Protocol):
     generation: int
     transfers: Transfers
 
-    def add_note(self, text: str) -> None:
-        """Show a note to users."""
+    def add_note(self, text: str, *, until: NoteEnd | None = None) -> None:
+        """Show a note to users, until this ends it."""
 
 
 class AutomaticSave:

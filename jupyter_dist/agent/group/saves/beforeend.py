@@ -174,6 +174,6 @@ class SaveBeforeEnd:
             reason = reason.removeprefix(NOTHING_SAVED)
             failed = f"The group was not saved before its allocation ends at {self._until}:"
             note = f"{failed} {reason} Earlier saves remain."
-        self._group.add_note(note)
+        self._group.add_note(note, until=None if reason is None else "save")
         if self._is_last:
             self._group.let_nodes_end()

@@ -91,4 +91,4 @@ class PeriodicSaves:
         """Name the reason once, and make no more saves until one succeeds: they would fail again and again."""
         self._clock.ended(reason)
         hint = "It saves by itself again after a save that succeeds (group.save())."
-        self._group.add_note(f"The group did not save by itself: {reason} {hint}")
+        self._group.add_note(f"The group did not save by itself: {reason} {hint}", until="save")
