@@ -390,7 +390,8 @@ def _send_comm(group: AgentGroup, number: int, kind: str, payload: bytes) -> boo
 async def _source(group: AgentGroup, wanted: ReplaceSpec) -> VariableSource:
     """Return where the variables of new ranks come from. Raises JupyterDistError, if there are none."""
     if wanted.state in ("copy", "undo"):
-        return Copies(group, takes_all=wanted.others == "copy")
+        lost = group.dispatcher.lost() if wanted.state == "undo" else []
+        return Copies(group, takes_all=wanted.others == "copy", undone=lost[-1].id if lost else None)
     if wanted.state == "save":
         spec = TransferSpec.from_dict(wanted.restore or {})
         versions = {rank.python_version for rank in group.living() if rank.python_version}

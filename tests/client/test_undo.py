@@ -235,15 +235,43 @@ def test_a_cell_in_which_a_rank_died_is_taken_back_twice(undoable: Group) -> Non
     group.restart()
 
 
-def test_what_is_divided_among_ranks_is_named_when_a_rank_is_taken_back(undoable: Group) -> None:
+def test_a_rank_that_died_has_its_part_of_a_divided_model_again(undoable: Group) -> None:
     group = undoable
     group.restart()
     group.run(TRAINING.format(MODELS["fsdp"]), check=True)
     group.run("train(2)", check=True)
-    before = group.gather("repr(state())", "0")
-    group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)\ntrain(1)")
+    before = group.gather("repr(state()[0])")
+    expected = group.gather("repr(optimizer.state_dict()['state'][0]['exp_avg']._local_tensor)")
+    for _ in range(2):
+        group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)\ntrain(1)")
+        group.replace("undo", others="copy")
+        assert group.model["replaced"]["error"] is None
+        assert group.model["replaced"]["again"] == []
+        assert group.gather("repr(state()[0])") == before
+        assert group.gather("repr(optimizer.state_dict()['state'][0]['exp_avg']._local_tensor)") == expected
+    group.run(
+        "torch.manual_seed(rank)\ntrain(2)\nfull = [p.full_tensor().tolist() for p in model.parameters()]", check=True
+    )
+    trained = group.gather("repr(state()[0])")
+    assert group.gather("full")[0] == group.gather("full")[1]
+    group.undo()
+    group.run("torch.manual_seed(rank)\ntrain(2)", check=True)
+    assert group.gather("repr(state()[0])") == trained
+    group.restart()  # a control that never died
+    group.run(TRAINING.format(MODELS["fsdp"]), check=True)
+    group.run("train(2)", check=True)
+    group.run("torch.manual_seed(rank)\ntrain(2)", check=True)
+    assert group.gather("repr(state()[0])") == trained
+    group.restart()
+
+
+def test_what_is_divided_among_ranks_is_named_if_its_part_was_not_kept(undoable: Group) -> None:
+    group = undoable
+    group.restart()
+    group.run(TRAINING.format(MODELS["fsdp"]), check=True)
+    group.run("train(2)", check=True)
+    group.run("if rank == 1:\n    import os as _os; _os._exit(9)\nlosses.append(1)")  # it does not name the model
     group.replace("undo", others="copy")
-    assert group.gather("repr(state())", "0") == before
     assert "model" in str(group.model["replaced"]["again"])
     assert "lacks the part of the rank that died" in str(group.model["replaced"]["again"])
     group.restart()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+import randomtypes
+import states
 from shells import Shell
-from states import STATES
 
 from jupyter_dist.rank.state.process import beside, environment
 
@@ -23,7 +25,7 @@ def own_module(folder: Path, number: int, setup: str) -> str:
 
 
 def code_of(folder: Path, number: int, name: str) -> tuple[str, str]:
-    setup, asked = STATES[name]
+    setup, asked = states.STATES[name]
     setup = own_module(folder / "own", number, setup) if name.startswith("+") else setup
     return setup.replace("own_N", f"own_{number}"), asked.replace("own_N", f"own_{number}")
 
@@ -36,7 +38,7 @@ def answer(shell: Shell, asked: str) -> str:
 
 def answer_to(shell: Shell, asked: str) -> str:
     try:
-        return repr(eval(f"({asked},)", shell.names))
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(eval(f"({asked},)", shell.names)))
     except Exception as err:
         return f"{type(err).__name__}: {err}"
 
@@ -54,7 +56,7 @@ def renew(shell: Shell, folder: Path) -> None:
 def run(mode: str, folder: Path) -> dict[str, Any]:
     shell = Shell(folder)
     found: dict[str, Any] = {}
-    for number, name in enumerate(STATES):
+    for number, name in enumerate(states.STATES):
         renew(shell, folder / str(number))
         setup, asked = code_of(folder, number, name)
         one: dict[str, Any] = {"said": [], "answer": ""}
@@ -74,5 +76,8 @@ def run(mode: str, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    if seed := sys.argv[4]:
+        found = randomtypes.cases(int(seed), 150)
+        states.STATES = {name: (f"{setup}\n{cell}", look) for name, (setup, cell, look) in found.items()}
     result = run(sys.argv[1], Path(sys.argv[2]))
     Path(sys.argv[3]).write_text(json.dumps(result))

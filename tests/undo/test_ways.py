@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import randomtypes
 import ways
 from keeping import Undoable
 from trying import try_all
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of what cells call, and of finalizers after the names are gone
-NAMED = {"exit handlers"}  # in Python itself, which neither lists nor removes them one by one
+NAMED = {
+    "exit handlers",
+    "exit handlers of an earlier function",
+}  # in Python itself, which neither lists nor removes them one by one
 
 
 def test_no_list_is_silently_different_after_undo() -> None:
@@ -30,6 +34,13 @@ def test_no_state_is_silently_different_after_undo() -> None:
 def test_what_public_code_does_is_undone() -> None:
     found = try_all({**ways.PUBLIC, **ways.FOUND}, of_list=False)
     assert {name for name, pair in found.items() if pair != ["undone", "undone"]} <= NAMED
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_random_value_is_silently_different(seed: int) -> None:
+    found = try_all(randomtypes.cases(seed, 120), of_list=False)
+    assert {name: pair for name, pair in found.items() if {"SILENT", "NOT AGAIN"} & set(pair)} == {}
+    assert sum(pair == ["undone", "undone"] for pair in found.values()) >= 80
 
 
 def test_the_published_table_holds() -> None:

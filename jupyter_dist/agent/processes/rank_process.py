@@ -20,6 +20,7 @@ from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 
 from .death import Ending, LastWords, describe_companions, exit_model
+from .starting.leftparts import LeftParts, left_by
 from .starting.outside import SeenOutside
 from .starting.process import ProcessHandle
 
@@ -41,6 +42,7 @@ class RankKept(NamedTuple):
     cost: models.UndoCost | None = None  # of its last cell
     executions: frozenset[str] = frozenset()  # that it can undo
     undone: frozenset[str] = frozenset()  # that it can do again
+    files: Any = None  # the descriptors of what is left of its parts of DTensors when it dies
 
 
 class RankChannel(Protocol):
@@ -130,6 +132,7 @@ class RankProcess:
         self.cell_undo: models.UndoCost | None = None  # the cost of undo of its last cell
         self.kept_cells: frozenset[str] = frozenset()  # the executions that it can undo
         self.undone_cells: frozenset[str] = frozenset()  # undone executions that it can do again
+        self.left: LeftParts | None = None  # what its successor can have of its parts of DTensors
         self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
         self.python_version = ""  # as it reported when it was ready
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
@@ -248,7 +251,9 @@ class RankProcess:
         self._forget_cell()
         self.collective_seq = reply.get("collective_seq")
         self.kinds, self.cell_memory = kinds, memory
-        self.cell_undo, self.kept_cells, self.undone_cells = undo
+        self.cell_undo, self.kept_cells, self.undone_cells, files = undo
+        if files and self.left is None:
+            self.left = left_by(self.local_pid, files)
         self.process_group = reply.get("process_group", "ok")
         self._enter("idle")
 

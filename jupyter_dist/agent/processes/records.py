@@ -263,9 +263,10 @@ def _end_parts(ranks: Sequence[RankProcess], record: RankRecord) -> None:
     costs = record.own.get("undo_cost") or [None] * len(ranks)
     error, undo = _error_of(reply), reply.get("undo")
     kept, undone = _executions(undo, "kept"), _executions(undo, "undone")
+    files = undo.get("files") if isinstance(undo, dict) else None
     for rank, used, cost in zip(ranks, memory, costs, strict=True):
         rank.cell_error = error
-        undo_kept = RankKept(_undo_cost(undo, cost) if cost is not None else None, kept, undone)
+        undo_kept = RankKept(_undo_cost(undo, cost) if cost is not None else None, kept, undone, files)
         rank.ended_part(reply, kinds, _cell_memory(used) if used is not None else None, undo_kept)
     for rank, added in zip(ranks, record.own.get("parts") or (), strict=False):
         rank.received_of_parts(added)

@@ -21,6 +21,7 @@ from . import failing, saving
 from .graph import covariables, pickling
 from .graph.covariables import Root
 from .graph.memory import Memory
+from .parts import read_parts, ways_to_dtensors
 from .process import names
 from .restoring import RestoreOptions, load
 from .saving import SaveOptions
@@ -56,6 +57,10 @@ def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, A
     elif asked["do"] == "take":
         shards.take(_gathered, place[1])
         _gathered.clear()
+    elif asked["do"] == "ways":
+        return {"ways": ways(shell, place[1], asked["groups"])}
+    elif asked["do"] == "fill":
+        fill(shell, place[1], asked)
     elif asked["do"] == "spread":
         shards.take(shards.new_parts(_sharded(shell, asked["groups"], asked["size"]), asked["size"], place), place[1])
     return {"again": followers.made_for(asked["size"])} if asked["do"] == "again" else {"done": True}
@@ -118,6 +123,19 @@ def _sharded(shell: Any, groups: Sequence[Sequence[str]], size: int) -> list[Any
         space.hides = view.hide
         covariables.write_together([by_key[key] for key in keys], snapshot.values, space)
     return view.tensors
+
+
+def ways(shell: Any, size: int, groups: Sequence[Sequence[str]]) -> list[list[str | None]]:
+    """Return the ways to the DTensors of each of these co-variables; None where there is no way that all ranks have."""
+    known = {id(tensor): way for way, tensor in ways_to_dtensors(shell.user_ns, size).items()}
+    return [[known.get(id(tensor)) for tensor in _sharded(shell, [keys], size)] for keys in groups]
+
+
+def fill(shell: Any, size: int, asked: Mapping[str, Any]) -> None:
+    """Give the DTensors of these co-variables the parts that a rank had that is gone."""
+    tensors = _sharded(shell, asked["groups"], size)
+    found = read_parts(asked["list"], asked["bytes"], asked["ways"], tensors)
+    shards.take([shards.NewPart(*one) for one in zip(tensors, found, strict=True)], size)
 
 
 def copy_out(shell: Any, folder: str, keys: Sequence[str]) -> dict[str, Any]:

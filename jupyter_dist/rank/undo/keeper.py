@@ -23,6 +23,7 @@ from .states.foreign import PartsState
 from .states.mementos import DictState, InstanceState, Memento, NamesState, is_result
 from .states.memory import MemoryState
 from .states.process import GeneratorState, ProcessState
+from .states.shared import PartsOfCell
 from .walk import MAX_NAMED, Key, ObjectWalk, TooManyObjectsError, is_python, know_arrays
 
 _MIB = 1 << 20
@@ -52,6 +53,7 @@ class UndoKeeper:
         self._began = 0.0
         self._exits = _Exits("")
         self._allowance = Allowance()
+        self._parts = PartsOfCell()
         self._learned: set[str] = set()  # names whose objects changed in cells that do not name them
 
     # -- before and after a cell ----------------------------------------------------------------------
@@ -141,7 +143,11 @@ class UndoKeeper:
                 self._undone.drop("A cell ran after the undo that may have changed something.")
             cost = self._report["undo_cost"]
             cost[1] = round(cost[1] + (time.monotonic() - began) * 1000, 3)
-        known = {"kept": _names_of(self._cells), "undone": _names_of(self._undone.cells)}
+        known = {
+            "kept": _names_of(self._cells),
+            "undone": _names_of(self._undone.cells),
+            "files": self._parts.files(),
+        }
         if self._report is None:
             return {"undo": known}
         return {**self._report, "undo": {**known, **self._report["undo"]}}
@@ -169,6 +175,7 @@ class UndoKeeper:
                 walk.keep(root, DictState)
         walk.keep(self._namespace, NamesState)
         walk.keep(vars(builtins), NamesState)
+        parts = self._parts.choose(self._namespace, walk.mementos)
         self._make_room(walk.copied_bytes, limits)
         for copy in walk.copies:
             copy.take()
@@ -183,6 +190,7 @@ class UndoKeeper:
         cell.added_bytes = self._held.num_bytes - before
         self._cells.append(cell)
         self._shrink(limits)
+        self._parts.publish(cell.execution_id, parts)
 
     def _make_room(self, num_bytes: int, limits: Mapping[str, int]) -> None:
         """Drop the oldest cells until there is room; raises JupyterDistError if there never is."""

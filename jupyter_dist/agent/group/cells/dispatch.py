@@ -269,6 +269,10 @@ class Dispatcher:
         """Queue the undo or the redo of cells; see CellUndo.begin."""
         return self.undo.begin(self._ranks, do, execution_id, count, executions)
 
+    def lost(self) -> list[AgentExecution]:
+        """Return the cells that are undone to take back the death of ranks; see CellUndo.lost."""
+        return self.undo.lost(self._ranks)
+
     async def undo_lost(self, seconds: float, then: Callable[[AgentExecution], None]) -> None:
         """Undo the cell in which ranks died, on the ranks that live; see CellUndo.undo_lost."""
         await self.undo.undo_lost(self._ranks, seconds, then)

@@ -12,6 +12,7 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.resize import copies
 from jupyter_dist.agent.group.saves.jobs import RestoreJob
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starting.leftparts import LeftParts
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import RankSet
@@ -60,15 +61,19 @@ class NoVariables:
 class Copies:
     """New ranks get copies of the lowest survivor's variables: of what all survivors have alike, or of all."""
 
-    def __init__(self, group: AgentGroup, *, takes_all: bool) -> None:
-        """`takes_all`: also the names that survivors do not have alike.
+    def __init__(self, group: AgentGroup, *, takes_all: bool, undone: str | None = None) -> None:
+        """`takes_all`: also the names that survivors do not have alike; `undone`: the cell in which the ranks died.
 
         Raises:
             JupyterDistError: `ranks_differ`, if a single rank lives, and cannot be compared with another one.
         """
         self._group = group
         self._takes_all = takes_all
+        self._undone = undone
         self._found = copies.Likeness([], [], [], {})
+        self._left: dict[int, LeftParts] = {}  # by dead rank
+        self._filled: list[list[str]] = []  # the names that are divided, and whose parts the dead ranks have left
+        self._ways: list[str] = []  # to the DTensors of these
         if len(living := group.living()) < 2 and not takes_all:
             message = (
                 say("Only rank %1 is left: what ranks have alike cannot be told from what it has.", living[0].rank)
@@ -79,16 +84,28 @@ class Copies:
             raise JupyterDistError("ranks_differ", message, hint)
 
     async def look(self, survivors: Sequence[RankProcess]) -> None:
-        """Compare the survivors. Raises JupyterDistError if one cannot answer."""
+        """Compare the survivors, and find what the dead have left. Raises JupyterDistError if one cannot answer."""
         self._found = await copies.compare(survivors)
+        dead = [rank for rank in self._group.ranks if rank.state == "dead"]
+        self._left = {rank.rank: rank.left for rank in dead if rank.left is not None}
+        if not self._found.sharded or self._undone is None or len(self._left) < len(dead):
+            return
+        size = self._group.spec.world_size
+        known = set.intersection(*(left.ways(self._undone, size) for left in self._left.values()))
+        for names, ways in zip(self._found.sharded, await copies.ways(survivors[0], self._found.sharded), strict=True):
+            if known.issuperset(ways):
+                self._filled.append(names)
+                self._ways += filter(None, ways)
 
     async def give(self, fresh: Sequence[RankProcess], survivors: Sequence[RankProcess]) -> Given:
         """Copy from the survivor with the lowest number. Raises JupyterDistError."""
         found, source = self._found, survivors[0]
-        sharded = {key for keys in found.sharded for key in keys}
+        sharded = {key for keys in found.sharded if keys not in self._filled for key in keys}
         keys = {*found.alike, *(found.differ if self._takes_all else ())} - sharded
         try:
             again = await copies.copy(source, fresh, copies.folder_of(self._group, "replaced"), keys)
+            for rank in fresh if self._filled else ():
+                await copies.fill(rank, self._filled, self._ways, self._left[rank.rank].paths)
         except OSError as err:
             raise JupyterDistError(
                 "bad_directory", say("The copies cannot be written: %1.", err.strerror or err)

@@ -153,6 +153,16 @@ async def copy(source: RankProcess, to: Sequence[RankProcess], folder: Path, key
     return [*(f"{name} was not copied to new ranks: {reason}." for name, reason in failed.items()), *notes]
 
 
+async def ways(source: RankProcess, groups: list[list[str]]) -> list[list[str | None]]:
+    """Return the ways to the DTensors of each of these co-variables. Raises JupyterDistError."""
+    return list((await _ask(source, COMPARE_SECONDS, do="ways", groups=groups))["ways"])
+
+
+async def fill(rank: RankProcess, groups: list[list[str]], to: Sequence[str], files: tuple[str, str]) -> None:
+    """Give the DTensors of a rank the parts that its predecessor has left in files. Raises JupyterDistError."""
+    await _ask(rank, COPY_SECONDS, do="fill", groups=groups, ways=list(to), list=files[0], bytes=files[1])
+
+
 async def on_all(ranks: Sequence[RankProcess], do: str, **asked: Any) -> list[Header]:
     """Let ranks do a step together. Raises JupyterDistError, the first one, when all have answered."""
     answers = await asyncio.gather(

@@ -81,9 +81,14 @@ class NewPart(NamedTuple):
     local: torch.Tensor
 
 
+def dtensor() -> Any:
+    """Return the class of DTensors; None if it has not been imported."""
+    return _class(("torch.distributed.tensor",), "DTensor")
+
+
 def is_of_all(value: Any, size: int) -> bool:
     """Whether an object is a DTensor that is divided among all ranks, or copied to all."""
-    kind = _class(("torch.distributed.tensor",), "DTensor")
+    kind = dtensor()
     if kind is None or not issubclass(type(value), kind):
         return False
     mesh, placements = value.device_mesh, value.placements

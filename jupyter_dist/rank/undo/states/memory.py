@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import warnings
+from collections.abc import Callable
 from operator import is_
 from typing import Any
 
@@ -45,7 +46,7 @@ class MemoryState(Memento):
     """The bytes of some memory, in pieces: what has not changed since the state before is shared with it."""
 
     phase = 2
-    __slots__ = ("_before", "_changed", "pieces", "size")
+    __slots__ = ("_before", "_changed", "make_piece", "pieces", "size")
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -54,6 +55,7 @@ class MemoryState(Memento):
         self.pieces: list[MemoryPiece] = []
         self._before: list[MemoryPiece] = []
         self._changed: list[int] = []
+        self.make_piece: Callable[[int], MemoryPiece] = MemoryPiece
 
     def plan(self, before: MemoryState | None) -> int:
         """Compare the memory with the state before, if there is one; return how many bytes have to be copied."""
@@ -69,7 +71,7 @@ class MemoryState(Memento):
         """Copy the pieces that have changed."""
         self.pieces = list(self._before) or [MemoryPiece(0)] * -(-self.size // PIECE_BYTES)
         for number in self._changed:
-            piece = self.pieces[number] = MemoryPiece(self._length(number))
+            piece = self.pieces[number] = self.make_piece(self._length(number))
             self.read(number * PIECE_BYTES, piece)
         self._before, self._changed = [], []
 

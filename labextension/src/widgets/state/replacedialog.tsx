@@ -81,7 +81,7 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
     const names = [...lost].reverse().map(cell => cellName(trans, cell));
     const left = [...new Set(lost.flatMap(({ cost }) => cost.not_kept))];
     const parts = trans.__(
-      'The other ranks undo it. What is divided among the ranks (FSDP2, DTensor) lacks the part of the dead ones.'
+      'The other ranks undo it. Of what is divided among the ranks (FSDP2, DTensor), the dead ones get the parts that they kept.'
     );
     const hint = left.length > 0 ? `${parts} ${trans.__('Not undone: %1', left.join('; '))}` : parts;
     return this._option('undo', trans.__('Copies of the others, as before %1', names.join(', ')), hint);
