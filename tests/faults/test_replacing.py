@@ -146,7 +146,7 @@ def test_what_was_undone_for_a_replacement_that_fails_is_done_again(own):
     def no_copies(is_on):
         copies.touch() if is_on else copies.unlink()
 
-    for fault, reason in ((no_files, "Too many open files"), (no_copies, "The copies cannot be written")):
+    for fault, reason in ((no_files, "Too many open files"), (no_copies, "Not a directory")):
         fault(True)
         header, _ = own.request("replace", wanted={"state": "undo", "others": "copy"})
         assert header["group"]["state"] == "restarting"
@@ -154,9 +154,11 @@ def test_what_was_undone_for_a_replacement_that_fails_is_done_again(own):
         own.wait_group("ready", "degraded", "dead")
         fault(False)
         assert own.group["state"] == "degraded"
-        assert reason in own.group["note"]
-        assert own.group["note"].endswith("The other ranks are as they were.")
         own.ended(queued)
+        note = [content.decode() for header, content in own.records if header["kind"] == "note"][-1]
+        assert note.startswith("Rank 1 could not be replaced: ")
+        assert reason in note
+        assert note.endswith("The other ranks are as they were.")
         assert own.text(0, queued) == "[1] [1.0, 1.0]\n"
         assert [len(own.request("undoable")[0][name]) for name in ("cells", "undone", "lost")] == [0, 0, 1]
     own.request("replace", wanted={"state": "undo", "others": "copy"})

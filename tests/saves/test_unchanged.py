@@ -193,3 +193,47 @@ def test_a_rank_is_not_replaced_without_its_folder_and_the_others_keep_their_var
     assert group.status().state == "degraded"
     group.replace("save", save="case", folder=folder)
     assert group.gather(f"(v, os.getpid() == {pid})") == {0: (2, True), 1: (1, False)}
+
+
+@pytest.mark.parametrize("what", ["its folder is gone", "the save that it began with is gone"])
+def test_a_start_again_that_ended_in_an_error_leaves_the_group_that_had_ended(client, group, folder, saved, what):
+    place = saved if "folder" in what else Path(folder, "saves", "case")
+    options = {"cwd": str(saved)} if "folder" in what else {"restore": f"{folder}/case"}
+    ended = client.start("ended", num_ranks=1, accelerator="cpu", **options)
+    ended.run("print('the last words')", check=True)
+    ended.kill(0)
+    until(lambda: ended.status().state == "dead")
+    before = {name: ended.status().model[name] for name in ("id", "state", "generation", "error", "cwd", "note")}
+    place.rename(place.with_name("moved"))
+    with pytest.raises(JupyterDistError) as raised:
+        ended.start_again()
+    place.with_name("moved").rename(place)
+    assert "Traceback" not in str(raised.value)
+    assert {name: ended.status().model[name] for name in before} == before
+    assert "the last words" in str(ended.logs(0))
+    ended.start_again()
+    assert ended.gather("1 + rank") == {0: 1}
+    ended.shutdown()
+
+
+def test_a_living_group_is_not_started_again(group, folder, saved):
+    before = group.gather(LOOK)
+    with pytest.raises(JupyterDistError, match="is ready"):
+        group.start_again()
+    assert group.gather(LOOK) == before
+
+
+def _replaces_with_undo(group):
+    group.replace("undo", others="copy")
+
+
+def test_a_rank_that_cannot_be_taken_back_leaves_the_others_as_they_are(group, folder, saved):
+    group.run("mine = [rank]", check=True)
+    group.run("mine.append(5)\nif rank == 1: os._exit(3)", keep_undo=True)
+    until(lambda: group.status().state == "degraded")
+    before = group.gather("(mine, os.getpid())", "0")
+    with pytest.raises(JupyterDistError, match="is gone: no new rank can begin there"):
+        _home_is_gone(_replaces_with_undo)(group, folder, saved)
+    assert group.gather("(mine, os.getpid())", "0") == before
+    _replaces_with_undo(group)
+    assert group.gather("mine")[0] == [0]

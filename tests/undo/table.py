@@ -6,7 +6,9 @@ import sys
 import warnings
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))
 import ways
+from publiccode import FOUND
 from trying import counts, rows, try_all
 
 from jupyter_dist.rank.state.process import settings
@@ -22,7 +24,7 @@ TABLES = {
     "Ways to change a list": (ways.WAYS, True),
     "States": (ways.STATES, False),
     "From public code": (ways.PUBLIC, False),
-    "From public files, by their address": (ways.FOUND, False),
+    "From public files, by their address": (FOUND, False),
 }
 OF_PROCESS = """
 ## Settings of the process

@@ -6,11 +6,13 @@ model are in memory files that the rank shared with its agent.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import struct
 import zlib
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -18,11 +20,13 @@ import torch
 import torch.distributed as dist
 
 from jupyter_dist.rank.collectives.revival.shards import dtensor, is_of_all
+from jupyter_dist.rank.guard.own import os
 
 from . import failing
 
 MAX_LOOKED = 50_000  # objects between the names and the DTensors
 _MAX_ITEMS = 10_000  # of one container: longer ones are data
+_FIRST_PRIVATE_FD = 100  # above the descriptors that cells get
 _HEADER = struct.Struct("!QI")  # the length of the list of parts, and its checksum
 
 
@@ -112,3 +116,20 @@ def _below(way: str, value: Any) -> Iterator[tuple[str, Any]]:
 def world_size() -> int:
     """Return how many ranks there are."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+@lru_cache(maxsize=1)
+def memory_files() -> tuple[int, int]:
+    """Return the descriptors of this process's memory files: for the list of parts, and for their bytes.
+
+    Raises:
+        OSError: The kernel has no such files, or there are no descriptors.
+    """
+    return _memory_file(), _memory_file()
+
+
+def _memory_file() -> int:
+    found = os.memfd_create("jupyter_dist_parts")
+    fd = fcntl.fcntl(found, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
+    os.close(found)
+    return fd

@@ -21,7 +21,7 @@ from . import failing, saving
 from .graph import covariables, pickling
 from .graph.covariables import Root
 from .graph.memory import Memory
-from .parts import read_parts, ways_to_dtensors
+from .parts import memory_files, read_parts, ways_to_dtensors
 from .process import names
 from .restoring import RestoreOptions, load
 from .saving import SaveOptions
@@ -48,19 +48,17 @@ def carry_out(shell: Any, place: Place, asked: Mapping[str, Any]) -> dict[str, A
     if asked["do"] == "out":
         return copy_out(shell, asked["folder"], asked["keys"])
     if asked["do"] == "in":
-        found = copy_in(shell, asked["folder"], asked["file"], place)
+        copied = copy_in(shell, asked["folder"], asked["file"], place)
         followers.follow((asked["source"], place[1]), place)
-        return found
+        return copied
+    if asked["do"] in ("ways", "fill"):
+        return (ways if asked["do"] == "ways" else fill)(shell, place[1], asked)
     if asked["do"] == "gather":
         new = None if asked["number"] is None else (asked["number"], asked["size"])
         _gathered[:] = shards.new_parts(_sharded(shell, asked["groups"], place[1]), place[1], new)
     elif asked["do"] == "take":
         shards.take(_gathered, place[1])
         _gathered.clear()
-    elif asked["do"] == "ways":
-        return {"ways": ways(shell, place[1], asked["groups"])}
-    elif asked["do"] == "fill":
-        fill(shell, place[1], asked)
     elif asked["do"] == "spread":
         shards.take(shards.new_parts(_sharded(shell, asked["groups"], asked["size"]), asked["size"], place), place[1])
     return {"again": followers.made_for(asked["size"])} if asked["do"] == "again" else {"done": True}
@@ -125,17 +123,18 @@ def _sharded(shell: Any, groups: Sequence[Sequence[str]], size: int) -> list[Any
     return view.tensors
 
 
-def ways(shell: Any, size: int, groups: Sequence[Sequence[str]]) -> list[list[str | None]]:
+def ways(shell: Any, size: int, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ways to the DTensors of each of these co-variables; None where there is no way that all ranks have."""
     known = {id(tensor): way for way, tensor in ways_to_dtensors(shell.user_ns, size).items()}
-    return [[known.get(id(tensor)) for tensor in _sharded(shell, [keys], size)] for keys in groups]
+    return {"ways": [[known.get(id(one)) for one in _sharded(shell, [keys], size)] for keys in asked["groups"]]}
 
 
-def fill(shell: Any, size: int, asked: Mapping[str, Any]) -> None:
-    """Give the DTensors of these co-variables the parts that a rank had that is gone."""
+def fill(shell: Any, size: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the DTensors of these co-variables the parts that a rank had that is gone; return this rank's own files."""
     tensors = _sharded(shell, asked["groups"], size)
     found = read_parts(asked["list"], asked["bytes"], asked["ways"], tensors)
     shards.take([shards.NewPart(*one) for one in zip(tensors, found, strict=True)], size)
+    return {"files": memory_files()}
 
 
 def copy_out(shell: Any, folder: str, keys: Sequence[str]) -> dict[str, Any]:

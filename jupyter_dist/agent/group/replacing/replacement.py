@@ -115,7 +115,12 @@ class Replacement:
             given = await self._source.give(fresh, survivors)
         except Exception as err:  # also an internal error: the new ranks live
             is_whole = self._undo is None
-            note = self._failed(err, say("was replaced, but its variables could not be brought back"))
+            note = self._failed(
+                err,
+                say("was replaced, but its variables could not be brought back")
+                if is_whole
+                else say("could not be replaced"),
+            )
         else:
             self._report["names"], self._report["again"] = given.names, given.again
             note = say("Rank %1 was replaced: %2", self._numbers, given.sentence)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starting.leftparts import left_by
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.system.files.private import make_folder
@@ -160,7 +161,8 @@ async def ways(source: RankProcess, groups: list[list[str]]) -> list[list[str | 
 
 async def fill(rank: RankProcess, groups: list[list[str]], to: Sequence[str], files: tuple[str, str]) -> None:
     """Give the DTensors of a rank the parts that its predecessor has left in files. Raises JupyterDistError."""
-    await _ask(rank, COPY_SECONDS, do="fill", groups=groups, ways=list(to), list=files[0], bytes=files[1])
+    answer = await _ask(rank, COPY_SECONDS, do="fill", groups=groups, ways=list(to), list=files[0], bytes=files[1])
+    rank.left = left_by(rank.local_pid, answer["files"])  # it may die in its first cell
 
 
 async def on_all(ranks: Sequence[RankProcess], do: str, **asked: Any) -> list[Header]:

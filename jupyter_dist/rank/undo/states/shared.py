@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import mmap
 from bisect import bisect
 from collections.abc import Mapping
@@ -14,13 +13,12 @@ import torch
 from jupyter_dist.rank.collectives.revival.shards import dtensor
 from jupyter_dist.rank.collectives.torch_compat import storage_id, without_functions
 from jupyter_dist.rank.guard.own import os
-from jupyter_dist.rank.state.parts import likeness, listed, ways_to_dtensors, world_size
+from jupyter_dist.rank.state.parts import likeness, listed, memory_files, ways_to_dtensors, world_size
 
 from .memory import DeviceBytes, MemoryPiece, MemoryState, StorageBytes
 
 _CHUNK_BYTES = 64 << 20
 _ALIGNMENT = 64
-_FIRST_PRIVATE_FD = 100  # above the descriptors that cells get
 
 
 class SharedPiece(MemoryPiece):
@@ -42,8 +40,8 @@ class SharedPiece(MemoryPiece):
 class SharedRoom:
     """A memory file for pieces. The room of a piece that is gone is for the next piece of the same size."""
 
-    def __init__(self) -> None:
-        self.fd = _memory_file()
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
         self._starts: list[int] = []
         self._chunks: list[torch.Tensor] = []
         self._used = self._end = 0
@@ -100,8 +98,8 @@ class PartsOfCell:
         """Return the descriptors of this process, once it has DTensors: of the list of parts, and of their bytes."""
         if self._room is None and dtensor() is not None:
             with contextlib.suppress(OSError):  # a kernel without such files, or no descriptors
-                self._list = _memory_file()
-                self._room = SharedRoom()
+                self._list, fd = memory_files()
+                self._room = SharedRoom(fd)
         return [] if self._room is None else [self._list, self._room.fd]
 
     def choose(self, namespace: Mapping[str, Any], states: Mapping[Any, Any]) -> list[KeptPart]:
@@ -138,10 +136,3 @@ def _described(part: KeptPart) -> dict[str, Any] | None:
         "place": [list(local.shape), list(local.stride()), local.storage_offset()],
         "pieces": [[piece.offset, piece.size] for piece in pieces if isinstance(piece, SharedPiece)],
     }
-
-
-def _memory_file() -> int:
-    found = os.memfd_create("jupyter_dist_parts")
-    fd = fcntl.fcntl(found, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
-    os.close(found)
-    return fd
