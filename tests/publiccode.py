@@ -10,6 +10,7 @@ FOUND: dict[str, tuple[str, ...]] = {
         "import torch\nfrom torch import nn\nseen = []\nnet = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))\nx = torch.ones(2, 3)",
         "handle = nn.modules.module.register_module_forward_hook(lambda m, i, o: seen.append(repr(m)))\nnet(x).sum().backward()",
         "(seen, len(nn.modules.module._global_forward_hooks), net[0].weight.grad)",
+        "handle.remove()",
     ),
     "hanqi-qi/Revisit_monosemanticity llama_hook.py": (
         "import torch\nactivation = {}\ndef keep(name):\n    def hook(m, i, o): activation[name] = o.detach()\n    return hook\n"

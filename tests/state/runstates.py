@@ -72,6 +72,7 @@ def run(mode: str, folder: Path) -> dict[str, Any]:
             one["said"] = [*restored.notes, *(f"{each['name']}: {each['reason']}" for each in restored.failed)]
         one["answer"] = answer(shell, asked)  # also where it is not compared: what comes next is as elsewhere
         found[name] = one
+        shell.shell.run_cell(states.LAST.get(name, ""))
     return found
 
 

@@ -10,6 +10,7 @@ import textwrap
 from publiccode import FOUND
 
 STATES: dict[str, tuple[str, str]] = {}
+LAST: dict[str, str] = {}  # what is run afterwards, so that nothing of a state is left
 
 
 def state(name: str, setup: str, *asked: str) -> None:
@@ -732,5 +733,6 @@ state(
 
 # -- public code ------------------------------------------------------------------------------------------
 
-for address, (before, cell, look, *_) in FOUND.items():
+for address, (before, cell, look, *last) in FOUND.items():
     state(address, f"{before}\n{cell}", look)
+    LAST[address] = "".join(last)
