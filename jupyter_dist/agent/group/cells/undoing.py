@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.system.limits import within
@@ -98,7 +99,9 @@ class CellUndo:
             raise JupyterDistError("cannot_undo", message, "Replace it with state='copy' or 'save', or empty.")
         living = RankSet(number for number, rank in ranks.items() if rank.state != "dead")
         undo = self._queue_both("undo", f"e-{uuid.uuid4().hex}", cells, living)
-        why: JupyterDistError | None = JupyterDistError("timed_out", say("The cell was not undone within %1 s.", f"{seconds:g}"))
+        why: JupyterDistError | None = JupyterDistError(
+            "timed_out", say("The cell was not undone within %1 s.", f"{seconds:g}")
+        )
         redo: AgentExecution | None = None
 
         def proceed() -> None:
