@@ -151,8 +151,9 @@ LOOK = textwrap.dedent('''
         """A text of all that can be seen of a value, without addresses, iterating over none of its iterators."""
         import re, sys, types
         seen = {} if seen is None else seen
-        if id(v) in seen: return f"<{seen[id(v)]}>"
-        if not isinstance(v, (int, float, str, bytes, type(None))): seen[id(v)] = len(seen)
+        if id(v) in seen: return f"<{seen[id(v)][0]}>"
+        if type(v) in (int, float, str, bytes, bool, complex, type(None)): return repr(v)
+        seen[id(v)] = (len(seen), v)  # kept, so that no id is used twice
         np, torch, pd, pl = (sys.modules.get(n) for n in ("numpy", "torch", "pandas", "polars"))
         kind, name = type(v), type(v).__name__
         if deep > 6 or isinstance(v, (types.ModuleType, type, types.BuiltinFunctionType)): return name
@@ -163,8 +164,8 @@ LOOK = textwrap.dedent('''
             else: d, how = repr(d), ()
             return f"{name}{d}{v.dtype}{how}{v.requires_grad}{more(v.grad) if v.is_leaf else 0}"
         if torch and isinstance(v, torch.UntypedStorage): return f"storage{list(v)}"
-        if torch and isinstance(v, torch.Generator): return f"{name}{hash(bytes(v.get_state().tolist()))}" if 0 else f"{name}{sum(v.get_state().tolist())}"
-        if np and isinstance(v, np.ndarray): return f"{name}{v.dtype}{v.shape}{v.strides}{v.flags.writeable}{[more(x) for x in v.ravel().tolist()]}{v.base is not None}{getattr(v, 'mask', '')}{getattr(v, 'fill_value', '')}"
+        if torch and isinstance(v, torch.Generator): return f"{name}{sum(v.get_state().tolist())}"
+        if np and isinstance(v, np.ndarray): return f"{name}{v.dtype}{v.shape}{v.strides}{v.flags.writeable}({', '.join(more(x) for x in v.ravel().tolist())}){v.base is not None}{getattr(v, 'mask', '')}{getattr(v, 'fill_value', '')}"
         if np and isinstance(v, np.random.Generator): return f"{name}{v.bit_generator.state}"
         if np and isinstance(v, np.random.RandomState): return f"{name}{v.get_state()[2]}{v.get_state()[1].tolist()}"
         if np and isinstance(v, np.random.SeedSequence): return f"{v!r}"
@@ -176,7 +177,7 @@ LOOK = textwrap.dedent('''
         if hasattr(v, "getstate"): return f"{name}{v.getstate()}"
         if hasattr(v, "cache_info"): return f"{name}"
         if hasattr(v, "locked"): return f"{name}{v.locked()}"
-        if isinstance(v, dict) or name in ("mappingproxy", "WeakValueDictionary", "ChainMap", "UserDict"): body = [(more(k), more(x)) for k, x in list(v.items())]
+        if isinstance(v, dict) or name in ("mappingproxy", "WeakValueDictionary", "ChainMap", "UserDict"): body = [f"{more(k)}: {more(x)}" for k, x in list(v.items())]
         elif isinstance(v, (set, frozenset)): body = sorted(map(more, v))
         elif isinstance(v, (list, tuple)) or name in ("deque", "UserList", "array", "memoryview", "bytearray"): body = [more(x) for x in v]
         elif isinstance(v, types.FunctionType): body = [more(v.__defaults__), more(v.__dict__)]
@@ -190,7 +191,7 @@ LOOK = textwrap.dedent('''
         else: body = [] if hasattr(v, "__dict__") else [re.sub(r" at 0x[0-9a-f]+", "", repr(v))]
         fields = {k: x for k, x in getattr(v, "__dict__", {}).items() if not k.startswith("_abc")} if not isinstance(v, types.FunctionType) else {}
         if name in ("Slots",): fields = {k: getattr(v, k) for k in v.__slots__ if hasattr(v, k)}
-        return f"{name}{body}{[(k, more(x)) for k, x in fields.items()]}"
+        return f"{name}({', '.join(map(str, body))}{''.join(f' .{k}={more(x)}' for k, x in fields.items())})"
 ''')
 
 
