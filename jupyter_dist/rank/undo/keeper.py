@@ -23,7 +23,7 @@ from .states.foreign import PartsState
 from .states.mementos import DictState, InstanceState, Memento, NamesState, is_result
 from .states.memory import MemoryState
 from .states.process import GeneratorState, ProcessState
-from .states.shared import PartsOfCell
+from .states.shared import KeptPart, PartsOfCell
 from .walk import MAX_NAMED, Key, ObjectWalk, TooManyObjectsError, is_python, know_arrays
 
 _MIB = 1 << 20
@@ -175,7 +175,7 @@ class UndoKeeper:
                 walk.keep(root, DictState)
         walk.keep(self._namespace, NamesState)
         walk.keep(vars(builtins), NamesState)
-        parts = self._parts.choose(self._namespace, walk.mementos)
+        parts = self._parts_of(walk) if walk.has_wrapped else []
         self._make_room(walk.copied_bytes, limits)
         for copy in walk.copies:
             copy.take()
@@ -191,6 +191,12 @@ class UndoKeeper:
         self._cells.append(cell)
         self._shrink(limits)
         self._parts.publish(cell.execution_id, parts)
+
+    def _parts_of(self, walk: ObjectWalk) -> list[KeptPart]:
+        began = time.thread_time()
+        parts = self._parts.choose(self._namespace, walk.mementos)
+        self._allowance.spend(time.thread_time() - began)
+        return parts
 
     def _make_room(self, num_bytes: int, limits: Mapping[str, int]) -> None:
         """Drop the oldest cells until there is room; raises JupyterDistError if there never is."""

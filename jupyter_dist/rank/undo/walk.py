@@ -139,6 +139,7 @@ class ObjectWalk:
         self.copies: list[MemoryState] = []  # to be taken, as they have changed since the last cell
         self.copied_bytes = 0
         self.not_kept: list[str] = []
+        self.has_wrapped = False  # a tensor around others, such as a DTensor
         self._namespace = namespace
         self._latest = latest
         self._seen: set[int] = {id(namespace)}
@@ -488,6 +489,7 @@ class ObjectWalk:
             is_plain = dispatch is _NO_DISPATCH and not value.is_quantized and not value.is_nested
             has_storage = is_plain and value.layout is torch.strided and value.device.type != "meta"
             layout = TensorLayout(value, has_storage)
+        self.has_wrapped |= dispatch is not _NO_DISPATCH
         self.mementos[(id(value), TensorLayout)] = layout
         attributes = self.keep(value, TensorAttributes)
         self.add(attributes.saved)
