@@ -81,9 +81,9 @@ VALUES: dict[str, list[tuple[str, str]]] = {
         ("torch.ones(2, dtype=torch.bfloat16)", "V.add_(1)"),
         ("torch.ones(2, dtype=torch.complex64).conj()", "V.mul_(2j)"),
         ("torch.Generator().manual_seed(4)", "torch.rand(2, generator=V)"),
-        ("torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1))", "V(torch.ones(3, 2) * torch.arange(3.)[:, None]); V.eval(); V.add_module('more', torch.nn.ReLU())"),
+        ("torch.manual_seed(1) and torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1))", "V(torch.ones(3, 2) * torch.arange(3.)[:, None]); V.eval(); V.add_module('more', torch.nn.ReLU())"),
         ("torch.nn.ParameterDict({'a': torch.ones(1)})", "V['b'] = torch.zeros(1); V['a'].data += 1"),
-        ("torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))", "V.weight = V.weight * 2"),
+        ("torch.manual_seed(1) and torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))", "V.weight = V.weight * 2"),
         ("torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=.1, momentum=.9)", "p = V.param_groups[0]['params'][0]; p.grad = torch.ones(2); V.step(); V.param_groups[0]['lr'] = 1"),
         ("torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.ones(1)], .1), 1)", "V.optimizer.step(); V.step()"),
         ("torch.utils.data.TensorDataset(torch.arange(4.))", "V.tensors[0].neg_()"),
@@ -153,6 +153,7 @@ LOOK = textwrap.dedent('''
         seen = {} if seen is None else seen
         if id(v) in seen: return f"<{seen[id(v)][0]}>"
         if type(v) in (int, float, str, bytes, bool, complex, type(None)): return repr(v)
+        if type(v) is tuple: return f"tuple({', '.join(look(x, seen, deep + 1) for x in v)})" if deep < 7 else "tuple"  # which is no other one
         seen[id(v)] = (len(seen), v)  # kept, so that no id is used twice
         np, torch, pd, pl = (sys.modules.get(n) for n in ("numpy", "torch", "pandas", "polars"))
         kind, name = type(v), type(v).__name__
@@ -165,7 +166,7 @@ LOOK = textwrap.dedent('''
             return f"{name}{d}{v.dtype}{how}{v.requires_grad}{more(v.grad) if v.is_leaf else 0}"
         if torch and isinstance(v, torch.UntypedStorage): return f"storage{list(v)}"
         if torch and isinstance(v, torch.Generator): return f"{name}{sum(v.get_state().tolist())}"
-        if np and isinstance(v, np.ndarray): return f"{name}{v.dtype}{v.shape}{v.strides}{v.flags.writeable}({', '.join(more(x) for x in v.ravel().tolist())}){v.base is not None}{getattr(v, 'mask', '')}{getattr(v, 'fill_value', '')}"
+        if np and isinstance(v, np.ndarray): return f"{name}{v.dtype}{v.shape}{[step for step, size in zip(v.strides, v.shape) if size > 1]}{v.flags.writeable}({', '.join(more(x) for x in v.ravel().tolist())}){getattr(v, 'mask', '')}{getattr(v, 'fill_value', '')}"
         if np and isinstance(v, np.random.Generator): return f"{name}{v.bit_generator.state}"
         if np and isinstance(v, np.random.RandomState): return f"{name}{v.get_state()[2]}{v.get_state()[1].tolist()}"
         if np and isinstance(v, np.random.SeedSequence): return f"{v!r}"
@@ -191,7 +192,7 @@ LOOK = textwrap.dedent('''
         else: body = [] if hasattr(v, "__dict__") else [re.sub(r" at 0x[0-9a-f]+", "", repr(v))]
         fields = {k: x for k, x in getattr(v, "__dict__", {}).items() if not k.startswith("_abc")} if not isinstance(v, types.FunctionType) else {}
         if name in ("Slots",): fields = {k: getattr(v, k) for k in v.__slots__ if hasattr(v, k)}
-        return f"{name}({', '.join(map(str, body))}{''.join(f' .{k}={more(x)}' for k, x in fields.items())})"
+        return f"{name}({', '.join(map(str, body))}{''.join(f' .{k}={more(x)}' for k, x in sorted(fields.items()))})"
 ''')
 
 

@@ -105,6 +105,7 @@ class PartsOfCell:
     def choose(self, namespace: Mapping[str, Any], states: Mapping[Any, Any]) -> list[KeptPart]:
         """Return the parts whose memory is among these states, which from now on copy into the memory file."""
         found: list[KeptPart] = []
+        self.files()
         if self._room is None:
             return found
         for way, tensor in ways_to_dtensors(namespace, world_size()).items():
