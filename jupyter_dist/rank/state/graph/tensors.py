@@ -49,7 +49,7 @@ class TensorReducer:
         self._note(tensor)
         reduced = _with_typed_storage(_without_lost_storage(tensor, reduced))
         state: dict[str, Any] = {}
-        if tensor.is_leaf and tensor.grad is not None:  # also of one that needs none any more
+        if tensor.is_leaf and tensor.grad is not None:  # also if it needs none any more
             state["grad"] = tensor.grad
         if type(tensor) in _PLAIN and tensor.layout is torch.strided and tensor.numel() and _is_empty(tensor):
             state["is_empty"] = True
