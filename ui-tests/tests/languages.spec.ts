@@ -231,30 +231,3 @@ test('a slow cell, silent ranks and missing nodes have no English sentence of ou
   }
   await shutdownAll(request);
 });
-
-const TRAINING = `from torch.nn.parallel import DistributedDataParallel as DDP
-model = DDP(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-for batch in torch.utils.data.DataLoader(torch.randn(64, 4, generator=torch.Generator().manual_seed(0)), 8):
-    model(batch).square().mean().backward()
-    optimizer.step()`;
-const DIGEST = /\b[0-9a-z]{10,}\b/g; // it has letters that may be a word
-
-test('checks and their evidence have no English sentence of ours in any language', async ({ page, request }) => {
-  await speak(request, 'default');
-  await startGroup(request, 'q7', 2);
-  lab.writeNotebook('q7.ipynb', [TRAINING], lab.onRanks('all', 'q7'));
-  const checks = lab.cell(page, 0).node.locator('.jpd-Check');
-  await lab.openNotebook(page, 'q7.ipynb');
-  for (const locale of LANGUAGES) {
-    await speak(request, locale);
-    await lab.reload(page);
-    await lab.runCell(page, 0);
-    await expect(checks).toHaveCount(2); // the same batch, and gradients that are never zero
-    await checks.locator('summary').evaluateAll(all => all.forEach(node => (node as HTMLElement).click()));
-    await expect(checks.getByRole('listitem')).toHaveCount(3);
-    const digests = (await checks.allInnerTexts()).flatMap(text => text.match(DIGEST) ?? []);
-    await expectNoEnglish(page, locale, [...TRAINING.split('\n').map(line => line.trim()), ...digests]);
-  }
-  await shutdownAll(request);
-});
