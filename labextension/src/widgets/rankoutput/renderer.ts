@@ -110,7 +110,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._panes.clear();
     }
     this._connect();
-    this._isDrawn = false;
+    this._isDrawn = this._isPlaced = false;
     if (this.isAttached) {
       this._draw();
     } else {
@@ -144,8 +144,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   /** Its parts are in the output area, which it has been given now. */
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    if (this._bundle && !(this._isDrawn && this._parts.isJoined)) {
-      this._draw();
+    if (this._bundle && !(this._isPlaced && this._parts.isJoined)) {
+      this._draw(); // what depends on its notebook, too, as whether that has the same group
     }
   }
 
@@ -235,6 +235,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     clearTimeout(this._timer);
     [this._frame, this._timer] = [0, undefined];
     this._isDrawn = true;
+    this._isPlaced = this.isAttached;
     const shown = this._shown();
     const now = this._options.groups.clock.now();
     const hasCurves = this._panes.readCurves(shown);
@@ -418,6 +419,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _fallback: IRenderMime.IRenderer | null = null;
   private _frame = 0;
   private _isDrawn = false;
+  /** Whether it was in a notebook when it was drawn. */
+  private _isPlaced = false;
   private _lostAt: number | null = null;
   private _nextDraw = 0;
   private _notes: RankNotes;
