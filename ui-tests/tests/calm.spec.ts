@@ -120,3 +120,13 @@ test('while ranks agree a cell looks as a kernel cell does, and its header comes
   await page.keyboard.press('ArrowRight');
   await expect(silent.tab('Rank 0')).toBeFocused();
 });
+
+test('the toolbar alone says that a notebook on ranks has no kernel, also after a reload', async ({ page }) => {
+  lab.writeNotebook('kernelless.ipynb', ['print(1)'], lab.onRanks('all', 'two'));
+  await lab.openNotebook(page, 'kernelless.ipynb');
+  const said = page.locator('#jp-main-statusbar').getByText('No Kernel');
+  await expect(said).toBeHidden();
+  await lab.reload(page);
+  await expect(lab.picker(page)).toBeVisible();
+  await expect(said).toBeHidden();
+});

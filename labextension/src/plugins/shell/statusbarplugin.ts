@@ -29,12 +29,20 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
       choose: () => choice.foremost(),
       open: () => void app.commands.execute(CommandIDs.showSidebar)
     });
-    tracker?.currentChanged.connect((_, panel) => {
+    const note = (): void => noteKernelless(tracker?.currentWidget ?? null);
+    const open = ({ content, context, sessionContext }: NotebookPanel): void => {
+      sessionContext.kernelChanged.connect(note, item);
+      void context.ready.then(() => {
+        content.model?.metadataChanged.connect(note, item);
+        note(); // after a reload it is the current one before its file is loaded
+      });
+    };
+    tracker?.forEach(open);
+    tracker?.widgetAdded.connect((_, panel) => open(panel), item);
+    tracker?.currentChanged.connect(() => {
       item.update();
-      noteKernelless(panel);
-      panel?.sessionContext.kernelChanged.connect(() => noteKernelless(tracker.currentWidget), item);
+      note();
     }, item);
-    groups.changed.connect(() => noteKernelless(tracker?.currentWidget ?? null), item);
     statusBar.registerStatusItem('jupyter-dist:statusbar', {
       item,
       align: 'left',
