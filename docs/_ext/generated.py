@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from docutils import nodes
@@ -45,6 +46,7 @@ from jupyter_dist.server.launchers.processes import ProcessLauncher
 ROOT = Path(__file__).parents[2]
 Lines = Iterator[str]
 
+NO_SESSION = SimpleNamespace(followers=[])
 # As wide as a page shows without scrolling; argparse asks the environment.
 HELP_COLUMNS = "88"
 
@@ -205,7 +207,8 @@ def magics() -> Lines:
     """Each magic with its docstring, and its options where it has any."""
     for cls in (DistMagics, TimelineMagics, DipMagics):
         # Of `__init__`, not of the class: some Pythons (3.11.2) see the signature of traitlets there.
-        instance = cls(*[None] * (len(inspect.signature(cls.__init__).parameters) - 1))
+        _, *arguments = inspect.signature(cls.__init__).parameters
+        instance = cls(*(NO_SESSION if name == "session" else None for name in arguments))
         for kind, sign in (("line", "%"), ("cell", "%%")):
             for name, method in cls.magics[kind].items():
                 bound = getattr(instance, method if isinstance(method, str) else method.__name__)

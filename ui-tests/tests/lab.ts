@@ -95,7 +95,7 @@ interface INotebookMetadata {
 
 /** Answer the question for a kernel. */
 async function chooseKernel(page: Page, kernel: string | null): Promise<void> {
-  const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
+  const dialog = page.getByRole('dialog').filter({ has: page.locator('select') }); // in any language
   await dialog.locator('select').selectOption({ label: kernel ?? 'No Kernel' });
   await dialog.locator('.jp-mod-accept').click();
   await expect(dialog).toHaveCount(0);
