@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import words_of
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.cells.clients.transfers import RankTransfers
 from jupyter_dist.rank.cells.comms import WidgetComms
@@ -213,6 +214,7 @@ class Control:
             header,
             stack=stack,
             call=call,
+            call_words=words_of(call),
             collective=outstanding and {name: outstanding[name] for name in ("name", "group", "seq")},
             wait=wait,
             begun=counters.collective_seq(),

@@ -207,7 +207,16 @@ test('a slow cell, silent ranks and missing nodes have no English sentence of ou
   await expect(ranks).toContainText('Not responding');
   await expect(line).toBeVisible();
   await lab.saveNotebook(page);
-  const code = [SLEEP, STUCK, SILENT, 'time.sleep', 'all_reduce', 'train.ipynb', ...`${DEAF}\n${SLOW}`.split('\n')];
+  const code = [
+    SLEEP,
+    STUCK,
+    SILENT,
+    'dist.all_reduce(torch.ones(1))',
+    'time.sleep',
+    'all_reduce',
+    'train.ipynb',
+    ...`${DEAF}\n${SLOW}`.split('\n')
+  ];
   for (const locale of LANGUAGES) {
     await speak(request, locale);
     await page.reload();

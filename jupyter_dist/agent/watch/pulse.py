@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.protocol.models.sentences import join, say, with_words
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -115,7 +115,8 @@ class Pulse:
         place = (rank.execution_id, does, str(answer.get("collective")))
         if does is None:
             self._waiting.pop(rank.rank, None)
-            call = str(answer.get("call") or "")[:MAX_TEXT]
+            call = with_words(answer.get("call") or "", answer.get("call_words"))
+            call = call if len(call) <= MAX_TEXT else call[:MAX_TEXT]
             still = say("Still in %1", call) if call else say("Still runs")
             rank.set_state("busy", self._with_interrupt(rank, still) if _is_ignored(rank) else None)
             return

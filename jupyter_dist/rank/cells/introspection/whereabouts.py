@@ -8,6 +8,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.collectives.diagnosis.lines import line_of
 from jupyter_dist.rank.guard.own import linecache, threading
 
@@ -52,7 +53,7 @@ def current_call(namespace: dict[str, Any]) -> str | None:
         what = _line(frame).strip()
     if len(what) > _LONGEST_CALL:
         what = f"{what[:_LONGEST_CALL]}..."
-    return f"{what} (cell line {line_of(frame)})"
+    return say("%1 (cell line %2)", what, line_of(frame))
 
 
 def _call(frame: FrameType) -> str:

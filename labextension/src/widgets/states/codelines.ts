@@ -18,6 +18,12 @@ export function linkedPlace(
   return at < 0 ? [sentence, '', ''] : [sentence.slice(0, at), words, sentence.slice(at + words.length)];
 }
 
+/** Where a line is, in short: `cell [3]:12`, `model.py:40`. */
+export function placeLabel(trans: TranslationBundle, { name, line }: ICodeLine): string {
+  const cell = /^cell \[(\d+)\]$/.exec(name);
+  return `${cell ? trans.__('cell [%1]', cell[1]) : name === 'the cell' ? trans.__('the cell') : name}:${line}`;
+}
+
 /** Whether the page can go to a line: it is in a cell, or in a file that JupyterLab can open. */
 export function canOpen(place: ICodeLine): boolean {
   return isInCell(place) || pathOf(place) !== null;

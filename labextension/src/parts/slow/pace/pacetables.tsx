@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { ICodeLine, ILineShare, IRankPace } from '../../../services/protocol';
 import { rankSetLabel } from '../../../widgets/rankoutput/items/itemrow';
-import { canOpen } from '../../../widgets/states/codelines';
+import { canOpen, pathOf, placeLabel } from '../../../widgets/states/codelines';
 import { partLabel, PARTS, partTitle, shareWords, waitedFor } from './pacewords';
 
 interface IRankPaceTableProps {
@@ -77,7 +77,7 @@ export function LineTable({ lines, trans, goTo }: ILineTableProps): React.ReactE
         {lines.map(({ ranks, line, share }) => (
           <tr key={`${line.file} ${line.line}`}>
             <td>{shareWords(share)}</td>
-            <th scope="row" title={line.file}>
+            <th scope="row" title={canOpen(line) && pathOf(line) === null ? undefined : line.file}>
               {canOpen(line) ? (
                 <button
                   type="button"
@@ -85,10 +85,10 @@ export function LineTable({ lines, trans, goTo }: ILineTableProps): React.ReactE
                   title={trans.__('Go to this line')}
                   onClick={() => goTo(line)}
                 >
-                  {`${line.name}:${line.line}`}
+                  {placeLabel(trans, line)}
                 </button>
               ) : (
-                `${line.name}:${line.line}`
+                placeLabel(trans, line)
               )}
             </th>
             <td title={line.code}>
