@@ -96,7 +96,8 @@ interface INotebookMetadata {
 /** Answer the question for a kernel. */
 async function chooseKernel(page: Page, kernel: string | null): Promise<void> {
   const dialog = page.getByRole('dialog').filter({ has: page.locator('select') }); // in any language
-  await dialog.locator('select').selectOption({ label: kernel ?? 'No Kernel' });
+  // By its value: 'No Kernel' is in the page's language.
+  await dialog.locator('select').selectOption(kernel === null ? { value: 'null' } : { label: kernel });
   await dialog.locator('.jp-mod-accept').click();
   await expect(dialog).toHaveCount(0);
 }
