@@ -103,6 +103,17 @@ def test_replicas_that_differ_are_named_in_sets_and_with_what_they_have_missed()
     assert found.evidence[-1] == "rank 3 has not run cell [5]"
 
 
+@pytest.mark.parametrize(("of_rank_1", "kinds"), [(0.1, []), (0.2, ["settings_differ"]), (None, [])])
+def test_settings_at_the_end_of_a_cell_prove_nothing_where_a_rank_has_dropped_its_optimizer(of_rank_1, kinds):
+    def ended(rank):
+        rate = of_rank_1 if rank == 1 else 0.1
+        return EndedSteps(look(rank, 3).optimizer, 3, 3, False, ({"lr": rate},) if rate else ())
+
+    of_cell = {rank: [ended(rank)] for rank in RANKS}
+    found = judged(lambda rank, step: look(rank, step), has_ended=True, ended=of_cell)
+    assert [one.kind for one in found] == kinds
+
+
 def test_settings_that_differ_are_named_and_not_what_follows_from_them():
     (found,) = judged(lambda rank, step: look(rank, step, weight=f"{rank}", settings=({"lr": 0.1 * (1 + rank)},)))
     assert found.kind == "settings_differ"

@@ -162,10 +162,11 @@ def _talks(port: int) -> bytes:
 
 
 @contextlib.contextmanager
-def open_to_all(*paths: Path) -> Iterator[None]:
-    modes = {path: path.stat().st_mode for path in paths}
+def open_to_all(opened: Path, *above: Path) -> Iterator[None]:
+    """Let all users write to a file or folder, and reach it: no folder of all tests is open for writing meanwhile."""
+    modes = {path: path.stat().st_mode for path in (opened, *above)}
     for path, mode in modes.items():
-        path.chmod(mode | 0o077)
+        path.chmod(mode | (0o077 if path == opened else 0o055))
     try:
         yield
     finally:

@@ -199,9 +199,10 @@ def test_a_rank_is_not_replaced_without_its_folder_and_the_others_keep_their_var
 def test_a_start_again_that_ended_in_an_error_leaves_the_group_that_had_ended(client, group, folder, saved, what):
     place = saved if "folder" in what else Path(folder, "saves", "case")
     options = {"cwd": str(saved)} if "folder" in what else {"restore": f"{folder}/case"}
-    ended = client.start("ended", num_ranks=1, accelerator="cpu", **options)
+    ended = client.start("ended", num_ranks=2, accelerator="cpu", **options)
     ended.run("print('the last words')", check=True)
     ended.kill(0)
+    ended.kill(1)
     until(lambda: ended.status().state == "dead")
     before = {name: ended.status().model[name] for name in ("id", "state", "generation", "error", "cwd", "note")}
     place.rename(place.with_name("moved"))
@@ -212,7 +213,7 @@ def test_a_start_again_that_ended_in_an_error_leaves_the_group_that_had_ended(cl
     assert {name: ended.status().model[name] for name in before} == before
     assert "the last words" in str(ended.logs(0))
     ended.start_again()
-    assert ended.gather("1 + rank") == {0: 1}
+    assert ended.gather("1 + rank") == {0: 1, 1: 2}
     ended.shutdown()
 
 

@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from jupyter_dist.rank.collectives.revival.shards import dtensor, is_of_all
+from jupyter_dist.rank.collectives.torch_compat import local_tensor
 from jupyter_dist.rank.guard.own import os
 
 from . import failing
@@ -58,7 +59,7 @@ def read_parts(list_path: str, bytes_path: str, ways: list[str], tensors: list[A
                 content += file.read(size)
             flat = torch.frombuffer(content, dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8)
             local = torch.empty(0, dtype=tensor.dtype).set_(flat.untyped_storage(), *_order(*one["place"]))
-            found.append(local.to(tensor._local_tensor.device, copy=True))
+            found.append(local.to(local_tensor(tensor).device, copy=True))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from jupyter_dist.rank.collectives.revival.shards import dtensor
-from jupyter_dist.rank.collectives.torch_compat import storage_id, without_functions
+from jupyter_dist.rank.collectives.torch_compat import local_tensor, storage_id, without_functions
 from jupyter_dist.rank.guard.own import os
 from jupyter_dist.rank.state.parts import likeness, listed, memory_files, ways_to_dtensors, world_size
 
@@ -109,7 +109,7 @@ class PartsOfCell:
         if self._room is None:
             return found
         for way, tensor in ways_to_dtensors(namespace, world_size()).items():
-            local = tensor._local_tensor
+            local = local_tensor(tensor)
             if type(local) is torch.Tensor:
                 key = storage_id(local.untyped_storage())
                 state = states.get((key, StorageBytes)) or states.get((key, DeviceBytes))
@@ -131,7 +131,7 @@ def _described(part: KeptPart) -> dict[str, Any] | None:
     pieces = part.state.pieces
     if not all(isinstance(piece, SharedPiece) for piece in pieces):
         return None
-    local = part.tensor._local_tensor
+    local = local_tensor(part.tensor)
     return {
         "like": likeness(part.tensor),
         "place": [list(local.shape), list(local.stride()), local.storage_offset()],

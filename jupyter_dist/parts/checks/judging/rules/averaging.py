@@ -202,7 +202,8 @@ def _settings_differ(trained: Trained) -> Iterator[Proof]:
     looks = trained.rows()
     rows = [(row.step, {rank: look.settings for rank, look in row.looks.items()}) for row in looks]
     ended = trained.ended()
-    if looks and trained.seen.has_ended and len({one.steps for one in ended.values()}) == 1:
+    is_known = all(one.settings for one in ended.values())  # one rank may have dropped the optimizer already
+    if looks and trained.seen.has_ended and is_known and len({one.steps for one in ended.values()}) == 1:
         rows.append((ended[min(ended)].steps, {rank: one.settings for rank, one in ended.items()}))
     if rows and (names := _differing_settings(rows[-1][1])):
         name, (step, by_rank) = names[0], rows[-1]
