@@ -450,7 +450,7 @@ def test_a_package_that_is_uninstalled_under_a_server_changes_nothing_in_it(plac
     package = place.home / "installed" / "jupyter_dist"
     shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
     server = place.serve(env={"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": ""})
-    compiled = [next(iter((package / "server" / "launchers").glob(f"{name}.py"))) for name in LAUNCHERS]
+    compiled = [next(iter((package / "parts" / "clusters").glob(f"{name}.py"))) for name in LAUNCHERS]
     until(lambda: all([*one.parent.glob(f"__pycache__/{one.stem}.*.pyc")] for one in compiled))
     shutil.rmtree(package)
     server.start(1, name="g")
