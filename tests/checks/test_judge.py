@@ -110,7 +110,7 @@ def test_settings_at_the_end_of_a_cell_prove_nothing_where_a_rank_has_dropped_it
         return EndedSteps(look(rank, 3).optimizer, 3, 3, False, ({"lr": rate},) if rate else ())
 
     of_cell = {rank: [ended(rank)] for rank in RANKS}
-    found = judged(lambda rank, step: look(rank, step), has_ended=True, ended=of_cell)
+    found = judged(look, has_ended=True, ended=of_cell)
     assert [one.kind for one in found] == kinds
 
 
