@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
 	test-python-again test-ray-again test-versions-again test-typescript-again test-browser-again test-browser-1-again test-browser-2-again \
-	test-beside test-beside-beside test-beside-nbmodel test-package release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup extras browser slurm
+	test-beside test-beside-again test-beside-beside test-beside-nbmodel test-package test-package-again release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup extras browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -111,6 +111,8 @@ test-browser-1-again test-browser-2-again: test-browser-%-again:
 test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release does, and look into them
 	$(BIN)/python -m pytest tests/packaging
 
+test-package-again: test-package
+
 # The third-party extension is built against the npm package.
 release-dry-run: .venv/package third-party  ## Build the packages into dist/, install them, and say which tag is next
 	rm -rf dist && JUPYTER_DIST_KEEP=$(CURDIR)/dist $(BIN)/python -m pytest tests/packaging
@@ -129,7 +131,10 @@ test-beside: .venv/beside .venv/frontend browser ui-tests/node_modules
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going $(BESIDE)
 
 $(BESIDE): test-beside-%:
-	cd ui-tests && npx playwright test --config $*.config.ts --output test-results/$*
+	cd ui-tests && npx playwright test --retries 0 --config $*.config.ts --output test-results/$*
+
+# All of it: with servers and a browser that have not seen what failed.
+test-beside-again: test-beside
 
 .venv/beside: .venv/ready
 	$(INSTALL) "jupyter_dist[test,beside]"

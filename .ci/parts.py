@@ -34,7 +34,8 @@ LIMIT_SECONDS = 60 * 60.0  # twice what the longest part takes on a busy machine
 LANES = 2  # as many as there are cores on the smallest machine that this runs on
 NEEDED = "setup"  # without it nothing else can run
 AGAIN = "--again"
-NEVER_AGAIN = ("lint",)  # a second run would find the same
+# A second run would find the same; the tests of `test` have had theirs.
+NEVER_AGAIN = ("lint", "setup", "extras", "test")
 FAILED = "failed"
 _LIBC = ctypes.CDLL(None)
 _PR_SET_CHILD_SUBREAPER = 36
@@ -44,6 +45,8 @@ _FAILURE = re.compile(
     # Of Playwright: the line that failed, what it waited for, why it did not come, the page (ui-tests/tests/scene.ts).
     r"|\s+> +\d+ \||\s*(Locator|Expected.*|Received.*): |\s+- (element is (not|outside)|<.*> intercepts)"
     r"|\s+(The page: |Test timeout of)"
+    # What a hub said, and where a page went while a test waited for another.
+    r"|\[WebServer\] \[[EC] .*JupyterHub|\s+navigated to "
 )
 # Of these the names of tests: of pytest, Playwright, Vitest.
 _TEST = re.compile(r"(FAILED|ERROR) \S|\s+\d+\) tests/|\s*FAIL ")
