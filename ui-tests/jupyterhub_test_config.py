@@ -40,7 +40,11 @@ config = root / "config"
 others = ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension", "@datalayer/jupyter-server-nbmodel")
 page = {"disabledExtensions": dict.fromkeys(others, True), "buildAvailable": False, "buildCheck": False}
 (config / "labconfig" / "page_config.json").write_text(json.dumps(page))
-# No groups or settings of the user who runs the tests; and the code under test.
-places = ("JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "PYTHONPATH", "TMPDIR")
+# No groups or settings of the user who runs the tests; and the code under test. Of data and groups it has its own, as a user of
+# a hub has: the other server holds a database of its files there.
+places = ("JUPYTER_PATH", "PYTHONPATH", "TMPDIR")
 environment = {name: os.environ[name] for name in places if name in os.environ}
+for name in ("data", "runtime"):
+    (root / name).mkdir(mode=0o700, exist_ok=True)
+    environment[f"JUPYTER_{name.upper()}_DIR"] = str(root / name)
 c.Spawner.environment = {**environment, "JUPYTER_CONFIG_DIR": str(config)}  # noqa: F821

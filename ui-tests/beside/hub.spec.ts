@@ -31,7 +31,12 @@ test('in JupyterHub the page, its socket and the client of a kernel reach the ra
   await page.locator('input[name="username"]').fill('tester');
   await page.locator('input[name="password"]').fill('only-for-tests');
   await page.locator('input[type="submit"]').click();
-  await page.waitForURL(`${USER}/**`);
+  try {
+    await page.waitForURL(`${USER}/**`);
+  } catch (error) {
+    // The hub says there how far it has come.
+    throw new Error(`${error}\n  The page: ${page.url()} ${await page.locator('body').innerText()}`);
+  }
   await page.goto(`${USER}/lab/tree/hub.ipynb?reset`);
   await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
   const [client, ranks, end] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
