@@ -14,9 +14,10 @@ from waits import PATIENCE
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
 
-from . import kinds, reported
+from . import kinds, later, reported
 
-HANGS, INNOCENT = [*kinds.HANGS, *reported.HANGS], [*kinds.INNOCENT, *reported.INNOCENT]
+HANGS = [*kinds.HANGS, *reported.HANGS, *later.HANGS]
+INNOCENT = [*kinds.INNOCENT, *reported.INNOCENT]
 
 HANGING = """import time
 import torch.distributed as dist

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
+import pathlib
 import sys
+import textwrap
 import threading
 import time
+import types
 from collections import Counter
+from json import decoder
 
 import pytest
+from torch import _tensor_str
 
-from jupyter_dist.rank.collectives.diagnosis.lines import spends
+from jupyter_dist.rank.collectives.diagnosis.lines import spends, work_before
 
 # What takes long is at a line marked so; `called` is a Python function.
 CASES = {
@@ -72,3 +78,18 @@ def test_what_takes_long_is_found_at_its_line(code):
     exec(compile(code, "cell", "exec"), names)
     thread.join()
     assert sum(number for line, number in found.items() if "#" in line) > 0.7 * found.total(), found
+
+
+@pytest.mark.parametrize("module", [_tensor_str, decoder, difflib, textwrap], ids=lambda module: module.__name__)
+def test_a_thread_may_be_at_any_instruction(module):
+    """The end of a function, too: it has gone on since the other thread looked."""
+    text = pathlib.Path(module.__file__).read_text()
+    todo, number = [compile(text, module.__file__, "exec")], 0
+    while todo:
+        code = todo.pop()
+        todo += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        known = {line for _, _, line in code.co_lines()}
+        for at in (-1, *range(0, len(code.co_code), 2)):
+            assert work_before(code, at) in {None, *known}
+            number += 1
+    assert number > 500

@@ -157,7 +157,7 @@ SLOW = [
         "rank 0 saves a checkpoint now and then",
         "state = {'weights': torch.ones(30_000_000)}\nfor i in range(10_000):\n    train(batch)\n    time.sleep(0.01)\n"
         "    if rank == 0 and i % 20 == 19:\n        torch.save(state, os.path.join(folder, 'checkpoint.pt'))",
-        STRAGGLER,
+        (*STRAGGLER, "saving"),
         "0",
         ("torch.save(state",),
         computes=True,

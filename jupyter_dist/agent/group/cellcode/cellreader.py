@@ -214,10 +214,10 @@ class Reader:
     def _call(self, node: ast.Call, scope: _Scope) -> Iterator[str]:
         func = _looked_up(node.func)
         for _ in range(MAX_ALIASES):
+            self._load(_owner_of(func))
             if not isinstance(func, ast.Name) or func.id not in self._aliases or func.id in scope.kinds:
                 break
             func = self._aliases[func.id]
-        self._load(_owner_of(func))
         name = self._distributed(func, scope)
         if name is not None:
             if not _has_own_group(node, self._position(name, func)):
@@ -347,7 +347,8 @@ def _owner_of(func: ast.expr) -> str:
 
 def _looked_up(func: ast.expr) -> ast.expr:
     """Return the object behind an expression such as `getattr(dist, "barrier")`, the function of a `partial(...)`."""
-    if isinstance(func, ast.Call) and func.args and _last_name(func.func) == "partial":
+    is_partial = isinstance(func, ast.Call) and func.args and _last_name(func.func) == "partial"
+    if isinstance(func, ast.Call) and is_partial and not _has_own_group(func, len(func.args)):
         return _looked_up(func.args[0])
     if (
         isinstance(func, ast.Call)

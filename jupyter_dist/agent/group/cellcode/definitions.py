@@ -20,7 +20,8 @@ _BINDS = re.compile(
 )
 _CONTINUES = re.compile(r"[ \t)\]}#]|$")  # how a line begins that belongs to the statement above
 _DEFINES = re.compile(r"(?:@[^\n]*\n)*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
-_MAKES = re.compile(r"(\w+)[ \t]*=[ \t]*(?:lambda\b|[A-Z]\w*\()")
+# A lambda, an instance, or another name for something.
+_MAKES = re.compile(r"(?m)(\w+)[ \t]*=[ \t]*(?:lambda\b|[A-Z]\w*\(|[\w.]*\bpartial\(|[A-Za-z_][\w.]*[ \t]*(?:;|$))")
 
 
 class Definition(NamedTuple):

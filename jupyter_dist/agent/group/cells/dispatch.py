@@ -14,7 +14,7 @@ from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import say, say_n
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.protocol.wire import road
@@ -131,8 +131,13 @@ class Dispatcher:
         need = find_need(code, kinds, earlier, len(self._ranks))
         if need is None:
             return
-        chosen = f"{len(spec.ranks)} {'are' if len(spec.ranks) > 1 else 'is'} chosen"
-        message = f"{need} needs all {len(self._ranks)} ranks, {chosen}."
+        message = say_n(
+            "%2 needs all %3 ranks, %1 is chosen.",
+            "%2 needs all %3 ranks, %1 are chosen.",
+            len(spec.ranks),
+            need,
+            len(self._ranks),
+        )
         if spec.ask_first:
             raise JupyterDistError("needs_all_ranks", message, "Run it on all ranks, or without `ask_first`.")
         execution.warning = message

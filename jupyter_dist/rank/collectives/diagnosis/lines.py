@@ -46,11 +46,12 @@ def line_of(frame: FrameType) -> int:
 
 def spends(frame: FrameType) -> tuple[FrameType, int]:
     """Return the frame, this one or its caller, and the line that the thread was busy with when another one looked."""
-    name = _name_at(frame)
-    if name.startswith(_JUMPS) and (line := _work_before(frame)) is not None:
+    at, caller = frame.f_lasti, frame.f_back  # at once: the thread may go on meanwhile
+    called_at = caller.f_lasti if caller is not None else -1
+    name = _name_at(frame.f_code, at)
+    if name.startswith(_JUMPS) and (line := work_before(frame.f_code, at)) is not None:
         return frame, line
-    caller = frame.f_back
-    if name == "RESUME" and caller is not None and (line := _work_before(caller)) is not None:
+    if name == "RESUME" and caller is not None and (line := work_before(caller.f_code, called_at)) is not None:
         return caller, line
     return frame, line_of(frame)
 
@@ -70,33 +71,32 @@ def may_have_spent(frame: FrameType, number: int) -> list[int]:
 
 def is_in_call(frame: FrameType) -> bool:
     """Whether a frame is in a call."""
-    return _name_at(frame).startswith(("CALL", "PRECALL", "FOR_ITER", "SEND"))
+    return _name_at(frame.f_code, frame.f_lasti).startswith(("CALL", "PRECALL", "FOR_ITER", "SEND"))
 
 
-def _name_at(frame: FrameType) -> str:
-    """Return the name of the instruction at which a frame is; a generator's that has not begun has none."""
-    code = frame.f_code.co_code
-    return dis.opname[code[frame.f_lasti]] if 0 <= frame.f_lasti < len(code) else ""
+def _name_at(code: CodeType, at: int) -> str:
+    """Return the name of the instruction at this offset; a generator's that has not begun has none."""
+    return dis.opname[code.co_code[at]] if 0 <= at < len(code.co_code) else ""
 
 
-def _work_before(frame: FrameType) -> int | None:
+def work_before(code: CodeType, at: int) -> int | None:
     """Return the line of what may have taken long since other threads could look before; None if nothing could."""
-    code = _instructions(frame.f_code)
-    found = None
-    index = bisect_right(code.offsets, frame.f_lasti) - 2
+    found, instructions = None, _instructions(code)
+    now = bisect_right(instructions.offsets, at)  # the number of the instruction after it
+    index = now - 2
     while index > 0:
-        name = code.names[index]
+        name = instructions.names[index]
         if name.startswith(_LEAVES):  # what follows it was jumped to
-            index = code.jumps.get(code.offsets[index + 1], len(code.names))
-            if index > bisect_right(code.offsets, frame.f_lasti):
+            index = instructions.jumps.get(instructions.offsets[index + 1], now)
+            if index >= now:
                 break
             continue
         if name.startswith(_LOOKS):
             break
         if name.startswith(_WORKS):
-            if code.names[index - 1] != "LOAD_CONST":  # not `k % 7 == 3`, the test of a counter
-                return code.lines[index]
-            found = found or code.lines[index]
+            if instructions.names[index - 1] != "LOAD_CONST":  # not `k % 7 == 3`, the test of a counter
+                return instructions.lines[index]
+            found = found or instructions.lines[index]
         index -= 1
     return found
 
