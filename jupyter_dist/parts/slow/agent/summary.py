@@ -14,6 +14,7 @@ from jupyter_dist.transport.rows import CodePlace
 
 from .asking.reports import RankReport
 from .observed import Observed
+from .rules.causes import in_sentence
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
@@ -159,6 +160,8 @@ class PaceTotals:
                     "torch has kept no record of them, or they do not recur."
                 )
             )
+        if unread := RankSet(rank for rank, totals in self._ranks.items() if not totals.samples):
+            found.append(say("The stacks of %1 could not be read.", in_sentence(unread)))
         if not self._are_waits_known:
             found.append(
                 say(
