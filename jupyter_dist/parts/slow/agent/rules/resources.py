@@ -29,7 +29,7 @@ def find_collecting(seen: Observed) -> Cause | None:
     """Return the cause if Python's garbage collector pauses the ranks."""
     shares = {rank: seen_of.part(lambda report: report.collecting_seconds) for rank, seen_of in seen.ranks.items()}
     pausing = RankSet(rank for rank, share in shares.items() if share >= LEAST_COLLECTING)
-    if not pausing or not seen.has_steps:
+    if not pausing or not seen.has_steps or not seen.is_sampled:  # what makes the objects is not known
         return None
     if max(sum(map(its.share, MAKES_OBJECTS)) for its in seen.ranks.values()) >= MANY_OBJECTS:
         return None
