@@ -46,7 +46,7 @@ def line_of(frame: FrameType) -> int:
 
 def spends(frame: FrameType) -> tuple[FrameType, int]:
     """Return the frame, this one or its caller, and the line that the thread was busy with when another one looked."""
-    at, caller = frame.f_lasti, frame.f_back  # at once: the thread may go on meanwhile
+    at, caller = frame.f_lasti, frame.f_back  # at once: the thread runs meanwhile
     called_at = caller.f_lasti if caller is not None else -1
     name = _name_at(frame.f_code, at)
     if name.startswith(_JUMPS) and (line := work_before(frame.f_code, at)) is not None:
