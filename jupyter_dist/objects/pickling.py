@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -85,10 +86,34 @@ def by_value(obj: Any) -> bytes | None:
         import cloudpickle  # noqa: PLC0415  (a rank's environment may not have it)
     except ImportError:
         return None
-    if not hasattr(cloudpickle, "dumps"):  # a file of the user's with that name
+    if not hasattr(cloudpickle, "Pickler"):  # a file of the user's with that name
         return None
-    data: bytes = cloudpickle.dumps(obj, protocol=5)
-    return data
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            reduced = super().reducer_override(value)
+            return with_slots(value, reduced) if isinstance(value, type) else reduced
+
+    data = io.BytesIO()
+    Pickler(data, protocol=5).dump(obj)
+    return data.getvalue()
+
+
+def with_slots(kind: type, reduced: Any) -> Any:
+    """Return a class as cloudpickle reduces it, and its slots, which cloudpickle leaves out."""
+    own = vars(kind)
+    if "__slots__" not in own or not isinstance(reduced, tuple) or reduced[0].__name__ != "_make_skeleton_class":
+        return reduced
+    if typing.NamedTuple in own.get("__orig_bases__", ()):  # which makes the slots itself, and takes none
+        return reduced
+    maker, arguments, (body, more), *rest = reduced
+    slots = {
+        name for name, part in own.items() if type(part) is types.MemberDescriptorType and part.__objclass__ is kind
+    }
+    beside = {name for name in ("__dict__", "__weakref__") if type(own.get(name)) is types.GetSetDescriptorType}
+    fields = {**arguments[3], "__slots__": tuple(sorted(slots | beside))}  # private names as Python has changed them
+    body = {name: part for name, part in body.items() if name not in slots}
+    return (maker, (*arguments[:3], fields, *arguments[4:]), (body, more), *rest)
 
 
 def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | None) -> Any:

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 from clusters.slurmcluster import NODES
+from system.test_owners import allow
 from waits import PATIENCE, until, until_async
 
 from jupyter_dist.parts.clusters.slurm import launcher, options, queue, words
@@ -24,6 +25,7 @@ from jupyter_dist.server.launchers.allocation import (
 )
 from jupyter_dist.testing.launchers import Followed, running
 
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to give files to another user")
 CANCELLED = "The job was cancelled: with scancel, or by an administrator."
 
 
@@ -152,21 +154,48 @@ def test_the_probe_says_what_is_free_or_why_it_cannot_be_used(slurm, place, monk
     assert (found.is_usable, found.text.partition(":")[0]) == (False, "Slurm is not installed on the server's machine")
 
 
-def test_nothing_is_submitted_where_others_could_replace_the_script(slurm, place):
+def open_to_all(shared):
+    shared.chmod(0o777)
+    return f"All users can replace what is in {shared}"
+
+
+def of_another_user(shared):
+    shared.chmod(0o755)
+    os.chown(shared, 65534, 65534)
+    return f"The user nobody can replace what is in {shared}"
+
+
+def with_an_access_list(shared):
+    shared.chmod(0o700)
+    allow(shared, (0x02, 7, 65534))
+    return f"The user nobody can replace what is in {shared}"
+
+
+def behind_a_link(shared):
+    """As `~/scratch` often is."""
+    scratch = shared.with_name("scratch")
+    shared.rename(scratch)
+    shared.symlink_to(scratch)
+    scratch.chmod(0o777)
+    return f"All users can replace what is in {scratch}"
+
+
+@pytest.mark.parametrize(
+    "make", [open_to_all, behind_a_link, with_an_access_list, pytest.param(of_another_user, marks=needs_root)]
+)
+def test_nothing_is_submitted_where_others_could_replace_the_script(slurm, place, make):
     async def run():
         shared = place.folder / "shared"
-        shared.chmod(0o777)
+        sentence = make(shared)
         with pytest.raises(JupyterDistError) as refused:
             await place.launchers().get("slurm").submit(place.wanted())
-        assert refused.value.message.startswith(
-            f"All users can replace what is in {shared}, and so run programs as you"
-        )
+        assert refused.value.message.startswith(f"{sentence}, and so run programs as you")
         assert (list(shared.iterdir()), slurm.jobs()) == ([], {})
 
     asyncio.run(run())
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give files to another user")
+@needs_root
 def test_a_job_that_waits_runs_what_was_submitted_whoever_replaces_its_folder(slurm, place):
     async def run():
         async with launched(place, extra_arguments=["--hold"]) as (_, allocation, followed):

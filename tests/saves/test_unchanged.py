@@ -214,6 +214,21 @@ def test_a_start_again_without_its_folder_leaves_the_group_that_had_ended(client
     ended.shutdown()
 
 
+def test_a_start_again_restores_nothing_and_needs_no_save(client, group, folder, saved):
+    ended = client.start("began", num_ranks=2, accelerator="cpu", restore=f"{folder}/case")
+    assert ended.gather("v") == {0: 1, 1: 1}
+    ended.kill(0)
+    ended.kill(1)
+    until(lambda: ended.status().state == "dead")
+    shutil.rmtree(folder)
+    ended.start_again()
+    assert ended.gather("'v' in globals()") == {0: False, 1: False}
+    with pytest.raises(JupyterDistError) as missing:
+        ended.restore("case", folder=folder)
+    assert (missing.value.code, missing.value.message) == ("not_found", f"There is no save 'case' in {folder}.")
+    ended.shutdown()
+
+
 def test_a_living_group_is_not_started_again(group, folder, saved):
     before = group.gather(LOOK)
     with pytest.raises(JupyterDistError, match="is ready"):

@@ -343,6 +343,21 @@ KINDS = {
         "Pair = typing.NamedTuple('Pair', [('a', int)]); pair = Pair(1); options = Options(size=1)",
         "pair.a == 1 and type(pair) is Pair and Options.__optional_keys__ == {'size'} and C.known == [D] and C.known is known is b.x and d.own() is D and isinstance(b, A)",
     ),
+    "slots": (
+        "import dataclasses, datetime, typing\nT = typing.TypeVar('T')\nMade = type('Made', (), {'__slots__': ('a', 'b')})\n"
+        "class Own(typing.Generic[T]):\n  __slots__ = ('__own', 'x')\n  def put(self, v): self.__own = v; return self\n"
+        "  def get(self): return self.__own\nclass More(Own[int]):\n  __slots__ = ('__dict__', '__weakref__')\n"
+        "@dataclasses.dataclass(slots=True)\nclass Data: a: int = 1\nclass Pair(typing.NamedTuple): a: int\n"
+        "class Error(Exception): __slots__ = ('code',)\nclass Day(datetime.date): __slots__ = ('zone',)\n"
+        "def one(kind, **slots):\n  v = kind(*([2026, 1, 1] if kind is Day else []))\n"
+        "  for name, value in slots.items(): setattr(v, name, value)\n  return v\n"
+        "shared = []; all = [one(Made, a=shared), Own().put(shared), Data(), Pair(1), one(type('Int', (int,), {'__slots__': ()})),"
+        " one(type('Text', (), {'__slots__': 'a'}), a=shared), one(More, x=shared, more=1), one(Error, code=shared), one(Day, zone=shared)]\n"
+        "def look(v): return (hasattr(v, '__dict__'), type(v).__slots__, sorted(n for n in vars(type(v)) if n != '__slotnames__'))\n"
+        "looked = [look(v) for v in all]",
+        "[look(v) for v in all] == looked and [hasattr(v, '__dict__') for v in all] == [False] * 6 + [True, True, False]"
+        " and all[0].a is shared and all[1].get() is shared and all[6].x is all[7].code is all[8].zone is shared and all[6].more == 1",
+    ),
     "what the standard library refuses": (
         "import functools, sys, threading, weakref\nclass W: pass\nw = W(); r = weakref.ref(w)\n"
         "k = weakref.WeakKeyDictionary(); k[w] = 1; lock = threading.Lock(); out = sys.stdout; names = globals()\n"

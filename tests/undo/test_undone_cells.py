@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 
 import pytest
 from keeping import Undoable
@@ -432,3 +434,39 @@ def test_no_torch_function_of_users_runs() -> None:
         assert cells.last["cell"]["not_kept"] == []
     assert cells.undo(2) == []
     assert cells["whole"].tolist() == [0.0] * 4
+
+
+LIBRARIES = {
+    "at_import": "import atexit\natexit.register(int)\ndef quiet(): pass",
+    "by_function": "import atexit\ndef begin(): atexit.register(int)",
+    "of_both": "import atexit\natexit.register(int)\ndef begin(): atexit.register(int)",
+    "in_import": "import by_function_2\nby_function_2.begin()",
+    "by_function_2": "import atexit\ndef begin(): atexit.register(int)",
+}
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_named"),
+    [
+        ("import at_import; at_import.quiet()", False),
+        ("import by_function", False),
+        ("import by_function; by_function.begin()", True),
+        ("import of_both; of_both.begin()", True),
+        ("import at_import, by_function; by_function.begin()", True),
+        ("import in_import", True),  # who called the function is not known
+    ],
+)
+def test_a_function_for_the_end_of_the_process_is_named_whoever_registered_it(tmp_path, monkeypatch, cell, is_named):
+    """But for libraries that do so while they are imported: they stay imported, too."""
+    for name, text in LIBRARIES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    space = Undoable()
+    space.run("a = []")
+    space.run(f"{cell}\na.append(1)")
+    named = [one for one in space.undo() if "atexit.register" in one]
+    atexit.unregister(int)
+    for name in LIBRARIES:
+        sys.modules.pop(name, None)
+    assert (space["a"], bool(named)) == ([], is_named)

@@ -484,6 +484,8 @@ class AsyncGroup(PlainAsyncGroup):
     async def start_again(self, *, env: Mapping[str, str] | None = None, wait: bool = True) -> AsyncGroup:
         """Start a group that has ended, with the options of its start; returns when it is ready, or at once.
 
+        It begins without variables: no save is restored, also if the group began with one. `restore` does that.
+
         Args:
             env: variables of the start. Their values are stored nowhere: give them if the group's agent and its server
                 have ended since.

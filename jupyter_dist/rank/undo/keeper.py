@@ -326,12 +326,23 @@ class _Exits:
 
     def __init__(self, code: str | None) -> None:
         self._number = atexit._ncallbacks()
-        self._modules = len(sys.modules)
+        self._modules = set(sys.modules)
         self._is_named = code is None or "atexit" in all_names(code)
 
     def has_more(self) -> bool:
-        """Whether the cell registered one: it or a function that it called, but not a library that it imported."""
-        return atexit._ncallbacks() > self._number and (self._is_named or len(sys.modules) == self._modules)
+        """Whether the cell registered one: it or a function that it called, but not a library while it was imported."""
+        added = atexit._ncallbacks() - self._number
+        return added > 0 and (self._is_named or added > sum(map(_registers_itself, set(sys.modules) - self._modules)))
+
+
+def _registers_itself(name: str) -> bool:
+    """Whether a module registers functions for the end of the process in the code that runs when it is imported."""
+    try:
+        module: Any = sys.modules[name]
+        code = module.__spec__.loader.get_code(name)
+    except Exception:  # it has none, or is an object in place of a module
+        return False
+    return code is not None and {"atexit", "register"} <= set(code.co_names)
 
 
 class DisplayState(Memento):

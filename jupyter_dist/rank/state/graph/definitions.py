@@ -12,6 +12,8 @@ from typing import Any
 
 import cloudpickle
 
+from jupyter_dist.objects.pickling import with_slots
+
 from . import marks
 
 # The functions of cloudpickle that make a class, and the places in their arguments of the number by which it finds
@@ -77,7 +79,7 @@ class SharedDefinitions:
         if typing.is_typeddict(value):
             return _reduce_typed_dict(value)
         if isinstance(value, type):
-            return _without_tracker(self._reduce_by_cloudpickle(value))
+            return _without_tracker(with_slots(value, self._reduce_by_cloudpickle(value)))
         name = self._module_of(value)
         if name is None:  # its variables are in no module: the variables that it uses go along
             return self._reduce_by_cloudpickle(value)

@@ -6,6 +6,7 @@ that defines its pickling itself knows its attributes; with inherited pickling t
 
 from __future__ import annotations
 
+import copyreg
 import enum
 from collections.abc import Callable, Mapping
 from types import MethodType, ModuleType
@@ -15,6 +16,8 @@ import cloudpickle
 from traitlets import EventHandler, HasTraits
 
 from jupyter_dist.rank.state.process.modules.own import is_users
+
+from .special import slots_of
 
 _METHODS = ("__reduce_ex__", "__reduce__", "__getstate__")
 _OTHERWISE = (type, enum.Enum, ModuleType, BaseException)  # are the same again, or have reducers of ours
@@ -43,10 +46,11 @@ class DroppedAttributes:
         if type(reduced) is not tuple:
             return reduced
         maker, arguments, state, items, pairs, setter = (reduced + (None,) * _NUM_PARTS)[:_NUM_PARTS]
-        fields = state[0] if type(state) is tuple and len(state) > 0 else state
+        fields, slots = (*state, None, None)[:2] if type(state) is tuple else (state, None)
         if type(fields) is not dict and not is_users(kind.__module__):
             return reduced  # such as a module of torch.fx, which is made again from its code
-        missing = attributes.keys() - (fields if type(fields) is dict else {})
+        known = [name for part in (fields, slots) if type(part) is dict for name in part]
+        missing = attributes.keys() - known
         dropped = {name: attributes[name] for name in sorted(missing) if self._takes(value, name, attributes[name])}
         observers = [one for one in _observers_of(value, attributes) if self._takes(value, "_trait_notifiers", one[0])]
         if not dropped and not observers:
@@ -89,11 +93,14 @@ def set_all(value: Any, saved: tuple[Any, Any, Mapping[str, Any], list[Observer]
     state, setter, dropped, observers = saved
     if state is not None:
         _set_state(value, state, setter)
-    attributes = value.__dict__
+    slots = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
     for name, one in dropped.items():
-        now = attributes.get(name, _MISSING)
+        now = getattr(value, name, _MISSING) if name in slots else value.__dict__.get(name, _MISSING)
         if now is _MISSING or (type(now) is type(one) and isinstance(now, (dict, list, set)) and not now):
-            attributes[name] = one
+            if name in slots:
+                object.__setattr__(value, name, one)
+            else:
+                value.__dict__[name] = one
     for function, trait, kind in observers:
         value.observe(function, trait, kind)
 
@@ -114,8 +121,8 @@ def _attributes_of(value: Any) -> dict[str, Any] | None:
     try:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:
-        return None
-    return found if type(found) is dict else None
+        found = {}
+    return {**found, **slots_of(value)} if type(found) is dict else None
 
 
 def inherits_pickling(kind: type) -> bool:

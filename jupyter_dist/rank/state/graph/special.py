@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import copyreg
 import functools
 import io
 import pickle
@@ -100,7 +101,13 @@ def _set_data_parallel(model: Any, state: dict[str, Any]) -> None:
 
 def _reduce_exception(error: BaseException) -> Any:
     """Reduce an exception without calling its `__init__` again, whose arguments are not known."""
-    return _make_exception, (type(error), error.args), vars(error) or None
+    return _make_exception, (type(error), error.args), {**vars(error), **slots_of(error)} or None
+
+
+def slots_of(value: Any) -> dict[str, Any]:
+    """Return the values in the slots of an object."""
+    names = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def _make_exception(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
