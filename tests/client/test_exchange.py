@@ -159,6 +159,26 @@ def scaled_by(config, y): return config.scaled() * y
             main.__dict__.pop(name, None)
 
 
+def test_the_slots_of_a_notebooks_class_go_along(tmp_path):
+    main = define("""
+class Slotted:
+    __slots__ = ("__own", "x")
+    def __init__(self): self.__own, self.x = 1, [2]
+    def own(self): return self.__own
+""")
+    path = str(tmp_path / "x")
+    try:
+        files.save({"one": main.Slotted()}, [path])
+    finally:
+        del main.Slotted
+    code = (
+        "import sys\nfrom jupyter_dist.objects import files\none = files.load(sys.argv[1])['one']\n"
+        "print(one.own(), one.x, hasattr(one, '__dict__'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "1 [2] False\n", done.stderr
+
+
 def test_where_a_class_cannot_go_along_a_sentence_says_what_to_do(tmp_path):
     main = define("class Config: pass")
     path = str(tmp_path / "x")
