@@ -6,6 +6,7 @@ the same cases in every process.
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import textwrap
 
@@ -136,7 +137,6 @@ VALUES: dict[str, list[tuple[str, str]]] = {
         ("pl.DataFrame({'o': [[1], [2, 3]]})", "V.columns = ['q']"),
     ],
 }  # fmt: skip
-POLARS = 7  # the seed with which about half of the values are of polars, which must be installed
 WRAPS = (
     "a = {}",
     "a = {}; b = a",
@@ -199,8 +199,7 @@ LOOK = textwrap.dedent('''
 def cases(seed: int, number: int) -> dict[str, tuple[str, str, str]]:
     """Return so many cases: the code before, the cell, and an expression for what can be seen."""
     chance = random.Random(seed)
-    kinds = [one for one in VALUES if seed == POLARS or not one.startswith("import polars")]
-    kinds += [one for one in VALUES if one.startswith("import polars")] * 8 * (seed == POLARS)
+    kinds = [one for one in VALUES if not one.startswith("import polars") or importlib.util.find_spec("polars")]
     found = {}
     for count in range(number):
         imports = chance.choice(kinds)
