@@ -5,7 +5,7 @@ import { relative } from 'node:path';
 // A name with an extension is one file; '.' is the other files of the folder, by default above its folders.
 const ROOT = 'labextension/src';
 const ORDER = {
-  '': ['services', 'tokens.ts', 'model', 'widgets', 'vscode', 'plugins', 'parts'],
+  '': ['services', 'tokens.ts', 'model', 'widgets', 'plugins', 'parts', 'vscode'],
   services: ['protocol.ts', 'translation.ts', 'words.ts', 'errors.ts', 'ranksets.ts', 'rest', 'channel'],
   model: [
     '.',
@@ -13,7 +13,6 @@ const ORDER = {
     'executions',
     'outputs',
     'numbers',
-    'curves',
     'groups',
     'targets',
     'drift',
@@ -43,7 +42,7 @@ const ORDER = {
     'debugging',
     'sidebar'
   ],
-  'widgets/rankoutput': ['blocks', 'items', 'found', 'notes', 'header', 'curves'],
+  'widgets/rankoutput': ['blocks', 'items', 'found', 'notes', 'header'],
   'widgets/rankpicker': ['layout', 'pickermodel.ts', 'targetwords.ts', 'panel'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
   'widgets/timeline': ['lanes'],

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import curves, differences, machine, memory, models, profiles, saves, sentences
+from jupyter_dist.protocol.models import differences, machine, memory, models, profiles, saves, sentences
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
 from jupyter_dist.protocol.wire import messages, queries, requests
 
@@ -57,18 +57,33 @@ def page_parts() -> dict[Path, str]:
     page = ROOT / "labextension"
     plugins = sorted(path.parent.name for path in page.glob("src/parts/*/plugin.ts*"))
     imports = [f"import {name} from './{name}/plugin';\n" for name in plugins]
-    listed = f"[\n  {f',{chr(10)}  '.join(plugins)}\n]" if len(plugins) > 4 else f"[{', '.join(plugins)}]"
     source = (
         "/** The parts of the page. Made by `make generate` from the folders beside this file. */\n"
         "import type { JupyterFrontEndPlugin } from '@jupyterlab/application';\n"
-        f"{''.join(imports)}\nexport const partPlugins: JupyterFrontEndPlugin<unknown>[] = {listed};\n"
+        f"{''.join(imports)}\n{_listed('partPlugins: JupyterFrontEndPlugin<unknown>[]', plugins)}"
+    )
+    saved = sorted(path.parent.name for path in page.glob("src/parts/*/saved.ts"))
+    imports = [f"import {name} from './{name}/saved';\n" for name in saved]
+    without_server = (
+        "/** The tabs that parts add to outputs where there is no server. Made by `make generate`. */\n"
+        "import type { TranslationBundle } from '@jupyterlab/translation';\n"
+        f"import type {{ IDistOutputTabs }} from '../tokens';\n{''.join(imports)}\n"
+        "type AddTabs = (tabs: IDistOutputTabs, trans: TranslationBundle) => void;\n\n"
+        f"{_listed('savedTabs: AddTabs[]', saved)}"
     )
     styles = sorted(path.parent.name for path in page.glob("src/parts/*/style.css"))
     sheet = "".join(f"@import url('../src/parts/{name}/style.css');\n" for name in styles)
     return {
         page / "src" / "parts" / "index.ts": source,
+        page / "src" / "parts" / "saved.ts": without_server,
         page / "style" / "parts.css": f"/* Made by `make generate` from the parts of the page. */\n{sheet}",
     }
+
+
+def _listed(declared: str, names: list[str]) -> str:
+    """An exported list, on one line where prettier would have it so."""
+    line = f"export const {declared} = [{', '.join(names)}];\n"
+    return line if len(line) <= 121 else f"export const {declared} = [\n  {f',{chr(10)}  '.join(names)}\n];\n"
 
 
 def typescript() -> str:
@@ -87,7 +102,7 @@ def typescript() -> str:
     parts.append(
         f"/** The MIME type of the profile of a cell. */\nexport const PROFILE_MIME = '{profiles.PROFILE_MIME}';\n"
     )
-    answers = (sentences, models, machine, memory, differences, curves, profiles, saves)
+    answers = (sentences, models, machine, memory, differences, profiles, saves)
     modules = (*answers, requests, queries, *WITH_OPERATIONS, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]

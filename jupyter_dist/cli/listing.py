@@ -26,7 +26,6 @@ COMMANDS = {
     "variables": _own("operation.variables", "List the variables of ranks, with what differs between them."),
     "memory": _own("reading.comparing.MemoryCommand", "Show what holds the memory of ranks."),
     "compare": _own("reading.comparing.CompareCommand", "Show which tensors of a variable differ between ranks."),
-    "curves": _own("reading.curves.CurvesCommand", "Show curves such as the loss of a cell, or write them as CSV."),
     "drift": _own("reading.drift.DriftCommand", "Show which version of which cell ran on which ranks."),
     "catch-up": _own("reading.drift.CatchUpCommand", "Run on replaced ranks the cells that they have missed."),
     "save": _own("saving.SaveCommand", "Save the variables of all ranks of a group."),

@@ -1,6 +1,6 @@
 """Curves: numbers with a name that recur in what ranks print, such as `step 23 loss 0.087`.
 
-The TypeScript counterpart is labextension/src/model/curves; both run tests/vectors/curves.json.
+The TypeScript counterpart is labextension/src/parts/curves/model; both run tests/vectors/curves.json.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import { contextualHelpPlugin } from './plugins/help/contextualhelp';
 import { inspectionPlugin } from './plugins/help/inspection';
 import { profilesPlugin } from './plugins/notebook/profiles';
 import { rankKernelPlugin } from './plugins/cells/rankkernelplugin';
-import { headerNotesPlugin, rankOutputPlugin } from './plugins/notebook/rankoutput';
+import { headerNotesPlugin, outputTabsPlugin, rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
 import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/services';
 import { sessionDialogsPlugin } from './plugins/cells/sessiondialogs';
@@ -25,7 +25,6 @@ import { statePlugin } from './plugins/state/stateplugin';
 import { undoPlugin } from './plugins/state/undoplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { launcherPlugin } from './plugins/commands/launchersection';
-import { curvesPlugin } from './plugins/panels/curvesplugin';
 import { timelinePlugin } from './plugins/panels/timelineplugin';
 import { variableSectionsPlugin, variablesPlugin } from './plugins/panels/variablesplugin';
 import { partPlugins } from './parts';
@@ -52,6 +51,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   newNotebookPlugin,
   launcherPlugin,
   headerNotesPlugin,
+  outputTabsPlugin,
   rankOutputPlugin,
   profilesPlugin,
   rankPickerPlugin,
@@ -70,7 +70,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   variableSectionsPlugin,
   variablesPlugin,
   timelinePlugin,
-  curvesPlugin,
   runningPlugin,
   statusPlugin,
   ...partPlugins

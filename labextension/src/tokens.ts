@@ -43,8 +43,6 @@ export const CommandIDs = {
   openVariables: 'jupyter-dist:open-variables',
   /** Open the timeline of ranks; args: `{group: id or name}`. */
   openTimeline: 'jupyter-dist:open-timeline',
-  /** Open the curves of a cell; args: `{group: id or name, execution?: id}`, by default of the last cell that has some. */
-  openCurves: 'jupyter-dist:open-curves',
   /** Go to the first cell of the current notebook in which ranks differ. */
   firstDifference: 'jupyter-dist:first-difference',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
@@ -508,6 +506,43 @@ export type IDistHeaderNotes = IContributions<IHeaderNotes>;
 export const IDistHeaderNotes = new Token<IDistHeaderNotes>(
   'jupyter-dist:IDistHeaderNotes',
   'Notes that parts and other extensions add to the header of the output of ranks.'
+);
+
+/** The output of a cell as it is shown. Never change it. */
+export interface IShownOutput {
+  readonly group: string;
+  readonly execution: string;
+  /** Whether it is followed; if not, it is from the file. */
+  readonly isLive: boolean;
+  readonly items: readonly ISavedItem[];
+}
+
+/** A tab of a cell's output, between the folded output and the tabs of ranks. Each output has its own. */
+export interface IOutputTab {
+  readonly label: string;
+  readonly caption: string;
+  /** Whether there is something to show. */
+  readonly exists: boolean;
+  /** Created when the tab is first shown. */
+  readonly pane: Widget;
+  /** Called each time the output is drawn. */
+  read(output: IShownOutput): void;
+  /** Called after that while the tab is shown. */
+  update(): void;
+  dispose(): void;
+}
+
+/** Tabs of one kind, in all outputs of ranks. */
+export interface IOutputTabs extends IContribution {
+  /** `redraw` has the output drawn again: there is more to read. */
+  create(redraw: () => void): IOutputTab;
+}
+
+export type IDistOutputTabs = IContributions<IOutputTabs>;
+
+export const IDistOutputTabs = new Token<IDistOutputTabs>(
+  'jupyter-dist:IDistOutputTabs',
+  'Tabs that parts and other extensions add to the output of ranks.'
 );
 
 /** How long a step of a cell took, and when that was measured: seconds since the epoch. */

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.numbers.curves import Curve
-from jupyter_dist.protocol.models import curves as models
 from jupyter_dist.protocol.ranks import RankSet
 
 _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highest")
@@ -16,7 +16,7 @@ _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highe
 class CurveTable(Mapping[str, dict[int, Curve]]):
     """Curves by name, then by rank; `model` is the answer of the API (docs/api.md, Curves)."""
 
-    def __init__(self, model: models.CurvesModel) -> None:
+    def __init__(self, model: Mapping[str, Any]) -> None:
         self.model = model
         self._by_name = {one["name"]: {part["rank"]: _curve(part) for part in one["ranks"]} for one in model["curves"]}
 
@@ -36,7 +36,7 @@ class CurveTable(Mapping[str, dict[int, Curve]]):
         return "\n".join([*lines, *_notes(self.model)])
 
 
-def _curve(part: models.CurveOfRank) -> Curve:
+def _curve(part: Mapping[str, Any]) -> Curve:
     return Curve(part["steps"], [math.nan if value is None else value for value in part["values"]])
 
 
@@ -55,7 +55,7 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _notes(model: models.CurvesModel) -> Iterator[str]:
+def _notes(model: Mapping[str, Any]) -> Iterator[str]:
     if model["left_out"]:
         yield f"{model['left_out']} numbers are not listed here; the CSV file has them."
     if model["unread_bytes"]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol.models import curves, models
+from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.wire import queries, requests
 
 from .declaration import Answer, Operation
-
-CURVES_SECONDS = 60.0  # reading a long log takes seconds
-MAX_CURVE_NUMBERS = 50_000  # the event loop makes JSON of so many in a few hundredths of a second
 
 READING = ("unknown_group", "unknown_execution", "agent_unreachable", "timed_out", "incompatible")
 
@@ -81,29 +78,6 @@ EXECUTION_OPERATIONS = (
         body=requests.RanksRequest,
         answer=Answer("The execution, with these ranks", models.ExecutionModel, 202),
         errors=(*READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead"),
-    ),
-    Operation(
-        name="curves",
-        verb="get",
-        path="groups/{group}/executions/{execution_id}/curves",
-        right="read",
-        sentence="Return the curves of an execution: numbers with a name that recur in the output of its ranks.",
-        details="All lines so far are read, including lines that the view leaves out.",
-        answer=Answer(f"The curves; at most {MAX_CURVE_NUMBERS} numbers", curves.CurvesModel),
-        errors=(*READING, "too_many"),
-        is_capped=True,
-        answer_seconds=CURVES_SECONDS,
-    ),
-    Operation(
-        name="curves_file",
-        verb="get",
-        path="groups/{group}/executions/{execution_id}/curves/download",
-        right="read",
-        sentence="Download the curves of an execution as comma-separated values.",
-        answer=Answer("curve,step,rank,value", content_type="text/csv", headers=("Content-Disposition",)),
-        errors=(*READING, "too_many"),
-        is_capped=True,
-        answer_seconds=CURVES_SECONDS,
     ),
     Operation(
         name="trace_file",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import curves, differences, machine, models
+from jupyter_dist.protocol.models import differences, machine, models
 from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
@@ -21,7 +21,6 @@ from jupyter_dist.protocol.wire.earlier import FIRST_PROTOCOL
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec, TransferSpec
 from jupyter_dist.server.analysis.comparison import compare
-from jupyter_dist.server.analysis.curves import MAX_BYTES, CurvesByName, csv_chunks, find_curves, list_curves
 from jupyter_dist.server.analysis.differences import list_variables
 from jupyter_dist.server.analysis.drift import find_drift
 from jupyter_dist.server.analysis.saves import merged_preview
@@ -443,16 +442,6 @@ class GroupOperations:
         await mirror.ask("extend", take=mirror.on_execution, **fields)
         return await mirror.execution(execution_id)
 
-    async def curves(self, execution_id: str) -> curves.CurvesModel:
-        """Return the curves of an execution, from all lines so far."""
-        found, unread_bytes = await self._curves(execution_id)
-        return list_curves(execution_id, found, unread_bytes)
-
-    async def curves_file(self, execution_id: str) -> FileAnswer:
-        """Return every number of the curves of an execution."""
-        found, _ = await self._curves(execution_id)
-        return FileAnswer(f"{self.id}-{execution_id}-curves.csv", csv_chunks(found), "The curves cannot be read.")
-
     async def trace_file(self, execution_id: str) -> FileAnswer:
         """Return the merged trace of a profiled cell."""
         self._mirror.executions.get(execution_id)
@@ -460,11 +449,6 @@ class GroupOperations:
         shifts = clock_shifts((await self._mirror.view(execution_id)).snapshot().to_list())
         chunks = trace_chunks(files, shifts)
         return FileAnswer(f"{self.id}-{execution_id}-trace.json", chunks, "The trace cannot be read.")
-
-    async def _curves(self, execution_id: str) -> tuple[CurvesByName, int]:
-        self._mirror.executions.get(execution_id)
-        printed = await self._mirror.history.printed(execution_id, MAX_BYTES)
-        return await asyncio.to_thread(find_curves, printed), printed.unread_bytes
 
     # -- inside -----------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 /** The parts of the page. Made by `make generate` from the folders beside this file. */
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import checks from './checks/plugin';
+import curves from './curves/plugin';
 import peek from './peek/plugin';
 import ruler from './ruler/plugin';
 import slow from './slow/plugin';
 
-export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, peek, ruler, slow];
+export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, curves, peek, ruler, slow];

@@ -1179,31 +1179,6 @@ export interface IDrift {
   forgotten: boolean;
 }
 
-/** The numbers of one rank under one name. */
-export interface ICurveOfRank {
-  rank: number;
-  /** The step of each number, if steps rise on every rank; else a count from 0. */
-  steps: number[];
-  /** As printed, in seconds if with a unit of time; null is nan or inf. */
-  values: (number | null)[];
-}
-
-/** The numbers of all ranks under one name. */
-export interface ICurve {
-  name: string;
-  ranks: ICurveOfRank[];
-}
-
-/** The curves of an execution, in the order in which they appeared. */
-export interface ICurves {
-  execution_id: string;
-  curves: ICurve[];
-  /** How many numbers are not listed, the last of all; the file has them. */
-  left_out: number;
-  /** Of the log, in the middle of a very long output; their numbers are missing. */
-  unread_bytes: number;
-}
-
 /** A rank that others waited for in collectives. */
 export interface IWaitedFor {
   rank: number;
@@ -1824,6 +1799,31 @@ export interface ICompared {
   differences: IModelDifference[];
   /** The ranks that were not compared, and why. */
   not_asked: string[];
+}
+
+/** The numbers of one rank under one name. */
+export interface ICurveOfRank {
+  rank: number;
+  /** The step of each number, if steps rise on every rank; else a count from 0. */
+  steps: number[];
+  /** As printed, in seconds if with a unit of time; null is nan or inf. */
+  values: (number | null)[];
+}
+
+/** The numbers of all ranks under one name. */
+export interface ICurve {
+  name: string;
+  ranks: ICurveOfRank[];
+}
+
+/** The curves of an execution, in the order in which they appeared. */
+export interface ICurves {
+  execution_id: string;
+  curves: ICurve[];
+  /** How many numbers are not listed, the last of all; the file has them. */
+  left_out: number;
+  /** Of the log, in the middle of a very long output; their numbers are missing. */
+  unread_bytes: number;
 }
 
 /** A value, as it was at one moment on some ranks. */

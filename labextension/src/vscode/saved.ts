@@ -4,7 +4,8 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Contributions } from '../model/contributions';
 import type { MissedCells } from '../model/drift/missed';
-import type { IDistExecutions, IDistGroups, IDistUndo, IHeaderNotes, IOutputAction } from '../tokens';
+import { savedTabs } from '../parts/saved';
+import type { IDistExecutions, IDistGroups, IDistUndo, IHeaderNotes, IOutputAction, IOutputTabs } from '../tokens';
 import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
 
 /** Nothing is followed, no group is known, and so no button is shown that would need one. */
@@ -22,6 +23,9 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     clock: { now: () => Date.now() / 1000 },
     find: () => null
   } as unknown as IDistGroups;
+  const trans = nullTranslator.load('jupyter_dist');
+  const outputTabs = new Contributions<IOutputTabs>();
+  savedTabs.forEach(add => add(outputTabs, trans));
   return {
     rendermime,
     executions: executions as IDistExecutions,
@@ -29,7 +33,8 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     widgets: { registryOf: () => rendermime, findShared: () => null, sharedChanged: silent<never, string>() },
     actions: new Contributions<IOutputAction>(),
     headerNotes: new Contributions<IHeaderNotes>(),
-    trans: nullTranslator.load('jupyter_dist'),
+    outputTabs,
+    trans,
     missed: { changed: silent(), of: () => null } as unknown as MissedCells,
     undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
     isConnected: () => true,
@@ -37,7 +42,6 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     waitsFor: () => null,
     stopOf: () => null,
     notesOf: () => [],
-    curvesOpener: () => null,
     cellOf: () => null,
     condenses: () => true,
     showsHeaders: () => true,

@@ -1,1 +1,1 @@
-"""The commands for reading a group: its cells, output, curves and variables."""
+"""The commands for reading a group: its cells, output and variables."""

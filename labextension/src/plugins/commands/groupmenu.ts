@@ -29,15 +29,21 @@ function hasStarted(group: IGroup): boolean {
   return isReachable(group) && !isStarting(group);
 }
 
-/** The menu, in sections with a line between them. A feature adds its commands here. */
-export const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
-  [
-    { command: CommandIDs.openVariables, isEnabled: isReachable },
-    { command: CommandIDs.openTimeline, isEnabled: isReachable },
-    { command: CommandIDs.openCurves, isEnabled: isReachable },
-    { command: CommandIDs.openLog },
-    { command: CommandIDs.openConsole, isEnabled: isReachable }
-  ],
+/** The panels of a group, by their places; plugins add theirs. */
+const panels = new Map<string, number>();
+
+export function addPanelItem(command: string, rank: number): void {
+  panels.set(command, rank);
+}
+
+function panelItems(): IGroupMenuItem[] {
+  const sorted = [...panels].sort(([, a], [, b]) => a - b);
+  return sorted.map(([command]) => ({ command, isEnabled: isReachable }));
+}
+
+/** The menu below its panels, in sections with a line between them. A feature adds its commands here. */
+const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
+  [{ command: CommandIDs.openLog }, { command: CommandIDs.openConsole, isEnabled: isReachable }],
   [
     { command: CommandIDs.replace, isEnabled: group => isReachable(group) && group.ranks.some(isLost) },
     { command: CommandIDs.catchUp, isEnabled: group => group.ranks.some(({ absences }) => absences?.length) },
@@ -90,7 +96,8 @@ export function openGroupMenu(
   const args = { group: group.id };
   const isThere = ({ command, isVisible }: IGroupMenuItem): boolean =>
     app.commands.hasCommand(command) && isVisible?.(group) !== false;
-  for (const section of GROUP_MENU) {
+  const [first, ...others] = GROUP_MENU;
+  for (const section of [[...panelItems(), ...first], ...others]) {
     for (const item of section.filter(isThere)) {
       commands.addCommand(item.command, {
         label: () => item.label?.(group, trans) ?? app.commands.label(item.command, args),

@@ -19,11 +19,13 @@ import {
   IDistGroups,
   IDistHeaderNotes,
   IDistOutputActions,
+  IDistOutputTabs,
   IDistService,
   IDistUndo,
   IHeaderNotes,
   INoteContext,
-  IOutputAction
+  IOutputAction,
+  IOutputTabs
 } from '../../tokens';
 import type { IDriftNoteOptions } from '../../widgets/rankoutput/notes/driftnote';
 import { stopOf } from '../../widgets/rankoutput/header/stops';
@@ -50,12 +52,29 @@ export const headerNotesPlugin: JupyterFrontEndPlugin<IDistHeaderNotes> = {
   activate: () => new Contributions<IHeaderNotes>()
 };
 
+/** The same. */
+export const outputTabsPlugin: JupyterFrontEndPlugin<IDistOutputTabs> = {
+  id: 'jupyter-dist:output-tabs',
+  description: 'Keeps the tabs of parts and other extensions in the output of ranks.',
+  autoStart: true,
+  provides: IDistOutputTabs,
+  activate: () => new Contributions<IOutputTabs>()
+};
+
 /** A plugin, not a mimeExtension, because those get no services. */
 export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   id: ID,
   description: 'Renders the output of ranks: folded, and rank by rank.',
   autoStart: true,
-  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry, IDistUndo, IDistHeaderNotes],
+  requires: [
+    IDistService,
+    IDistExecutions,
+    IDistGroups,
+    IRenderMimeRegistry,
+    IDistUndo,
+    IDistHeaderNotes,
+    IDistOutputTabs
+  ],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
   provides: IDistOutputActions,
   activate: (
@@ -66,6 +85,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     rendermime: IRenderMimeRegistry,
     undo: IDistUndo,
     headerNotes: IDistHeaderNotes,
+    outputTabs: IDistOutputTabs,
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
     settings: ISettingRegistry | null
@@ -92,15 +112,12 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               executions,
               actions,
               headerNotes,
+              outputTabs,
               trans,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
-              curvesOpener: (group, execution) =>
-                groups.find(group)
-                  ? () => void app.commands.execute(CommandIDs.openCurves, { group, execution })
-                  : null,
               groups,
               isOwnGroup: (node, name) => isOwnGroup(tracker, node, name),
               ...acts,

@@ -9,6 +9,7 @@ import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import { addPanelItem } from '../commands/groupmenu';
 
 const ARGS = {
   type: 'object',
@@ -23,6 +24,8 @@ export interface IPanelCommand<T> {
   label: string;
   /** Of the tracker: layouts are stored by it. */
   namespace: string;
+  /** Its place in the menu of a group. */
+  rank: number;
   create(group: IGroup): Promise<T>;
   /** Called with the command's arguments each time it has opened or found the panel. */
   opened?(panel: T, args: ReadonlyPartialJSONObject): void;
@@ -40,8 +43,9 @@ export interface IPanelPlaces {
 /** Add a command that shows the panel of a group, of which there is one; it is there again after a reload. */
 export function addPanelCommand<T extends Widget & { readonly group: string }>(
   { app, groups, notebooks, restorer, palette, trans }: IPanelPlaces,
-  { command, label, namespace, create, opened }: IPanelCommand<T>
+  { command, label, namespace, rank, create, opened }: IPanelCommand<T>
 ): void {
+  addPanelItem(command, rank);
   const tracker = new WidgetTracker<T>({ namespace });
   const choice = new GroupChoice(groups, notebooks, trans);
   const open = async (args: ReadonlyPartialJSONObject, isRestored: boolean): Promise<void> => {

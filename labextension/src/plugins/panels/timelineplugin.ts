@@ -52,6 +52,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
         command: CommandIDs.openTimeline,
         label: trans.__('Show Timeline of Ranks'),
         namespace: 'jupyter-dist-timeline',
+        rank: 20,
         create
       }
     );

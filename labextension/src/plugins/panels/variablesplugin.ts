@@ -56,6 +56,7 @@ export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
         command: CommandIDs.openVariables,
         label: trans.__('Show Variables of Ranks'),
         namespace: 'jupyter-dist-variables',
+        rank: 10,
         create
       }
     );

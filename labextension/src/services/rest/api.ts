@@ -340,16 +340,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'extend'], body });
   }
 
-  /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, including lines that the view leaves out. */
-  curves(group: string, executionId: string): Promise<ICurves> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'curves'] });
-  }
-
-  /** Download the curves of an execution as comma-separated values. */
-  curvesFileUrl(group: string, executionId: string): string {
-    return this.urlOf('groups', group, 'executions', executionId, 'curves', 'download');
-  }
-
   /** Download the trace of a profiled cell. */
   traceFileUrl(group: string, executionId: string): string {
     return this.urlOf('groups', group, 'executions', executionId, 'trace');
@@ -403,6 +393,16 @@ export abstract class Api {
   /** Switch the checks of a group's training on or off. */
   setChecks(group: string, body: IChecksSwitch): Promise<IChecksSwitch> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'checks'], body });
+  }
+
+  /** Return the curves of an execution: numbers with a name that recur in the output of its ranks. All lines so far are read, including lines that the view leaves out. */
+  curves(group: string, executionId: string): Promise<ICurves> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'curves'] });
+  }
+
+  /** Download the curves of an execution as comma-separated values. */
+  curvesFileUrl(group: string, executionId: string): string {
+    return this.urlOf('groups', group, 'executions', executionId, 'curves', 'download');
   }
 
   /** Return the values of names on ranks, also while these run a cell. Local names come before names of cells. Of devices only shapes are read; no code of the user runs. */

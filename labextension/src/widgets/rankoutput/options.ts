@@ -4,7 +4,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
 import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistHeaderNotes, IDistOutputActions, INoteContext } from '../../tokens';
+import type {
+  IDistExecutions,
+  IDistGroups,
+  IDistHeaderNotes,
+  IDistOutputActions,
+  IDistOutputTabs,
+  INoteContext
+} from '../../tokens';
 import type { IDriftNoteOptions } from './notes/driftnote';
 import type { IRankNote } from './notes/ranknotes';
 import type { ICellStop } from './header/stops';
@@ -19,9 +26,9 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   actions: IDistOutputActions;
   /** The notes of parts in the header. */
   headerNotes: IDistHeaderNotes;
+  /** The tabs of parts. */
+  outputTabs: IDistOutputTabs;
   openLog(group: string, rank: number): void;
-  /** Opens the curves of an execution in a tab; null if its group is gone. */
-  curvesOpener(group: string, execution: string): (() => void) | null;
   /** Whether the server is connected. */
   isConnected(): boolean;
   /** Whether the notebook of an element runs on a group of that name. */

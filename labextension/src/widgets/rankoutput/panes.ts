@@ -1,13 +1,13 @@
-/** What is below the tabs: a pane for the folded output, one for each rank, and one for curves. Created when they are first shown. */
+/** What is below the tabs: a pane for the folded output, one for each rank, and one for each tab of a part. Created when they are first shown. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { PanelLayout, Widget } from '@lumino/widgets';
 import { SharedViews } from '../../model/comms/sharedviews';
 import type { WidgetSpaces } from '../../model/comms/spaces';
 import { includesRank } from '../../model/format/ranks';
 import { FINAL_STATES } from '../../services/protocol';
-import { CurvesTab } from './curves/tab';
+import type { IDistOutputTabs, IOutputTab } from '../../tokens';
 import type { NumbersSwitch } from './header/numbersswitch';
-import type { TabId } from './header/tabbar';
+import type { IMoreTab, TabId } from './header/tabbar';
 import { ItemList } from './items/itemlist';
 import type { IShown, IShownItem } from './items/shown';
 
@@ -21,59 +21,61 @@ export interface IPanesOptions {
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
   openLog(group: string, rank: number): void;
-  /** Opens the curves of an execution in a tab; null if its group is gone. */
-  curvesOpener(group: string, execution: string): (() => void) | null;
+  /** The tabs of parts. */
+  outputTabs: IDistOutputTabs;
   redraw(): void;
 }
 
 export class Panes {
   constructor(private readonly _options: IPanesOptions) {
-    this._curves = this._newCurves();
     this._shared = new SharedViews(_options.widgets, _options.redraw);
   }
 
-  /** Read the curves; whether there are any. */
-  readCurves(shown: IShown): boolean {
-    this._place = [shown.group.id, shown.executionId];
-    this._curves.read(shown.items, `${shown.executionId} ${shown.isLive}`);
-    return this._curves.exists;
+  /** Have the tabs of parts read the output; returns the tabs with something to show. */
+  read({ group, executionId: execution, isLive, items }: IShown): IMoreTab[] {
+    const { outputTabs, redraw } = this._options;
+    return outputTabs.items.flatMap(({ id, create }) => {
+      const tab = this._more.get(id) ?? create(redraw);
+      this._more.set(id, tab);
+      tab.read({ group: group.id, execution, isLive, items });
+      return tab.exists ? [{ id, label: tab.label, caption: tab.caption }] : [];
+    });
   }
 
   /** Show a pane, and return its items. Only the visible one is updated. */
   show(tab: TabId, shown: IShown, trusted: boolean): readonly IShownItem[] {
-    let pane = this._panes.get(tab);
-    if (!pane) {
-      pane = this._add(tab, tab === 'curves' ? this._curves.pane : this._newList(shown, trusted));
-    }
+    const more = typeof tab === 'string' ? this._more.get(tab) : undefined;
+    const pane = this._panes.get(tab) ?? this._add(tab, more?.pane ?? this._newList(shown, trusted));
     for (const [id, other] of this._panes) {
       other.setHidden(id !== tab);
     }
-    if (tab === 'curves') {
-      this._curves.update();
+    if (more) {
+      more.update();
       return [];
     }
     const items =
-      tab === 'folded' ? this._folded(shown, trusted) : shown.items.filter(item => includesRank(item.ranks, tab));
+      typeof tab === 'number'
+        ? shown.items.filter(item => includesRank(item.ranks, tab))
+        : this._folded(shown, trusted);
     (pane as ItemList).setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
     return items;
   }
 
   /** Trust has changed: what was rendered is rendered again. */
   clear(): void {
-    this._curves.dispose();
+    this._disposeMore();
     this._panes.forEach(pane => pane.dispose());
     this._panes.clear();
-    this._curves = this._newCurves();
   }
 
   dispose(): void {
-    this._curves.dispose();
+    this._disposeMore();
     this._shared.dispose();
   }
 
-  private _newCurves(): CurvesTab {
-    const { trans, redraw } = this._options;
-    return new CurvesTab({ trans, redraw, curvesOpener: () => this._options.curvesOpener(...this._place) });
+  private _disposeMore(): void {
+    this._more.forEach(tab => tab.dispose());
+    this._more.clear();
   }
 
   private _folded(shown: IShown, trusted: boolean): readonly IShownItem[] {
@@ -102,9 +104,7 @@ export class Panes {
     return pane;
   }
 
-  private _curves: CurvesTab;
-  /** The group and the execution whose output is shown. */
-  private _place: [string, string] = ['', ''];
+  private readonly _more = new Map<string, IOutputTab>();
   private readonly _panes = new Map<TabId, Widget>();
   private readonly _shared: SharedViews;
 }

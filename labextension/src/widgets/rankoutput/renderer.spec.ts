@@ -45,6 +45,7 @@ beforeEach(async () => {
     widgets: { sharedChanged: changed, findShared: () => null, registryOf: () => ({}) },
     actions: { items: [], changed },
     headerNotes: { items: [], changed },
+    outputTabs: { items: [], changed },
     missed: { changed },
     undo: { changed, cells: () => [], noteOn: () => null },
     isConnected: () => true,

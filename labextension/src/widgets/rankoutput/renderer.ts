@@ -30,7 +30,7 @@ import { ReplaceButton } from './notes/replacebutton';
 import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
-import { RankTabBar, TabId } from './header/tabbar';
+import { IMoreTab, RankTabBar, TabId } from './header/tabbar';
 import { VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
@@ -238,17 +238,17 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._isPlaced = this.isAttached;
     const shown = this._shown();
     const now = this._options.groups.clock.now();
-    const hasCurves = this._panes.readCurves(shown);
-    if (!isTab(this._selected, shown, hasCurves)) {
+    const more = this._panes.read(shown);
+    if (!isTab(this._selected, shown, more)) {
       this._selected = 'folded';
     }
     this.node.dataset.state = shown.state;
     this.toggleClass('jpd-mod-single', shown.perRank.length === 1);
-    this.toggleClass('jpd-mod-curves', hasCurves);
+    this.toggleClass('jpd-mod-moreTabs', more.length > 0);
     const isOpen = !FINAL_STATES.has(shown.state);
     const isStale = isOpen && this._isStale();
     this._tabs.update(
-      { shown, hasCurves, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) },
+      { shown, more, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) },
       this._selected
     );
     this._finder.update(shown.ranks, countStatuses(shown));
@@ -441,8 +441,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _widgets: WidgetFollower;
 }
 
-function isTab(tab: TabId, { ranks }: IShown, hasCurves: boolean): boolean {
-  return typeof tab === 'number' ? includesRank(ranks, tab) : tab === 'folded' || hasCurves;
+function isTab(tab: TabId, { ranks }: IShown, more: readonly IMoreTab[]): boolean {
+  return typeof tab === 'number' ? includesRank(ranks, tab) : tab === 'folded' || more.some(({ id }) => id === tab);
 }
 
 let nextId = 0;

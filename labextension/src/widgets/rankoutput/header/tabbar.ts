@@ -1,4 +1,4 @@
-/** The tabs of a rank output: the folded output, then one per rank. */
+/** The tabs of a rank output: the folded output, tabs of parts, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { includesRank } from '../../../model/format/ranks';
 import { hueOf } from '../../states/rankcolor';
@@ -11,13 +11,20 @@ import { memoryWords, rankTime, timesDiffer } from './summary';
 /** Above this many ranks, a tab only has a number and a state. */
 const MAX_WIDE = 8;
 
-/** A rank, the folded output, or the curves. */
-export type TabId = number | 'folded' | 'curves';
+/** A rank, the folded output, or the id of a part's tab. */
+export type TabId = number | string;
+
+/** A tab of a part. */
+export interface IMoreTab {
+  id: string;
+  label: string;
+  caption: string;
+}
 
 /** What the tabs show. */
 export interface ITabs {
   shown: IShown;
-  hasCurves: boolean;
+  more: readonly IMoreTab[];
   now: number;
   /** The sets of ranks that wait for input. */
   asking: readonly string[];
@@ -42,23 +49,18 @@ export class RankTabBar {
 
   readonly node: HTMLElement;
 
-  update({ shown, hasCurves, now, asking }: ITabs, selected: TabId): void {
+  update({ shown, more, now, asking }: ITabs, selected: TabId): void {
     const { trans } = this._options;
-    const curves: TabId[] = hasCurves ? ['curves'] : [];
     const perRank = withTab(shown, selected, asking);
-    const tabs: TabId[] = ['folded', ...curves, ...perRank.map(({ rank }) => rank)];
+    const tabs: TabId[] = ['folded', ...more.map(({ id }) => id), ...perRank.map(({ rank }) => rank)];
     this._setTabs(tabs);
     this.node.classList.toggle('jpd-mod-compact', perRank.length > MAX_WIDE);
     this._label('folded', trans.__('Folded'), '', shown.state);
     setAttribute(this._tabs.get('folded')!, 'title', foldedHint(trans));
     setAttribute(this._tabs.get('folded')!, 'data-asks', String(asking.length > 0));
-    if (hasCurves) {
-      this._label('curves', trans.__('Curves'), '', shown.state);
-      setAttribute(
-        this._tabs.get('curves')!,
-        'title',
-        trans.__('Curves: numbers with a name that recur in the output')
-      );
+    for (const { id, label, caption } of more) {
+      this._label(id, label, '', shown.state);
+      setAttribute(this._tabs.get(id)!, 'title', caption);
     }
     const hasTimes = timesDiffer(shown.perRank);
     for (const rank of perRank) {
@@ -163,7 +165,7 @@ export class RankTabBar {
 
   private _idOf(tab: HTMLElement): TabId | null {
     const id = tab.dataset.tab;
-    return id === undefined ? null : id === 'folded' || id === 'curves' ? id : Number(id);
+    return id === undefined ? null : /^\d+$/.test(id) ? Number(id) : id;
   }
 
   private _tabs = new Map<TabId, HTMLElement>();

@@ -1,7 +1,7 @@
 /** Reads the curves of one execution as its output comes, a little at a time. */
 import type { IDisposable } from '@lumino/disposable';
-import type { IErrorBody } from '../../services/protocol';
-import type { IDistExecutions, IFollower } from '../../tokens';
+import type { IErrorBody } from '../../../services/protocol';
+import type { IDistExecutions, IFollower } from '../../../tokens';
 import { CurveReader } from './reader';
 
 /** Time for reading lines at once. */

@@ -1,8 +1,8 @@
 /** The curves of a group: of the cell that was chosen, or of the last cell that has some. Cells are followed only while a panel is visible. */
-import type { DistError } from '../../services/errors';
-import { FINAL_STATES, IErrorBody, IExecution, IGroup } from '../../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
-import { ChangingModel } from '../changing';
+import type { DistError } from '../../../services/errors';
+import { FINAL_STATES, IErrorBody, IExecution, IGroup } from '../../../services/protocol';
+import type { IDistExecutions, IDistGroups, IDistService } from '../../../tokens';
+import { ChangingModel } from '../../../model/changing';
 import { CurveReader } from './reader';
 import { CurveReading } from './reading';
 

@@ -2,14 +2,14 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';
-import { shortened } from '../../../model/format/characters';
-import { GroupCurvesModel } from '../../../model/curves/groupcurves';
-import type { IExecution, IGroup } from '../../../services/protocol';
-import type { IDistExecutions, IDistGroups, IDistService } from '../../../tokens';
-import { ErrorNote } from '../../base/errornote';
-import { GroupPanel } from '../../base/grouppanel';
-import { useSignal } from '../../base/hooks';
-import { curvesIcon } from '../../base/icons';
+import { shortened } from '../../model/format/characters';
+import { GroupCurvesModel } from './model/groupcurves';
+import type { IExecution, IGroup } from '../../services/protocol';
+import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { ErrorNote } from '../../widgets/base/errornote';
+import { GroupPanel } from '../../widgets/base/grouppanel';
+import { useSignal } from '../../widgets/base/hooks';
+import { curvesIcon } from '../../widgets/base/icons';
 import { CurvesView } from './curvesview';
 
 /** A longer first line of a cell is cut. */

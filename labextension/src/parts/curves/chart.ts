@@ -2,10 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { formatRanks } from '../../../model/format/ranks';
-import type { Curve } from '../../../model/curves/series';
-import { ITable, tableOf } from '../../../model/curves/curvetable';
-import { rankColour } from '../../states/rankcolor';
+import { formatRanks } from '../../model/format/ranks';
+import type { Curve } from './model/series';
+import { ITable, tableOf } from './model/curvetable';
+import { rankColour } from '../../widgets/states/rankcolor';
 
 const HEIGHT = 150;
 const FIGURES = 4;

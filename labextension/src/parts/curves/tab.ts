@@ -1,32 +1,44 @@
 /** Whether an output has curves, and the tab that shows them. Charts are loaded when the tab is first opened. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { CurveReader } from '../../../model/curves/reader';
-import { loaded } from '../../../services/errors';
-import type { IShownItem } from '../items/shown';
+import { loaded } from '../../services/errors';
+import type { ISavedItem } from '../../services/protocol';
+import type { IDistOutputTabs, IOutputTab, IShownOutput } from '../../tokens';
 import type { CurvesView } from './curvesview';
+import { CurveReader } from './model/reader';
 
 /** Time for reading lines per frame. */
 const READ_MS = 8;
 
-export interface ICurvesTabOptions {
-  trans: TranslationBundle;
-  /** Opens the curves in a tab; null where they cannot be. */
-  curvesOpener(): (() => void) | null;
-  /** Draw again: there is more to read. */
-  redraw(): void;
+/** Opens the curves of an execution in a panel; null where they cannot be. */
+export type CurvesOpener = (group: string, execution: string) => (() => void) | null;
+
+/** Add the tab to outputs of ranks. */
+export function addCurvesTab(tabs: IDistOutputTabs, trans: TranslationBundle, opener: CurvesOpener): void {
+  tabs.add({ id: 'curves', create: redraw => new CurvesTab(trans, opener, redraw) });
 }
 
-export class CurvesTab {
-  constructor(private readonly _options: ICurvesTabOptions) {}
+class CurvesTab implements IOutputTab {
+  constructor(
+    private readonly _trans: TranslationBundle,
+    private readonly _opener: CurvesOpener,
+    private readonly _redraw: () => void
+  ) {
+    this.label = _trans.__('Curves');
+    this.caption = _trans.__('Curves: numbers with a name that recur in the output');
+  }
 
-  /** Whether there are curves. */
+  readonly label: string;
+  readonly caption: string;
+
   get exists(): boolean {
     return this._exists;
   }
 
-  /** Read what is new. `source` names where the items come from: another one is read from its start. */
-  read(items: readonly IShownItem[], source: string): void {
+  /** Read what is new. An output of another execution, or from another place, is read from its start. */
+  read({ group, execution, isLive, items }: IShownOutput): void {
+    this._place = [group, execution];
+    const source = `${execution} ${isLive}`;
     if (source !== this._source) {
       this._source = source;
       this._reader = new CurveReader();
@@ -41,11 +53,10 @@ export class CurvesTab {
       this._exists = this._exists && this._reader.version === version ? true : this._reader.curves.length > 0;
     }
     if (!this._isRead) {
-      this._options.redraw();
+      this._redraw();
     }
   }
 
-  /** The panel, created when it is first shown. */
   get pane(): Widget {
     if (!this._pane) {
       this._pane = new Widget();
@@ -55,7 +66,6 @@ export class CurvesTab {
     return this._pane;
   }
 
-  /** Draw what was read. */
   update(): void {
     this._view?.update(this._reader);
   }
@@ -70,7 +80,7 @@ export class CurvesTab {
     try {
       const { CurvesView } = await loaded(import(/* webpackChunkName: "curves" */ './curvesview'));
       if (!this._isDisposed) {
-        this._view = new CurvesView(pane.node, this._options.trans, () => this._options.curvesOpener());
+        this._view = new CurvesView(pane.node, this._trans, () => this._opener(...this._place));
         this.update();
       }
     } catch (reason) {
@@ -81,8 +91,10 @@ export class CurvesTab {
   private _exists = false;
   private _isDisposed = false;
   private _isRead = false;
-  private _items: readonly IShownItem[] | null = null;
+  private _items: readonly ISavedItem[] | null = null;
   private _pane: Widget | null = null;
+  /** The group and the execution whose output is shown. */
+  private _place: [string, string] = ['', ''];
   private _reader = new CurveReader();
   private _source = '';
   private _view: CurvesView | null = null;

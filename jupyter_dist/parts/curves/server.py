@@ -1,22 +1,45 @@
-"""The curves of an execution, from the lines that its ranks printed: as a list, and as comma-separated values."""
+"""The answers: the curves of an execution, from the lines that its ranks printed."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterator
 from itertools import islice
 
 from jupyter_dist.numbers.curves import Curve, csv_lines, curves_of_lines
-from jupyter_dist.protocol.models import curves as models
-from jupyter_dist.protocol.operations.of_execution import MAX_CURVE_NUMBERS
+from jupyter_dist.parts.curves import models
 from jupyter_dist.server.folding.printed import printed_lines
+from jupyter_dist.server.groups.group import ManagedGroup
+from jupyter_dist.server.groups.operations import FileAnswer
 from jupyter_dist.server.mirror.history import PrintedRecords
+from jupyter_dist.server.part import ServerPart
 
 # A few seconds of reading, in a thread.
 MAX_BYTES = 8 << 20
 LINES_PER_CHUNK = 2000
 
 CurvesByName = dict[str, dict[int, Curve]]  # then by rank
+
+
+class CurvesOperations(ServerPart):
+    """Answers which curves an execution has."""
+
+    async def curves(self, group: ManagedGroup, execution_id: str) -> models.CurvesModel:
+        """Return the curves of an execution, from all lines so far."""
+        found, unread_bytes = await _read(group, execution_id)
+        return list_curves(execution_id, found, unread_bytes)
+
+    async def curves_file(self, group: ManagedGroup, execution_id: str) -> FileAnswer:
+        """Return every number of the curves of an execution."""
+        found, _ = await _read(group, execution_id)
+        return FileAnswer(f"{group.id}-{execution_id}-curves.csv", csv_chunks(found), "The curves cannot be read.")
+
+
+async def _read(group: ManagedGroup, execution_id: str) -> tuple[CurvesByName, int]:
+    group.mirror.executions.get(execution_id)
+    printed = await group.mirror.history.printed(execution_id, MAX_BYTES)
+    return await asyncio.to_thread(find_curves, printed), printed.unread_bytes
 
 
 def find_curves(printed: PrintedRecords) -> CurvesByName:
@@ -27,8 +50,8 @@ def find_curves(printed: PrintedRecords) -> CurvesByName:
 
 
 def list_curves(execution_id: str, curves: CurvesByName, unread_bytes: int) -> models.CurvesModel:
-    """Return the curves with at most MAX_CURVE_NUMBERS numbers, and how many numbers are left out."""
-    left = MAX_CURVE_NUMBERS
+    """Return the curves with at most MAX_NUMBERS numbers, and how many numbers are left out."""
+    left = models.MAX_NUMBERS
     left_out = 0
     listed: list[models.CurveModel] = []
     for name, by_rank in curves.items():

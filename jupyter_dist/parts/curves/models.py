@@ -1,6 +1,6 @@
 """What the API sends about curves: numbers with a name that recur in what ranks print.
 
-Beside models.py: see there for what is generated from these types.
+See protocol/models/models.py for what is generated from these types.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field
+
+MAX_NUMBERS = 50_000  # the event loop makes JSON of so many in a few hundredths of a second
 
 
 class CurveOfRank(TypedDict):

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import vectors from '../../../../tests/vectors/curves.json';
+import vectors from '../../../../../tests/vectors/curves.json';
 import { namedNumbers } from './named';
 
 describe('numbers with a name', () => {

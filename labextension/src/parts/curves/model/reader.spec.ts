@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ISavedItem } from '../../services/protocol';
+import type { ISavedItem } from '../../../services/protocol';
 import { CurveReader } from './reader';
 import { MAX_POINTS } from './series';
 import { csvOf, tableOf } from './curvetable';

@@ -3,9 +3,9 @@
  * joined and left out meanwhile: the place of a line is how many complete lines of its rank come before it.
  */
 import type { IStream } from '@jupyterlab/nbformat';
-import type { ISavedItem } from '../../services/protocol';
-import { streamText } from '../executions/executionview';
-import { expandRanks } from '../format/ranks';
+import type { ISavedItem } from '../../../services/protocol';
+import { streamText } from '../../../model/executions/executionview';
+import { expandRanks } from '../../../model/format/ranks';
 import { namedNumbers } from './named';
 import { Curve } from './series';
 

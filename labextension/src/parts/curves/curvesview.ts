@@ -1,11 +1,11 @@
 /** The charts of an output, with buttons for lines of single ranks and for a file. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { CurveReader } from '../../../model/curves/reader';
-import type { Curve } from '../../../model/curves/series';
-import { csvOf } from '../../../model/curves/curvetable';
-import { hueOf } from '../../states/rankcolor';
-import { saveBlob } from '../../base/savefile';
-import { onThemeChange } from '../../base/themes';
+import type { CurveReader } from './model/reader';
+import type { Curve } from './model/series';
+import { csvOf } from './model/curvetable';
+import { hueOf } from '../../widgets/states/rankcolor';
+import { saveBlob } from '../../widgets/base/savefile';
+import { onThemeChange } from '../../widgets/base/themes';
 import { CurveChart } from './chart';
 
 /** The charts are drawn at most this often. */

@@ -2,8 +2,8 @@
  * Finds the numbers of a line that have a name, as in "step 23 loss 0.087". Pure.
  * The Python counterpart is jupyter_dist/numbers/curves.py; both run tests/vectors/curves.json.
  */
-import { numCharacters, WHITE } from '../format/characters';
-import { isDecimal, IToken, tokenize } from '../numbers/numbertokens';
+import { numCharacters, WHITE } from '../../../model/format/characters';
+import { isDecimal, IToken, tokenize } from '../../../model/numbers/numbertokens';
 
 /** One number of a line. */
 export interface INamed {
