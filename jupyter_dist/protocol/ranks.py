@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from .errors import JupyterDistError
+from .models.sentences import say, say_n
 
 EXAMPLES = "all, 0, 0-3,7, ::2, !0, node:0, a host"  # of rank expressions, for help texts
 MAX_EXPRESSION_LENGTH = 1000
@@ -317,9 +318,10 @@ def in_words(counts: Sequence[int]) -> str:
     ('2 ranks each', '4, 4 and 8 ranks')
     """
     if len(set(counts)) == 1:
-        return f"{counts[0]} {'rank' if counts[0] == 1 else 'ranks'} each"
-    shown = [*map(str, counts[:8]), *(["more"] if len(counts) > 8 else [])]
-    return f"{', '.join(shown[:-1])} and {shown[-1]} ranks"
+        return say_n("%1 rank each", "%1 ranks each", counts[0])
+    if len(counts) > 8:
+        return say("%1 and more ranks", ", ".join(map(str, counts[:8])))
+    return say("%1 and %2 ranks", ", ".join(map(str, counts[:-1])), counts[-1])
 
 
 def ranks_per_node(text: str) -> list[int] | int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.collectives.revival import models
@@ -65,9 +66,9 @@ class RankParking:
         try:
             self._moved = MovedStorages(found.movable, path)
         except (OSError, ValueError, MemoryError, RuntimeError) as err:
-            where = "host memory" if folder is None else folder
-            message = cut(f"Cannot move {found.num_bytes >> 20} MiB to {where}: {err}", 500)
-            raise JupyterDistError("group_not_ready", message, "Free some, or choose another place.") from err
+            where = say("host memory") if folder is None else folder
+            message = say("Cannot move %1 MiB to %2: %3", found.num_bytes >> 20, where, cut(str(err), 400))
+            raise JupyterDistError("group_not_ready", message, say("Free some, or choose another place.")) from err
         left = sum(found.left_bytes.values())
         in_use = self._memory.in_use()
         if in_use is not None:  # on a device: all memory that the allocator still holds
@@ -91,8 +92,10 @@ class RankParking:
             try:
                 self._moved.bring_back()
             except (MemoryError, OSError, RuntimeError) as err:
-                what = "out of memory" if isinstance(err, (MemoryError, OutOfMemoryError)) else str(err)
-                message = f"Cannot bring {self._moved.num_bytes >> 20} MiB back: {cut(what, 400)}."
-                raise JupyterDistError("group_not_ready", message, "Free memory there, and resume it again.") from err
+                what = say("out of memory") if isinstance(err, (MemoryError, OutOfMemoryError)) else str(err)
+                message = say("Cannot bring %1 MiB back: %2.", self._moved.num_bytes >> 20, cut(what, 400))
+                raise JupyterDistError(
+                    "group_not_ready", message, say("Free memory there, and resume it again.")
+                ) from err
         self._moved, self.is_parked = None, False
         return {"seconds": time.monotonic() - began}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import gc, time
@@ -202,8 +203,12 @@ class UndoKeeper:
         """Drop the oldest cells until there is room; raises JupyterDistError if there never is."""
         if num_bytes > limits["bytes"]:
             needed, limit = num_bytes / _MIB, limits["bytes"] / _MIB
-            message = f"The state before the cell takes {needed:.0f} MiB on a rank; the limit is {limit:.0f} MiB."
-            raise JupyterDistError("too_large", message, "The setting DistApp.undo_bytes is the limit.")
+            message = say(
+                "The state before the cell takes %1 MiB on a rank; the limit is %2 MiB.",
+                f"{needed:.0f}",
+                f"{limit:.0f}",
+            )
+            raise JupyterDistError("too_large", message, say("The setting DistApp.undo_bytes is the limit."))
         if self._held.num_bytes + num_bytes > limits["bytes"]:
             self._undone.drop(NO_ROOM)
         while self._cells and self._held.num_bytes + num_bytes > limits["bytes"]:
@@ -241,8 +246,8 @@ class UndoKeeper:
         cells = self._chosen(executions)
         for cell in cells:
             if (obstacle := obstacle_of(cell.mementos)) is not None:
-                message = f"The cell cannot be undone: {obstacle}."
-                raise JupyterDistError("cannot_undo", message, "Run the cells again, or restart the ranks.")
+                message = say("The cell cannot be undone: %1.", obstacle)
+                raise JupyterDistError("cannot_undo", message, say("Run the cells again, or restart the ranks."))
         return list(dict.fromkeys(sentence for cell in cells for sentence in cell.not_kept))
 
     def undo(self, executions: Sequence[str]) -> list[str]:
@@ -265,8 +270,10 @@ class UndoKeeper:
             if why_not or failed:
                 self._undone.drop(why_not or "Not all of it could be undone.")
         if failed:
-            message = f"Not all could be undone: {'; '.join(failed[:5])}."
-            raise JupyterDistError("cannot_undo", message, "The rest was. Run the cells again, or restart the ranks.")
+            message = say("Not all could be undone: %1.", "; ".join(failed[:5]))
+            raise JupyterDistError(
+                "cannot_undo", message, say("The rest was. Run the cells again, or restart the ranks.")
+            )
         return left
 
     # -- redo -----------------------------------------------------------------------------------------
@@ -293,8 +300,10 @@ class UndoKeeper:
             names.update({name: value for name, value in known.items() if name not in names})
         self._shrink(self._limits)
         if failed:
-            message = f"Not all could be done again: {'; '.join(failed[:5])}."
-            raise JupyterDistError("cannot_undo", message, "The rest was. Run the cells again, or restart the ranks.")
+            message = say("Not all could be done again: %1.", "; ".join(failed[:5]))
+            raise JupyterDistError(
+                "cannot_undo", message, say("The rest was. Run the cells again, or restart the ranks.")
+            )
         return []
 
     def _drop_since(self, cell: KeptCell) -> None:
@@ -317,7 +326,7 @@ class UndoKeeper:
         first = min(n for n, cell in enumerate(self._cells) if cell.execution_id in wanted)
         chosen = self._cells[first:]
         if any(not cell.is_silent and cell.execution_id not in wanted for cell in chosen):
-            raise JupyterDistError("cannot_undo", "Cells ran after it.", "Undo these first, or with it.")
+            raise JupyterDistError("cannot_undo", say("Cells ran after it."), say("Undo these first, or with it."))
         return chosen[::-1]
 
 

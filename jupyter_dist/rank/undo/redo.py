@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.places import cut
 from jupyter_dist.rank.collectives import torch_compat
 
@@ -59,9 +60,11 @@ class UndoneCells:
             first -= 1
         chosen = self.cells[first:][::-1]
         if any(not cell.is_silent and cell.execution_id not in wanted for cell in chosen):
-            raise JupyterDistError("cannot_undo", "Cells before it are undone.", "Do these again first, or with it.")
+            raise JupyterDistError(
+                "cannot_undo", say("Cells before it are undone."), say("Do these again first, or with it.")
+            )
         for cell in chosen:
             if (obstacle := obstacle_of(cell.after)) is not None:
-                message = f"The cell cannot be done again: {obstacle}."
-                raise JupyterDistError("cannot_undo", message, "Run the cell again.")
+                message = say("The cell cannot be done again: %1.", obstacle)
+                raise JupyterDistError("cannot_undo", message, say("Run the cell again."))
         return chosen

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
@@ -89,8 +89,10 @@ class ManagedGroup:
             message = say("Group '%1' is still being parked after %2 s.", self.name, f"{seconds:.0f}")
             raise JupyterDistError("timed_out", message, say("Start again when it is parked."))
         if self.mirror.state != "parked":
-            note = self.status.fields.get("note") or f"It is {self.mirror.state}."
-            raise JupyterDistError("group_not_ready", f"Group '{self.name}' was not parked. {note}", "See its log.")
+            note = self.status.fields.get("note") or say("It is %1.", say(self.mirror.state))
+            raise JupyterDistError(
+                "group_not_ready", join(say("Group '%1' was not parked.", self.name), note), say("See its log.")
+            )
 
     async def responds(self) -> bool:
         """Whether the agent answers within a moment; an agent that does not is killed without being asked to end."""
@@ -260,7 +262,7 @@ class ManagedGroup:
         with self.mirror.agent_process() or contextlib.nullcontext() as process:
             await self._end_agent(process)
         await self.mirror.link.close()
-        error = JupyterDistError("start_failed", f"The nodes of group '{self.name}' did not start. {why}")
+        error = JupyterDistError("start_failed", join(say("The nodes of group '%1' did not start.", self.name), why))
         self.mirror.status.mark_dead(error)
         self._show_nodes()
 

@@ -201,8 +201,8 @@ class GroupManager:
             return await self._start(request)
         known, start = self._keyed.get(key, (request, None))
         if known != request:
-            message = "This idempotency key was used for another group."
-            raise JupyterDistError("key_reused", message, "Choose a new key for every group.")
+            message = say("This idempotency key was used for another group.")
+            raise JupyterDistError("key_reused", message, say("Choose a new key for every group."))
         if start is None:
             if (group := self._started_with(key)) is not None:
                 return group
@@ -213,8 +213,8 @@ class GroupManager:
                 del self._keyed[old]
         group = self._groups.get(await asyncio.shield(start))
         if group is None:
-            message = "The group that was started with this idempotency key has been removed."
-            raise JupyterDistError("unknown_group", message, "Choose a new key to start another group.")
+            message = say("The group that was started with this idempotency key has been removed.")
+            raise JupyterDistError("unknown_group", message, say("Choose a new key to start another group."))
         return group
 
     async def start_again(self, group: ManagedGroup, again: Again, key: str | None = None) -> ManagedGroup:
@@ -226,13 +226,14 @@ class GroupManager:
         if key is not None and key in self._keyed:
             return await self.start(self._keyed[key][0], key)
         if not group.status.is_gone:
-            message = f"Group '{group.name}' is {group.mirror.state}."
-            raise JupyterDistError("group_not_ready", message, "Restart it, or shut it down.")
+            message = say("Group '%1' is %2.", group.name, say(group.mirror.state))
+            raise JupyterDistError("group_not_ready", message, say("Restart it, or shut it down."))
         options = group.status.fields.get("spec", {}).get("request")
         if not options or not isinstance(options, dict) or options.keys() - WantedGroup.names():
-            why = "its group.json is damaged" if options else "an earlier version has started it"
-            message = f"The options of group '{group.name}' are not known: {why}."
-            raise JupyterDistError("group_not_ready", message, "Start a new group.")
+            message = say("The options of group '%1' are not known: an earlier version has started it.", group.name)
+            if options:
+                message = say("The options of group '%1' are not known: its group.json is damaged.", group.name)
+            raise JupyterDistError("group_not_ready", message, say("Start a new group."))
         # Groups that were parked for the first start may be gone.
         return await self.start(again.completed({**options, "name": group.name, "park": []}), key)
 

@@ -12,6 +12,7 @@ from typing import Any
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.protocol.ranks import divided, in_words
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
@@ -130,9 +131,15 @@ class Again:
         if isinstance(environ, Secrets):  # an earlier version has kept credentials in it
             environ = self.environ if environ.unknown else Secrets(without_credentials(environ.for_exec()))
         if env.unknown or (options.get("environ") is not None and environ is None):
-            what = f"the values of {', '.join(env.unknown)}" if env.unknown else "the environment of its program"
-            message = f"Group '{options['name']}' cannot be started again without {what}: they are not stored on disk."
-            hint = "Start a new group with them, or give them: group.start_again(env={...}) in a Python program."
+            what = (
+                say("the values of %1", ", ".join(env.unknown))
+                if env.unknown
+                else say("the environment of its program")
+            )
+            message = say(
+                "Group '%1' cannot be started again without %2: they are not stored on disk.", options["name"], what
+            )
+            hint = say("Start a new group with them, or give them: group.start_again(env={...}) in a Python program.")
             raise JupyterDistError("group_not_ready", message, hint)
         return WantedGroup(**{**options, "env": env, "environ": environ})
 
@@ -165,8 +172,8 @@ def resolve_spec(
         devices = _devices(request, usable[accelerator.name], accelerator) if accelerator.has_devices else []
         counts = [len(devices) or _num_ranks(request, defaults)]
     if defaults.max_ranks and sum(counts) > defaults.max_ranks:
-        message = f"{sum(counts)} ranks were requested; this server allows at most {defaults.max_ranks}."
-        raise bad_request(message, "Ask for less. An administrator has set DistApp.max_ranks.")
+        message = say("%1 ranks were requested; this server allows at most %2.", sum(counts), defaults.max_ranks)
+        raise bad_request(message, say("Ask for less. An administrator has set DistApp.max_ranks."))
     return {
         **defaults.chosen(request),
         "name": _name(request.name, taken_names),
@@ -198,8 +205,10 @@ def check_reserved(fields: Mapping[str, Any], reserved: Sequence[int]) -> None:
         most = max(fields["devices"][:num_ranks], default=-1)
         if num_gpus and most >= num_gpus:
             gpus = f"{num_gpus} GPU{'s' if num_gpus > 1 else ''}"
-            message = f"'devices' names device {most}, but node {node} is to have {gpus}, which count from 0."
-            hint = "Leave out 'devices', or choose among the GPUs of each node: a node uses the first of 'devices'."
+            message = say("'devices' names device %1, but node %2 is to have %3, which count from 0.", most, node, gpus)
+            hint = say(
+                "Leave out 'devices', or choose among the GPUs of each node: a node uses the first of 'devices'."
+            )
             raise JupyterDistError("bad_devices", message, hint)
 
 
@@ -270,23 +279,27 @@ def resolve_size(
     on_nodes = spec.get("launcher", LOCAL) != LOCAL
     most = MAX_GROUP_RANKS if on_nodes else MAX_CPU_RANKS
     if not 1 <= num_ranks <= most:
-        raise bad_request(f"'num_ranks' is {num_ranks}.", f"It must be from 1 to {most}.")
+        raise bad_request(say("'num_ranks' is %1.", num_ranks), say("It must be from 1 to %1.", most))
     if not accelerator.has_devices or not num_new or on_nodes:
         if devices:
-            raise JupyterDistError("bad_devices", "'devices' was given, but there is nothing to choose.")
+            raise JupyterDistError("bad_devices", say("'devices' was given, but there is nothing to choose."))
         return {"num_ranks": num_ranks}
     if len(set(spec["devices"])) < len(spec["devices"]):
-        hint = "Start another group with the devices that it is to have."
-        raise JupyterDistError("bad_devices", "Ranks of this group share a device: none can be added.", hint)
+        hint = say("Start another group with the devices that it is to have.")
+        raise JupyterDistError("bad_devices", say("Ranks of this group share a device: none can be added."), hint)
     here = usable[accelerator.name]
     living = {rank["rank"] for rank in status["ranks"] if rank["state"] != "dead"}
     used = [device for number, device in enumerate(spec["devices"]) if number in living]
     free = [device for device in here if device not in used]
     wanted = free[:num_new] if devices is None else devices
     if len(wanted) != num_new or len(set(wanted)) < num_new or not set(wanted) <= set(free):
-        there = f"{len(free)} are free: {', '.join(map(str, free))}" if free else "none is free"
-        message = f"{num_new} new ranks need a device each; of the devices that the group does not use, {there}."
-        raise JupyterDistError("bad_devices", message, _given(accelerator) + "Choose fewer ranks.")
+        there = say_n("%1 is free: %2", "%1 are free: %2", len(free), ", ".join(map(str, free)))
+        message = say(
+            "%1 new ranks need a device each; of the devices that the group does not use, %2.",
+            num_new,
+            there if free else say("none is free"),
+        )
+        raise JupyterDistError("bad_devices", message, join(_given(accelerator), say("Choose fewer ranks.")))
     return {"num_ranks": num_ranks, "devices": wanted, "device_names": _names(here, wanted)}
 
 
@@ -299,8 +312,8 @@ def checked_owner(owner: dict[str, Any]) -> dict[str, Any]:
     """Return the process that a group is to end with. Raises JupyterDistError `bad_request` if it does not run here."""
     found = read_process(int(owner["pid"]))
     if found is None or found.started != owner["started"]:
-        message = f"The owner, process {owner['pid']}, is not running on the server's machine."
-        raise bad_request(message, "Omit 'owner', and shut the group down yourself.")
+        message = say("The owner, process %1, is not running on the server's machine.", owner["pid"])
+        raise bad_request(message, say("Omit 'owner', and shut the group down yourself."))
     return owner
 
 
@@ -313,14 +326,14 @@ def _accelerator(request: WantedGroup, environment: Environment, usable: Devices
         if request.devices is None and too_many:
             return CPU  # a rehearsal
     if wanted is CPU and request.devices is not None:
-        message = "'devices' was given, but this group would run on CPU."
+        message = say("'devices' was given, but this group would run on CPU.")
         raise JupyterDistError("bad_devices", message, _why_on_cpu(environment, usable))
     if wanted.has_devices and wanted.name not in environment.accelerators:
-        message = f"The torch of {environment.python} has no {wanted.label}."
-        raise JupyterDistError("bad_environment", message, "Choose another environment, or accelerator 'cpu'.")
+        message = say("The torch of %1 has no %2.", environment.python, wanted.label)
+        raise JupyterDistError("bad_environment", message, say("Choose another environment, or accelerator 'cpu'."))
     if wanted.has_devices and not usable.get(wanted.name):
-        message = f"This machine has no {wanted.label} device that the server may use."
-        raise JupyterDistError("bad_devices", message, f"{_given(wanted)}Choose accelerator 'cpu'.")
+        message = say("This machine has no %1 device that the server may use.", wanted.label)
+        raise JupyterDistError("bad_devices", message, join(_given(wanted), say("Choose accelerator 'cpu'.")))
     return wanted
 
 
@@ -333,17 +346,21 @@ def _park_after(request: WantedGroup, defaults: GroupDefaults, accelerator: Acce
 def _is_on_nodes(request: WantedGroup) -> bool:
     """Whether the group has node agents. Raises JupyterDistError `bad_request` if the fields do not fit together."""
     if request.launcher_options and request.launcher == LOCAL:
-        message = f"The launcher '{request.launcher}' has no options."
-        raise bad_request(message, "Leave out 'launcher_options', or choose another launcher.")
+        message = say("The launcher '%1' has no options.", request.launcher)
+        raise bad_request(message, say("Leave out 'launcher_options', or choose another launcher."))
     if request.launcher != LOCAL:
         return True
     if (request.num_nodes or 1) > 1:
-        message = f"'num_nodes' is {request.num_nodes}, but the launcher 'local' starts ranks on one machine only."
+        message = say(
+            "'num_nodes' is %1, but the launcher 'local' starts ranks on one machine only.", request.num_nodes
+        )
         raise bad_request(
-            message, "Choose another launcher, such as 'slurm', or 'external' to start the node agents yourself."
+            message, say("Choose another launcher, such as 'slurm', or 'external' to start the node agents yourself.")
         )
     if request.ranks_per_node is not None:
-        raise bad_request("'ranks_per_node' is for groups on nodes.", "Use 'num_ranks', or another 'launcher'.")
+        raise bad_request(
+            say("'ranks_per_node' is for groups on nodes."), say("Use 'num_ranks', or another 'launcher'.")
+        )
     return False
 
 
@@ -356,11 +373,13 @@ def _accelerator_of_nodes(request: WantedGroup, environment: Environment) -> Acc
     automatic = _accelerator_of_gpus(environment) if request.gpus_per_node else CPU
     wanted = automatic if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
     if wanted is CPU and request.devices is not None:
-        hint = f"Set 'accelerator' to {labels()} by its name, or leave out 'devices'."
-        raise JupyterDistError("bad_devices", "'devices' was given, but the ranks would run on the CPU of nodes.", hint)
+        hint = say("Set 'accelerator' to %1 by its name, or leave out 'devices'.", labels())
+        raise JupyterDistError(
+            "bad_devices", say("'devices' was given, but the ranks would run on the CPU of nodes."), hint
+        )
     if wanted.has_devices and wanted.name not in environment.accelerators:
-        message = f"The torch of {environment.python} has no {wanted.label}."
-        raise JupyterDistError("bad_environment", message, "Choose another environment, or accelerator 'cpu'.")
+        message = say("The torch of %1 has no %2.", environment.python, wanted.label)
+        raise JupyterDistError("bad_environment", message, say("Choose another environment, or accelerator 'cpu'."))
     return wanted
 
 
@@ -368,8 +387,8 @@ def _accelerator_of_gpus(environment: Environment) -> Accelerator:
     """Return the accelerator that the environment's torch uses. Raises JupyterDistError if it has none."""
     found = next((row for row in WITH_DEVICES if row.name in environment.accelerators), None)
     if found is None:
-        message = f"GPUs of nodes were requested, but the torch of {environment.python} has no {labels()}."
-        hint = "Choose another environment, or accelerator 'cpu' to reserve GPUs that the ranks do not use."
+        message = say("GPUs of nodes were requested, but the torch of %1 has no %2.", environment.python, labels())
+        hint = say("Choose another environment, or accelerator 'cpu' to reserve GPUs that the ranks do not use.")
         raise JupyterDistError("bad_environment", message, hint)
     return found
 
@@ -378,26 +397,33 @@ def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaul
     """Return how many ranks each node has, and the devices, of which each node uses the first: one per rank."""
     devices = request.devices if isinstance(request.devices, list) else []
     if isinstance(request.devices, str) or request.devices == -1:
-        message = "The server does not know how many devices the nodes have."
-        raise JupyterDistError("bad_devices", message, "Give 'devices' as a list or a count, the same on each node.")
+        message = say("The server does not know how many devices the nodes have.")
+        raise JupyterDistError(
+            "bad_devices", message, say("Give 'devices' as a list or a count, the same on each node.")
+        )
     on_gpus = request.gpus_per_node if accelerator.has_devices else 0
     counts = _ranks_of_nodes(request, on_gpus or defaults.default_world_size)
-    most, which = max(counts), "each node" if len(set(counts)) == 1 else "a node"
+    most, which = max(counts), say("each node") if len(set(counts)) == 1 else say("a node")
     if on_gpus and most > on_gpus:
-        message = f"{most} ranks on {which} were requested, with {on_gpus} GPU{'s' if on_gpus > 1 else ''}."
-        raise JupyterDistError("bad_devices", message, "There is one rank per device: change 'gpus_per_node'.")
+        gpus = say_n("%1 GPU", "%1 GPUs", on_gpus)
+        message = say("%1 ranks on %2 were requested, with %3.", most, which, gpus)
+        raise JupyterDistError("bad_devices", message, say("There is one rank per device: change 'gpus_per_node'."))
     if request.num_ranks is not None and request.num_ranks != sum(counts):
-        message = f"'num_ranks' is {request.num_ranks}, but {len(counts)} nodes with {in_words(counts)} have others."
-        raise bad_request(message, "Give only 'num_nodes' and 'ranks_per_node'.")
+        message = say(
+            "'num_ranks' is %1, but %2 nodes with %3 have others.", request.num_ranks, len(counts), in_words(counts)
+        )
+        raise bad_request(message, say("Give only 'num_nodes' and 'ranks_per_node'."))
     if not 1 <= min(counts) <= most <= MAX_CPU_RANKS or sum(counts) > MAX_GROUP_RANKS:
-        limits = f"At most {MAX_CPU_RANKS} ranks on a node and {MAX_GROUP_RANKS} in a group are possible."
-        raise bad_request(f"{len(counts)} nodes with {in_words(counts)} were requested.", limits)
+        limits = say("At most %1 ranks on a node and %2 in a group are possible.", MAX_CPU_RANKS, MAX_GROUP_RANKS)
+        raise bad_request(say("%1 nodes with %2 were requested.", len(counts), in_words(counts)), limits)
     if accelerator.has_devices and devices and len(devices) != most:
-        message = f"'devices' names {len(devices)} devices of {which}, which has {most} ranks."
-        raise JupyterDistError("bad_devices", message, "There is one rank per device.")
+        message = say("'devices' names %1 devices of %2, which has %3 ranks.", len(devices), which, most)
+        raise JupyterDistError("bad_devices", message, say("There is one rank per device."))
     if len(set(devices)) < len(devices):
-        message = "'devices' lists a device of the nodes twice."
-        raise JupyterDistError("bad_devices", message, "Only groups on one machine can have several ranks on a device.")
+        message = say("'devices' lists a device of the nodes twice.")
+        raise JupyterDistError(
+            "bad_devices", message, say("Only groups on one machine can have several ranks on a device.")
+        )
     return counts, (devices or list(range(most))) if accelerator.has_devices else []
 
 
@@ -406,33 +432,40 @@ def _ranks_of_nodes(request: WantedGroup, default: int) -> list[int]:
     wanted, num_nodes = request.ranks_per_node, request.num_nodes or 1
     if isinstance(wanted, list):
         if request.num_nodes not in (None, len(wanted)):
-            message = f"'ranks_per_node' lists {len(wanted)} nodes, but 'num_nodes' is {num_nodes}."
-            raise bad_request(message, "Give only the list.")
+            message = say("'ranks_per_node' lists %1 nodes, but 'num_nodes' is %2.", len(wanted), num_nodes)
+            raise bad_request(message, say("Give only the list."))
         return wanted
     if wanted is None and request.devices is not None:
         wanted = request.devices if isinstance(request.devices, int) else len(request.devices)
     if wanted is None and request.num_ranks is not None:
         wanted, rest = divmod(request.num_ranks, num_nodes)
         if not wanted:
-            count = "1 rank was" if request.num_ranks == 1 else f"{request.num_ranks} ranks were"
-            message = f"{count} requested on {num_nodes} nodes."
-            raise bad_request(message, "Each node has at least one rank: choose fewer nodes.")
+            message = say_n(
+                "%1 rank was requested on %2 nodes.",
+                "%1 ranks were requested on %2 nodes.",
+                request.num_ranks,
+                num_nodes,
+            )
+            raise bad_request(message, say("Each node has at least one rank: choose fewer nodes."))
         if rest:
-            message = f"{request.num_ranks} ranks cannot be divided evenly among {num_nodes} nodes."
+            message = say("%1 ranks cannot be divided evenly among %2 nodes.", request.num_ranks, num_nodes)
             example = divided(request.num_ranks, [wanted + 1] * rest + [wanted] * (num_nodes - rest))
-            shown = f", such as {example}" if num_nodes <= MAX_LISTED else ""
-            raise bad_request(message, f"Give the number of each node as a list in 'ranks_per_node'{shown}.")
+            hint = say("Give the number of each node as a list in 'ranks_per_node'.")
+            if num_nodes <= MAX_LISTED:
+                hint = say("Give the number of each node as a list in 'ranks_per_node', such as %1.", example)
+            raise bad_request(message, hint)
     return [default if wanted is None else wanted] * num_nodes
 
 
 def _why_on_cpu(environment: Environment, usable: Devices) -> str:
     present = [row for row in WITH_DEVICES if usable.get(row.name)]
     if not present:
-        return f"This machine has no {labels()} device; use 'num_ranks'."
+        return say("This machine has no %1 device; use 'num_ranks'.", labels())
     if not any(row.name in environment.accelerators for row in present):
-        have = labels(present)
-        return f"The torch of {environment.python} has no {have}; use 'num_ranks' or another environment."
-    return f"Omit 'devices', or choose accelerator '{present[0].name}'."
+        return say(
+            "The torch of %1 has no %2; use 'num_ranks' or another environment.", environment.python, labels(present)
+        )
+    return say("Omit 'devices', or choose accelerator '%1'.", present[0].name)
 
 
 def _devices(request: WantedGroup, usable: Mapping[int, str], accelerator: Accelerator) -> list[int]:
@@ -440,21 +473,22 @@ def _devices(request: WantedGroup, usable: Mapping[int, str], accelerator: Accel
     try:
         return _numbered_devices(request, available)
     except JupyterDistError as err:
-        raise JupyterDistError(err.code, err.message, f"{given}{err.hint}") from None
+        raise JupyterDistError(err.code, err.message, join(given, err.hint)) from None
 
 
 def _given(accelerator: Accelerator) -> str:
     """Return the sentence for a server whose environment limits its devices; empty if it does not."""
     value = os.environ.get(str(accelerator.visible_devices))
-    return "" if value is None else f"The server was started with {accelerator.visible_devices}={value[:80]!r}. "
+    variable = accelerator.visible_devices
+    return "" if value is None else say("The server was started with %1=%2.", variable, f"{value[:80]!r}")
 
 
 def _numbered_devices(request: WantedGroup, available: list[int]) -> list[int]:
     devices = _named_devices(request, available)
     if request.num_ranks is not None and request.num_ranks != len(devices):
         if request.devices is not None:
-            message = f"'num_ranks' is {request.num_ranks}, but {len(devices)} devices are named."
-            raise JupyterDistError("bad_devices", message, "Give only one of them: there is one rank per device.")
+            message = say("'num_ranks' is %1, but %2 devices are named.", request.num_ranks, len(devices))
+            raise JupyterDistError("bad_devices", message, say("Give only one of them: there is one rank per device."))
         return _first(request.num_ranks, available)
     return devices
 
@@ -464,14 +498,14 @@ def _named_devices(request: WantedGroup, available: list[int]) -> list[int]:
     if devices is None or devices in ("all", -1):
         return available
     if isinstance(devices, str):
-        raise _bad_devices(f"'devices' is '{devices[:40]}'.", available)
+        raise _bad_devices(say("'devices' is '%1'.", devices[:40]), available)
     if isinstance(devices, int):
         return _first(devices, available)
     if not devices:
-        raise _bad_devices("'devices' is an empty list.", available)
+        raise _bad_devices(say("'devices' is an empty list."), available)
     unknown = [device for device in devices if device not in available]
     if unknown:
-        raise _bad_devices(f"There is no device {unknown[0]}.", available)
+        raise _bad_devices(say("There is no device %1.", unknown[0]), available)
     return list(devices)  # a device that is listed twice gets two ranks
 
 
@@ -483,19 +517,19 @@ def _names(usable: Mapping[int, str], devices: list[int]) -> list[str]:
 
 def _first(count: int, available: list[int]) -> list[int]:
     if not 1 <= count <= len(available):
-        raise _bad_devices(f"{count} devices were requested; there are {len(available)}.", available)
+        raise _bad_devices(say("%1 devices were requested; there are %2.", count, len(available)), available)
     return available[:count]
 
 
 def _bad_devices(message: str, available: list[int]) -> JupyterDistError:
     indices = ", ".join(map(str, available))
-    return JupyterDistError("bad_devices", message, f'Devices: {indices}. Give a list, a count, or "all".')
+    return JupyterDistError("bad_devices", message, say('Devices: %1. Give a list, a count, or "all".', indices))
 
 
 def _num_ranks(request: WantedGroup, defaults: GroupDefaults) -> int:
     count = defaults.default_world_size if request.num_ranks is None else request.num_ranks
     if not 1 <= count <= MAX_CPU_RANKS:
-        raise bad_request(f"'num_ranks' is {count}.", f"It must be from 1 to {MAX_CPU_RANKS}.")
+        raise bad_request(say("'num_ranks' is %1.", count), say("It must be from 1 to %1.", MAX_CPU_RANKS))
     return count
 
 
@@ -503,8 +537,8 @@ def _backend(wanted: str, accelerator: Accelerator) -> str:
     if wanted == "auto":
         return accelerator.backends[0]
     if wanted not in accelerator.backends:
-        hint = f"Use 'auto', or one of: {', '.join(accelerator.backends)}."
-        raise bad_request(f"'backend' is '{wanted}', but this group runs on {accelerator.label}.", hint)
+        hint = say("Use 'auto', or one of: %1.", ", ".join(accelerator.backends))
+        raise bad_request(say("'backend' is '%1', but this group runs on %2.", wanted, accelerator.label), hint)
     return wanted
 
 
@@ -515,11 +549,11 @@ def _name(wanted: str | None, taken: Sequence[str]) -> str:
             number += 1
         return f"group-{number}"
     if not _NAME.match(wanted):
-        hint = "Use up to 40 letters, digits, '_', '.' and '-', starting with a letter or a digit."
-        raise bad_request(f"'name' cannot be '{wanted[:60]}'.", hint)
+        hint = say("Use up to 40 letters, digits, '_', '.' and '-', starting with a letter or a digit.")
+        raise bad_request(say("'name' cannot be '%1'.", wanted[:60]), hint)
     if wanted in taken:
-        message = f"Group '{wanted}' already exists."
-        raise JupyterDistError("name_taken", message, "Shut it down first, or choose another name.")
+        message = say("Group '%1' already exists.", wanted)
+        raise JupyterDistError("name_taken", message, say("Shut it down first, or choose another name."))
     return wanted
 
 
@@ -534,19 +568,21 @@ def _cwd(request: WantedGroup, root_dir: str) -> str:
     except (OSError, ValueError, RuntimeError):
         resolved, exists = path, False
     if not exists:
-        where = "'cwd'" if request.cwd is not None else "The notebook's folder"
-        message = f"{where} is not a directory: {str(resolved)[:300]!r}."
-        raise JupyterDistError("bad_directory", message, "Choose a directory that exists on the server.")
+        where = "'cwd'" if request.cwd is not None else say("The notebook's folder")
+        message = say("%1 is not a directory: %2.", where, f"{str(resolved)[:300]!r}")
+        raise JupyterDistError("bad_directory", message, say("Choose a directory that exists on the server."))
     return str(resolved)
 
 
 def _env(env: Secrets, *, on_nodes: bool) -> Secrets:
     for name, value in env.for_exec().items():
         if not _ENV_NAME.match(name) or "\0" in value:
-            raise bad_request(f"'env' has an invalid name: '{name[:60]}'.", "Use only letters, digits and '_'.")
+            raise bad_request(
+                say("'env' has an invalid name: '%1'.", name[:60]), say("Use only letters, digits and '_'.")
+            )
         if name in RESERVED_ENV or (name.startswith(RESERVED_PREFIX) and name not in FREE_OF_PREFIX):
-            raise bad_request(f"'env' cannot set {name}.", "The group sets it for every rank.")
+            raise bad_request(say("'env' cannot set %1.", name), say("The group sets it for every rank."))
         if name in NETWORK_ENV and not on_nodes:
-            hint = "A group runs on one machine and uses loopback; other interfaces would be open to anyone."
-            raise bad_request(f"'env' cannot set {name}.", hint)
+            hint = say("A group runs on one machine and uses loopback; other interfaces would be open to anyone.")
+            raise bad_request(say("'env' cannot set %1.", name), hint)
     return env

@@ -10,6 +10,7 @@ from traitlets.config import Config
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import machine
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 
@@ -52,8 +53,8 @@ class Launchers:
             JupyterDistError: `bad_request`, with the names of all launchers.
         """
         if name not in self._by_name:
-            hint = f"Launchers: {', '.join(sorted(self._by_name))}. {_missing()}"
-            raise bad_request(f"There is no launcher '{name[:60]}'.", hint.rstrip())
+            hint = join(say("Launchers: %1.", ", ".join(sorted(self._by_name))), _missing())
+            raise bad_request(say("There is no launcher '%1'.", name[:60]), hint)
         return self._by_name[name]
 
     def options_of(self, name: str) -> LauncherOptions:
@@ -82,8 +83,10 @@ class Launchers:
             return None
         launcher = self._by_name.get(content["launcher"])
         if launcher is None:
-            message = f"The group was started with the launcher '{content['launcher'][:60]}', which is not installed."
-            hint = "Install it again, or end the job with the tools of its engine."
+            message = say(
+                "The group was started with the launcher '%1', which is not installed.", content["launcher"][:60]
+            )
+            hint = say("Install it again, or end the job with the tools of its engine.")
             raise launcher_failed(message, f"{hint} {_missing()}".rstrip())
         try:
             files = NodeFiles(Path(content["folder"]))

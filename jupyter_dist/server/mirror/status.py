@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.states import AWAY_GROUP_STATES, GONE_GROUP_STATES, HOW_TO_BE_READY
 from jupyter_dist.protocol.wire.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, closed
@@ -173,9 +174,15 @@ class GroupStatus:
         by = f"jupyter_dist {version}" if version else "another version of jupyter_dist"
         error = JupyterDistError(
             "incompatible",
-            f"Group '{self.name}' was started by {by} (protocol {group_json.get('protocol')!r:.20}); this server "
-            f"speaks protocols {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}.",
-            "Its ranks keep running. Use it from a server of that version, or shut it down.",
+            say(
+                "Group '%1' was started by %2 (protocol %3); this server speaks protocols %4 to %5.",
+                self.name,
+                by,
+                f"{group_json.get('protocol')!r:.20}",
+                OLDEST_PROTOCOL_VERSION,
+                PROTOCOL_VERSION,
+            ),
+            say("Its ranks keep running. Use it from a server of that version, or shut it down."),
         )
         self.update(state="incompatible", error=error.to_dict())
 
@@ -203,8 +210,8 @@ class GroupStatus:
     def check_awake(self) -> None:
         """Raise JupyterDistError `group_not_ready` while the tensors of a parked group are not where they belong."""
         if self.state in AWAY_GROUP_STATES:
-            message = f"Group '{self.name}' is {self.state}."
-            raise JupyterDistError("group_not_ready", message, "Resume it, or run a cell, which resumes it.")
+            message = say("Group '%1' is %2.", self.name, say(self.state))
+            raise JupyterDistError("group_not_ready", message, say("Resume it, or run a cell, which resumes it."))
 
     def check_takes_cells(self) -> None:
         """Raise JupyterDistError `group_not_ready` if the group is gone, or the reason why it cannot be reached."""

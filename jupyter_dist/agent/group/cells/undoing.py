@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import Sentence, say, say_n
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import ExecutionSpec
 from jupyter_dist.system.limits import within
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Submit = Callable[[AgentExecution], AgentExecution]
 
-_HINT = "Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards."
+_HINT = say("Run cells with `keep_undo` (%dist_keep_undo on) to undo them afterwards.")
 
 
 class CellUndo:
@@ -95,8 +95,10 @@ class CellUndo:
                 could not undo it; `timed_out`; what `then` raises. What was undone is done again.
         """
         if not (cells := self.lost(ranks)):
-            message = "No cell in which a rank died can be undone: it kept no undo, or the rank died between cells."
-            raise JupyterDistError("cannot_undo", message, "Replace it with state='copy' or 'save', or empty.")
+            message = say(
+                "No cell in which a rank died can be undone: it kept no undo, or the rank died between cells."
+            )
+            raise JupyterDistError("cannot_undo", message, say("Replace it with state='copy' or 'save', or empty."))
         living = RankSet(number for number, rank in ranks.items() if rank.state != "dead")
         undo = self._queue_both("undo", f"e-{uuid.uuid4().hex}", cells, living)
         why: JupyterDistError | None = JupyterDistError(
@@ -194,10 +196,16 @@ class CellUndo:
         if len(found) < count:
             running = [one for one in self._queue if one.spec.keep_undo and not one.is_final]
             if not found and running:
-                message = f"No cell can be undone yet: {_names(running[:1])} is {running[0].state}."
-                raise JupyterDistError("cannot_undo", message, "Wait until it ends, or interrupt it.")
-            some = f"{len(found)} cell{'s' if len(found) > 1 else ''}" if found else "No cell"
-            message = f"{some} can be undone{f', not {count}' if found else ''}: others kept no state, or no longer."
+                message = say("No cell can be undone yet: %1 is %2.", _name(running[0]), say(running[0].state))
+                raise JupyterDistError("cannot_undo", message, say("Wait until it ends, or interrupt it."))
+            message = say("No cell can be undone: others kept no state, or no longer.")
+            if found:
+                message = say_n(
+                    "%1 cell can be undone, not %2: others kept no state, or no longer.",
+                    "%1 cells can be undone, not %2: others kept no state, or no longer.",
+                    len(found),
+                    count,
+                )
             raise JupyterDistError("cannot_undo", message, _HINT)
         return found[:count]
 
@@ -205,27 +213,35 @@ class CellUndo:
         cells = [self._queue.get(execution_id) for execution_id in dict.fromkeys(executions)]
         for cell in cells:
             if cell.undone_at is not None:
-                raise JupyterDistError("cannot_undo", f"{_names([cell])} has been undone.".capitalize())
+                raise JupyterDistError("cannot_undo", say("%1 has been undone.", _name(cell, at_start=True)))
             if not cell.is_final:
-                message = f"{_names([cell])} is {cell.state}.".capitalize()
-                raise JupyterDistError("cannot_undo", message, "Wait until it ends, or interrupt it.")
+                message = say("%1 is %2.", _name(cell, at_start=True), say(cell.state))
+                raise JupyterDistError("cannot_undo", message, say("Wait until it ends, or interrupt it."))
             if not cell.spec.keep_undo or cell.begin_seq is None:
-                raise JupyterDistError("cannot_undo", f"{_names([cell])} did not keep undo.".capitalize(), _HINT)
+                raise JupyterDistError("cannot_undo", say("%1 did not keep undo.", _name(cell, at_start=True)), _HINT)
         return sorted(cells, key=_began, reverse=True)
 
     def _next(self, ranks: Mapping[int, RankProcess], count: int) -> list[AgentExecution]:
         found = self.redoable(ranks)
         if len(found) < count:
-            some = f"{len(found)} undone cell{'s' if len(found) > 1 else ''}" if found else "No undone cell"
-            message = f"{some} can be done again{f', not {count}' if found else ''}."
-            raise JupyterDistError("cannot_undo", message, "It is possible until a cell runs that changes something.")
+            message = say("No undone cell can be done again.")
+            if found:
+                message = say_n(
+                    "%1 undone cell can be done again, not %2.",
+                    "%1 undone cells can be done again, not %2.",
+                    len(found),
+                    count,
+                )
+            raise JupyterDistError(
+                "cannot_undo", message, say("It is possible until a cell runs that changes something.")
+            )
         return found[:count]
 
     def _named_undone(self, executions: Sequence[str]) -> list[AgentExecution]:
         cells = [self._queue.get(execution_id) for execution_id in dict.fromkeys(executions)]
         for cell in cells:
             if cell.undone_at is None:
-                raise JupyterDistError("cannot_undo", f"{_names([cell])} is not undone.".capitalize())
+                raise JupyterDistError("cannot_undo", say("%1 is not undone.", _name(cell, at_start=True)))
         return sorted(cells, key=_began)
 
     def replied(self, execution: AgentExecution, status: str, words: Any) -> None:
@@ -271,6 +287,12 @@ def _keep(
 ) -> bool:
     known = (ranks.get(rank) for rank in execution.spec.ranks if among is None or rank in among)
     return all(one and execution.id in (one.undone_cells if is_undone else one.kept_cells) for one in known)
+
+
+def _name(cell: AgentExecution, *, at_start: bool = False) -> Sentence:
+    if not cell.execution_count:
+        return say("Cell without a number") if at_start else say("cell without a number")
+    return say("Cell [%1]", cell.execution_count) if at_start else say("cell [%1]", cell.execution_count)
 
 
 def _names(cells: Sequence[AgentExecution]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.specs import GroupSpec
 from jupyter_dist.system.limits import within
 
@@ -75,8 +76,10 @@ class DriverCheckpoint:
         steps = await self._run(what, pids, LEAST_SECONDS + num_bytes / BYTES_PER_SECOND)
         failed = next((step for step in steps if step["outcome"] != "ok"), None)
         if failed is not None:
-            message = f"The driver's '{failed['step']}' of process {failed.get('pid')} failed: {failed['outcome']}."
-            raise JupyterDistError("group_not_ready", message, "Try again, or restart the group.")
+            message = say(
+                "The driver's '%1' of process %2 failed: %3.", failed["step"], failed.get("pid"), failed["outcome"]
+            )
+            raise JupyterDistError("group_not_ready", message, say("Try again, or restart the group."))
 
     async def _run(self, what: str, pids: Sequence[int], seconds: float) -> list[dict[str, Any]]:
         """Run the program; return its steps.
@@ -90,18 +93,18 @@ class DriverCheckpoint:
                 *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
             )
         except OSError as err:
-            raise JupyterDistError("group_not_ready", f"The driver cannot be asked: {err.strerror}.") from err
+            raise JupyterDistError("group_not_ready", say("The driver cannot be asked: %1.", err.strerror)) from err
         try:
             text, _ = await within(seconds, process.communicate())
         except asyncio.TimeoutError as err:
-            message = f"The driver did not end '{what}' within {seconds:.0f} s."
-            raise JupyterDistError("group_not_ready", message, "Try again, or restart the group.") from err
+            message = say("The driver did not end '%1' within %2 s.", what, f"{seconds:.0f}")
+            raise JupyterDistError("group_not_ready", message, say("Try again, or restart the group.")) from err
         finally:
             await self._end(process)
         steps = [json.loads(line) for line in text.decode("utf-8", "replace").splitlines() if line.startswith("{")]
         if process.returncode and all(step["outcome"] == "ok" for step in steps):
             raise JupyterDistError(
-                "group_not_ready", f"The program that asks the driver ended with {process.returncode}."
+                "group_not_ready", say("The program that asks the driver ended with %1.", process.returncode)
             )
         return steps
 

@@ -131,36 +131,41 @@ class Parking:
         return ACCELERATORS[self._group.spec.accelerator].has_devices
 
     def _check_idle(self) -> None:
-        group, why = self._group, None
+        group, why, name = self._group, None, self._group.spec.name
         if group.state != "ready":
-            why, hint = f"is {group.state}", HOW_TO_BE_READY[group.state]
+            why, hint = say("Group '%1' is %2.", name, say(group.state)), HOW_TO_BE_READY[group.state]
         elif group.dispatcher.queue.in_state("running", "queued"):
-            why, hint = "runs a cell", "Interrupt the cell, or wait until it ends."
+            why, hint = say("Group '%1' runs a cell.", name), say("Interrupt the cell, or wait until it ends.")
         elif not group.process_group.may_begin or any(rank.state != "idle" for rank in group.ranks):
-            why, hint = "is not idle: its ranks join, or do not respond", "Try again."
+            why = say("Group '%1' is not idle: its ranks join, or do not respond.", name)
+            hint = say("Try again.")
         elif any(rank.process_group == "lost" for rank in group.ranks):
-            why, hint = "has lost a device", "Replace its ranks."
+            why, hint = say("Group '%1' has lost a device.", name), say("Replace its ranks.")
         elif any(group.comms.calls_back(rank.rank) for rank in group.ranks):
-            why, hint = "runs the code of a widget", "Wait until it ends."
+            why, hint = say("Group '%1' runs the code of a widget.", name), say("Wait until it ends.")
         if why is not None:
-            raise JupyterDistError("group_not_ready", f"Group '{group.spec.name}' {why}.", hint)
+            raise JupyterDistError("group_not_ready", why, hint)
 
     async def _planned(self, to: str, folder: str | None) -> ParkingPlan:
         """Ask the ranks what there is to move, and decide how. Raises JupyterDistError `group_not_ready`."""
         group = self._group
         if to == "host" and not self._has_devices:
-            message = f"Group '{group.spec.name}' holds no devices."
-            raise JupyterDistError("group_not_ready", message, "To free host memory, park it into files: to='file'.")
+            message = say("Group '%1' holds no devices.", group.spec.name)
+            raise JupyterDistError(
+                "group_not_ready", message, say("To free host memory, park it into files: to='file'.")
+            )
         looks = await asyncio.gather(*(rank.request("look_to_park", LOOK_SECONDS) for rank in group.ranks))
         for rank, look in zip(group.ranks, looks, strict=True):
             if look["active"] is not None:
-                message = f"On rank {rank.rank} {look['active']} of an earlier cell may still run code."
-                raise JupyterDistError("group_not_ready", message, "End it first: it would use tensors meanwhile.")
+                message = say("On rank %1 %2 of an earlier cell may still run code.", rank.rank, look["active"])
+                raise JupyterDistError("group_not_ready", message, say("End it first: it would use tensors meanwhile."))
         no_driver = await self._why_no_driver()
         addresses = next((look["addresses"] for look in looks if look["addresses"] is not None), None)
         if addresses is not None and (no_driver is not None or to == "file"):
-            message = f"Tensors cannot be moved: {addresses}."
-            hint = "Park it in host memory." if no_driver is None else f"The driver cannot do it: {no_driver}."
+            message = say("Tensors cannot be moved: %1.", addresses)
+            hint = (
+                say("Park it in host memory.") if no_driver is None else say("The driver cannot do it: %1.", no_driver)
+            )
             raise JupyterDistError("group_not_ready", message, hint)
         where = str(self._directory) if folder is None else folder
         num_bytes = self._check_room(to, Path(where), looks)
@@ -310,7 +315,7 @@ def _named(error: BaseException, rank: RankProcess) -> BaseException:
     """Return an error that a rank has returned with its number, which a resize may have changed."""
     if not isinstance(error, JupyterDistError) or error.code != "group_not_ready":
         return error
-    return JupyterDistError(error.code, f"Rank {rank.rank}: {error.message}", error.hint)
+    return JupyterDistError(error.code, say("Rank %1: %2", rank.rank, error.message), error.hint)
 
 
 def _parked(plan: ParkingPlan, answers: Sequence[Header], seconds: float) -> models.ParkedState:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system.files import disk
 
 SPARE_BYTES = 1 << 30  # of a machine, which others use meanwhile
@@ -30,24 +31,30 @@ def check_hosts(needs: Iterable[Need]) -> None:
         num_bytes = sum(need.num_bytes for need in of_node)
         available = min((need.available_bytes for need in of_node if need.available_bytes is not None), default=None)
         if available is not None and num_bytes + SPARE_BYTES > available:
-            where = "this machine" if node is None else f"node {node}"
+            where = say("this machine") if node is None else say("node %1", node)
             raise JupyterDistError(
                 "group_not_ready",
-                f"The ranks hold {num_bytes / GIB:.1f} GiB on devices, and {where} has {available / GIB:.1f} GiB of "
-                "memory available.",
-                "Park it into files (to='file'), or delete variables.",
+                say(
+                    "The ranks hold %1 GiB on devices, and %2 has %3 GiB of memory available.",
+                    f"{num_bytes / GIB:.1f}",
+                    where,
+                    f"{available / GIB:.1f}",
+                ),
+                say("Park it into files (to='file'), or delete variables."),
             )
 
 
 def check_folder(folder: Path, num_bytes: int) -> None:
     """Raise JupyterDistError `group_not_ready` if files of this size cannot be kept in a folder."""
-    hint = "Name a folder on a disk with 'folder'."
+    hint = say("Name a folder on a disk with 'folder'.")
     try:
         is_memory, free = disk.is_memory(folder), disk.free_bytes(folder)
     except OSError as err:
-        raise JupyterDistError("group_not_ready", f"{folder}: {err.strerror}.", hint) from err
+        raise JupyterDistError("group_not_ready", say("%1: %2.", folder, err.strerror), hint) from err
     if is_memory:
-        raise JupyterDistError("group_not_ready", f"Files in {folder} would be in memory.", hint)
+        raise JupyterDistError("group_not_ready", say("Files in %1 would be in memory.", folder), hint)
     if num_bytes > free:
-        message = f"The ranks hold {num_bytes / GIB:.1f} GiB, and {folder} has {free / GIB:.1f} GiB free."
+        message = say(
+            "The ranks hold %1 GiB, and %2 has %3 GiB free.", f"{num_bytes / GIB:.1f}", folder, f"{free / GIB:.1f}"
+        )
         raise JupyterDistError("group_not_ready", message, hint)

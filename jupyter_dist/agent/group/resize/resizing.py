@@ -133,7 +133,7 @@ class Resize:
         finally:
             rejoining.cancel()  # the end of the group: it would wait forever
         if revived is None:
-            raise JupyterDistError("rank_dead", "A rank died while the group was resized.")
+            raise JupyterDistError("rank_dead", say("A rank died while the group was resized."))
         return revived
 
     async def _compare(self) -> None:

@@ -10,6 +10,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starting.environment import check_open_files, rank_spec
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.protocol.ranks import divided
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.transport.frames import Header
@@ -49,8 +50,8 @@ class Members(NamedTuple):
 def check(spec: GroupSpec, wanted: WantedSize) -> None:
     """Raise JupyterDistError `bad_request` or `bad_environment` if the group cannot have that size."""
     if wanted.num_ranks == spec.world_size:
-        message = f"Group '{spec.name}' has {spec.world_size} ranks already."
-        raise bad_request(message, "To start dead ranks again, replace them.")
+        message = say("Group '%1' has %2 ranks already.", spec.name, spec.world_size)
+        raise bad_request(message, say("To start dead ranks again, replace them."))
     if not spec.is_on_nodes:
         check_open_files(wanted.num_ranks)
 
@@ -71,11 +72,14 @@ def members(ranks: Sequence[RankProcess], nodes: Nodes | None, num_ranks: int) -
     there = [*whole, *nodes.free()]
     rooms = [node.room for node in there]
     if sum(rooms) < num_ranks:
-        machines = "1 node is" if len(there) == 1 else f"{len(there)} nodes are"
-        message = (
-            f"{num_ranks} ranks were requested; {machines} there, with all of their ranks, and room for {sum(rooms)}."
+        machines = say_n("%1 node is", "%1 nodes are", len(there))
+        message = say(
+            "%1 ranks were requested; %2 there, with all of their ranks, and room for %3.",
+            num_ranks,
+            machines,
+            sum(rooms),
         )
-        raise bad_request(message, f"Replace dead ranks first, or choose fewer. {nodes.how_to_join()}")
+        raise bad_request(message, join(say("Replace dead ranks first, or choose fewer."), nodes.how_to_join()))
     counts = divided(num_ranks, rooms)
     numbers = {rank for node, count in zip(there, counts, strict=False) for rank in node.ranks[:count]}
     staying = [rank for rank in living if rank.rank in numbers]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
 from jupyter_dist.server.launchers.common.limits import MAX_WAIT
 from jupyter_dist.server.launchers.environmentfile import environment_script
@@ -69,8 +70,8 @@ class KubernetesLauncher(Launcher):
         """Return the options. Raises JupyterDistError `bad_request`, with a sentence for each mistake."""
         found = super().check(options, num_nodes)
         if "image" not in found:
-            message = "Kubernetes needs the option 'image': a container image with torch and jupyter_dist."
-            raise bad_request(message, "An administrator can set one for all: KubernetesLauncher.defaults.")
+            message = say("Kubernetes needs the option 'image': a container image with torch and jupyter_dist.")
+            raise bad_request(message, say("An administrator can set one for all: KubernetesLauncher.defaults."))
         return found
 
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
@@ -155,8 +156,10 @@ class KubernetesLauncher(Launcher):
             await self.look([job])
             await asyncio.sleep(CONFIRM_POLL_SECONDS)
         if not job.has_ended:
-            message = f"Kubernetes has not confirmed within {limit:g} s that the Job {job.name} has ended."
-            raise JupyterDistError("timed_out", message, f"Run 'kubectl delete job {job.name} -n {job.namespace}'.")
+            message = say("Kubernetes has not confirmed within %1 s that the Job %2 has ended.", f"{limit:g}", job.name)
+            raise JupyterDistError(
+                "timed_out", message, say("Run 'kubectl delete job %1 -n %2'.", job.name, job.namespace)
+            )
 
     def _end_pods(self, job: KubernetesJob, seconds: float) -> None:
         """Delete the Job, and take what its pods leave before they are gone. Blocks. Raises ToolError."""

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Wanted
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.launcher import Availability
@@ -87,8 +88,8 @@ class GridEngineLauncher(QueueLauncher):
         """Return the options. Raises JupyterDistError `bad_request`, with a sentence for each mistake."""
         found = super().check(options, num_nodes)
         if num_nodes > 1 and "parallel_environment" not in found:
-            message = f"{num_nodes} nodes need the option 'parallel_environment'."
-            raise bad_request(message, "'jupyter dist launchers sge' lists the parallel environments.")
+            message = say("%1 nodes need the option 'parallel_environment'.", num_nodes)
+            raise bad_request(message, say("'jupyter dist launchers sge' lists the parallel environments."))
         return found
 
     def submit_command(self, job: BatchJob, wanted: Wanted) -> list[str]:

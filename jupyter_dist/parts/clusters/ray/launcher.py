@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import (
     Allocated,
     Allocation,
@@ -140,8 +141,8 @@ class RayLauncher(Launcher):
             if (job.driver is None or not job.driver.runs) and job.said().get("state") in (None, "connecting"):
                 raise launcher_failed(job.failure())
             if time.monotonic() > deadline:
-                message = f"Ray did not answer within {self.connect_seconds:g} s."
-                raise JupyterDistError("timed_out", message, "'ray status' says how the cluster is.")
+                message = say("Ray did not answer within %1 s.", f"{self.connect_seconds:g}")
+                raise JupyterDistError("timed_out", message, say("'ray status' says how the cluster is."))
             await asyncio.sleep(ACCEPT_POLL_SECONDS)
         if job.said()["state"] == "failed":
             raise launcher_failed(job.failure(), "'jupyter dist launchers ray' says what there is.")
@@ -164,7 +165,7 @@ class RayJob(Allocation):
             try:
                 self.driver = start_detached(command, env, str(self.files.folder), log.fileno())
             except ToolError as err:
-                hint = "Set RayLauncher.python to a Python that has ray, or choose another environment."
+                hint = say("Set RayLauncher.python to a Python that has ray, or choose another environment.")
                 raise launcher_failed(f"The process that asks Ray for nodes cannot be started: {err}", hint) from err
         self.save()
 
@@ -223,8 +224,8 @@ class RayJob(Allocation):
             return
         await self.driver.end(grace_seconds)
         if self.driver.runs:
-            message = f"The process that asks Ray for nodes ({self.driver.pid}) cannot be ended."
-            raise JupyterDistError("timed_out", message, "Ray keeps its nodes reserved until it has ended.")
+            message = say("The process that asks Ray for nodes (%1) cannot be ended.", self.driver.pid)
+            raise JupyterDistError("timed_out", message, say("Ray keeps its nodes reserved until it has ended."))
 
     def _find_driver(self) -> None:
         """Find the driver of a server that was killed before it had saved the process id."""

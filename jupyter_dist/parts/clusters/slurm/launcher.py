@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted, launcher_failed
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.batch.launcher import BatchLauncher
@@ -79,11 +80,11 @@ class SlurmLauncher(BatchLauncher):
         if not _is_step(found):
             return found
         if num_nodes > _own_nodes():
-            message = f"{num_nodes} nodes were requested; the job that this server runs in has {_own_nodes()}."
-            raise bad_request(message, "Request fewer, or set 'new_job' to submit a job of its own.")
+            message = say("%1 nodes were requested; the job that this server runs in has %2.", num_nodes, _own_nodes())
+            raise bad_request(message, say("Request fewer, or set 'new_job' to submit a job of its own."))
         if refused := refused_in_a_step(found):
-            message = f"'{refused[0]}' cannot be set for a group in the job that this server runs in."
-            raise bad_request(message, "Leave it out, or set 'new_job' to submit a job of its own.")
+            message = say("'%1' cannot be set for a group in the job that this server runs in.", refused[0])
+            raise bad_request(message, say("Leave it out, or set 'new_job' to submit a job of its own."))
         return found
 
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:

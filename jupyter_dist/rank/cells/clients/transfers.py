@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import torch
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.guard import usercode
@@ -82,9 +83,9 @@ class RankTransfers:
             found = saved.to_dict()
             report = {"digest": self._write_index(content, found), "num_names": found["num_names"]}
         except OSError as err:
-            message = f"It cannot write in {call['folder']}: {err.strerror or err}."
+            message = say("It cannot write in %1: %2.", call["folder"], err.strerror or err)
             raise JupyterDistError(
-                "bad_directory", message, "Free some space there, or choose another folder."
+                "bad_directory", message, say("Free some space there, or choose another folder.")
             ) from err
         versions = {"python_version": platform.python_version(), "torch_version": torch.__version__}
         total = int(found["total_bytes"])
@@ -170,7 +171,7 @@ class RankTransfers:
             try:
                 execution_id, decision = self._decisions.get(timeout=max(0.1, deadline - time.monotonic()))
             except Empty:
-                message = "The group's agent has not decided in time whether it counts."
+                message = say("The group's agent has not decided in time whether it counts.")
                 raise JupyterDistError("timed_out", message) from None
             if execution_id == self._setting.outbox.execution_id:
                 break
@@ -189,9 +190,11 @@ class RankTransfers:
         except OSError:
             seen = ""
         if seen != token:
-            where = f"Rank {self._spec.rank} on {socket.gethostname()}"
-            message = f"{where} does not see the folder {content} that the group's agent has made."
-            raise JupyterDistError("bad_directory", message, "Choose a folder that all machines of the group share.")
+            where = say("Rank %1 on %2", self._spec.rank, socket.gethostname())
+            message = say("%1 does not see the folder %2 that the group's agent has made.", where, content)
+            raise JupyterDistError(
+                "bad_directory", message, say("Choose a folder that all machines of the group share.")
+            )
 
     def _write_index(self, content: str, found: Mapping[str, Any]) -> str:
         """Write the index of this rank for the agent and for servers; return its checksum."""
@@ -231,15 +234,17 @@ class RankTransfers:
             with open(own.open(*place, index["file"]), "rb") as file:
                 is_sound = _digest_of(file) == index["file_digest"]
         except FileNotFoundError as err:
-            where = f"Rank {rank} on {socket.gethostname()}"
-            message = f"{where} does not find its files in {call['content']}."
+            where = say("Rank %1 on %2", rank, socket.gethostname())
+            message = say("%1 does not find its files in %2.", where, call["content"])
             raise JupyterDistError(
-                "bad_directory", message, "All machines of the group must share the folder."
+                "bad_directory", message, say("All machines of the group must share the folder.")
             ) from err
         except (OSError, ValueError, RecursionError) as err:
-            raise JupyterDistError("damaged", f"The files of rank {rank} cannot be read: {err!s:.200}.") from err
+            raise JupyterDistError(
+                "damaged", say("The files of rank %1 cannot be read: %2.", rank, f"{err!s:.200}")
+            ) from err
         if not is_sound:
-            raise JupyterDistError("damaged", f"The files of rank {rank} are damaged: a checksum differs.")
+            raise JupyterDistError("damaged", say("The files of rank %1 are damaged: a checksum differs.", rank))
         return index
 
     def _with_code(self, skipped: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.guard.own import time
 
 from .opening import StepBudget, is_tensor, key_name
@@ -94,11 +95,11 @@ def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] 
         return None
     raw = bytearray(base64.b64decode(asked["data"]))
     if dtype_of(leaf) != dtype or not raw:
-        raise bad_request(f"'{name}' has changed meanwhile.", "Compare again.")
+        raise bad_request(say("'%1' has changed meanwhile.", name), say("Compare again."))
     size = bytes_of(leaf) // count_of(leaf)
     mine = _piece(leaf, start, min(start + len(raw) // size, count_of(leaf)))
     if len(_memory(mine)) != len(raw):
-        raise bad_request(f"'{name}' has changed meanwhile.", "Compare again.")
+        raise bad_request(say("'%1' has changed meanwhile.", name), say("Compare again."))
     if not is_tensor(leaf):
         mine = torch.from_numpy(_wide(mine))
         theirs = torch.from_numpy(_wide(sys.modules["numpy"].frombuffer(raw, leaf.dtype)))
@@ -142,10 +143,14 @@ def find(namespace: dict[Any, Any], name: str) -> FoundParts:
     """
     first, path = parse_name(name)
     if first not in namespace:
-        raise JupyterDistError("not_found", f"There is no variable '{first:.60}'.", "Run the cell that sets it.")
+        raise JupyterDistError(
+            "not_found", say("There is no variable '%1'.", f"{first:.60}"), say("Run the cell that sets it.")
+        )
     walk = Walk(namespace[first], StepBudget(MAX_NODES), path)
     if path and not walk.nodes:
-        raise JupyterDistError("not_found", f"'{first:.60}' has no '{path:.60}'.", "Properties are not computed.")
+        raise JupyterDistError(
+            "not_found", say("'%1' has no '%2'.", f"{first:.60}", f"{path:.60}"), say("Properties are not computed.")
+        )
     return FoundParts(walk.nodes, walk.is_whole)
 
 
@@ -171,8 +176,10 @@ def parse_name(name: str) -> tuple[str, str]:
         elif _is_state_dict(part):
             part = part.func.value  # type: ignore[attr-defined]
         else:
-            hint = "Name a variable, such as model, or a part of it, such as model.layer.weight or states[0]."
-            raise bad_request(f"'{name:.60}' would have to be computed, and nothing is run to compare.", hint)
+            hint = say("Name a variable, such as model, or a part of it, such as model.layer.weight or states[0].")
+            raise bad_request(
+                say("'%1' would have to be computed, and nothing is run to compare.", f"{name:.60}"), hint
+            )
     return part.id, ".".join(reversed(steps))
 
 
@@ -198,7 +205,7 @@ def _leaf(namespace: dict[Any, Any], name: str, path: str) -> Any:
             return nodes[0].value
     leaf = next((node.value for node in find(namespace, name).tensors if node.path == path), None)
     if leaf is None:
-        raise bad_request(f"'{name}' has changed meanwhile.", "Compare again.")
+        raise bad_request(say("'%1' has changed meanwhile.", name), say("Compare again."))
     return leaf
 
 

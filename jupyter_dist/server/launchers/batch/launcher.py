@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
 from jupyter_dist.server.launchers.common.limits import MAX_WAIT
 from jupyter_dist.server.launchers.launcher import Launcher
@@ -114,7 +115,7 @@ class BatchLauncher(Launcher):
             await asyncio.to_thread(check_place, folder, setting)  # also the folders that were missing before
             self.write_scripts(files, wanted)
         except OSError as err:
-            message = f"The files of the job cannot be written: {err.strerror}: {err.filename}."
+            message = say("The files of the job cannot be written: %1: %2.", err.strerror, err.filename)
             raise launcher_failed(message, f"Set {setting} to a folder that the nodes see, too.") from err
         name = f"{wanted.options.get('job_name', f'jupyter-dist-{wanted.name}')}-{wanted.group_id}"
         job = self.new_job(wanted.directory, files, wanted.num_nodes, name)
@@ -158,8 +159,8 @@ class BatchLauncher(Launcher):
             await asyncio.sleep(CONFIRM_POLL_SECONDS)
         if not job.has_ended:
             which = job.job_id or job.name
-            message = f"{self.label} has not confirmed within {limit:g} s that job {which} has ended."
-            raise JupyterDistError("timed_out", message, f"Run '{self.cancel_command(job)}'.")
+            message = say("%1 has not confirmed within %2 s that job %3 has ended.", self.label, f"{limit:g}", which)
+            raise JupyterDistError("timed_out", message, say("Run '%1'.", self.cancel_command(job)))
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of a tool: without credentials, which an administrator's wrapper of it might log."""

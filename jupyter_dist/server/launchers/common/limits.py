@@ -8,9 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import join, say, templates
 from jupyter_dist.server.launchers.options import Option
 
-SHAPE = {"num_nodes": "nodes", "ranks_per_node": "ranks on a node", "num_ranks": "ranks"}
+_OF_NODES, _ON_A_NODE, _OF_RANKS, _OF_OPTION = templates(
+    "%1 nodes were requested; this server allows at most %2.",
+    "%1 ranks on a node were requested; this server allows at most %2.",
+    "%1 ranks were requested; this server allows at most %2.",
+    "'%3' %1 was requested; this server allows at most %2.",
+)
+SHAPE = {"num_nodes": _OF_NODES, "ranks_per_node": _ON_A_NODE, "num_ranks": _OF_RANKS}
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -71,22 +78,22 @@ def check_limits(setting: str, limits: Mapping[str, Any], options: Sequence[Opti
     measures = {**dict.fromkeys(SHAPE, number), **{option.name: option.measure or number for option in options}}
     unknown = sorted(set(limits) - set(measures))
     if unknown:
-        names = f"Names are {', '.join(SHAPE)}, and the options of the launcher."
-        raise bad_request(f"{setting} has a limit for '{unknown[0][:60]}', which is no option.", names)
+        names = say("Names are %1, and the options of the launcher.", ", ".join(SHAPE))
+        raise bad_request(say("%1 has a limit for '%2', which is no option.", setting, unknown[0][:60]), names)
     sentences = []
     for name, limit in limits.items():
         if name not in given:
             continue
         most, wanted = measures[name](limit), measures[name](given[name])
         if most is None:
-            raise bad_request(f"{setting} has {str(limit)[:60]!r} as limit of '{name}'.", "Correct the setting.")
-        if wanted is not None and wanted > most:
-            what = f"{given[name]} {SHAPE[name]}" if name in SHAPE else f"'{name}' {given[name]}"
-            sentences.append(
-                f"{what} {'were' if name in SHAPE else 'was'} requested; this server allows at most {limit}."
+            raise bad_request(
+                say("%1 has %2 as limit of '%3'.", setting, f"{str(limit)[:60]!r}", name), say("Correct the setting.")
             )
+        if wanted is not None and wanted > most:
+            text = SHAPE.get(name, _OF_OPTION)
+            sentences.append(say(text, given[name], limit, name))
     if sentences:
-        raise bad_request(" ".join(sentences), f"Ask for less. An administrator has set {setting}.")
+        raise bad_request(join(*sentences), say("Ask for less. An administrator has set %1.", setting))
 
 
 def check_fixed(setting: str, fixed: Sequence[str], defaults: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -95,5 +102,5 @@ def check_fixed(setting: str, fixed: Sequence[str], defaults: Mapping[str, Any],
     if wrong:
         named = ", ".join(f"'{name}'" for name in wrong)
         raise bad_request(
-            f"{named} cannot be set on this server.", f"Leave it out. An administrator has set {setting}."
+            say("%1 cannot be set on this server.", named), say("Leave it out. An administrator has set %1.", setting)
         )

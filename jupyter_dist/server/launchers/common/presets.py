@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.schemas import object_schema
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import StartOptions
@@ -61,10 +62,12 @@ class Presets:
         preset = presets.get(name)
         if preset is None:
             known = ", ".join(presets)
-            hint = f"Presets: {known}." if known else f"This server has none; they are in {FILE_NAME}."
-            raise bad_request(f"There is no preset '{name[:60]}'.", hint)
+            hint = say("Presets: %1.", known) if known else say("This server has none; they are in %1.", FILE_NAME)
+            raise bad_request(say("There is no preset '%1'.", name[:60]), hint)
         if preset["problem"]:
-            raise bad_request(f"The preset '{name}' cannot be used: {preset['problem']}", "Correct it, or use another.")
+            raise bad_request(
+                say("The preset '%1' cannot be used: %2", name, preset["problem"]), say("Correct it, or use another.")
+            )
         return dataclasses.replace(wanted, preset=None, **_changes(wanted, preset["options"]))  # type: ignore[type-var]
 
     def _sources(self) -> list[tuple[str, dict[Any, Any] | str]]:
