@@ -156,6 +156,29 @@ test('outputs of many ranks, and a hang of them, are shown without cut texts and
   expect(await brokenWords(log)).toEqual([]);
 });
 
+test('at 200 % zoom the notebook keeps room between the sidebars, and what was opened last stays', async ({ page }) => {
+  lab.writeNotebook('zoomed.ipynb', ['print("line of", rank)'], lab.onRanks('all', 'two'));
+  await lab.openNotebook(page, 'zoomed.ipynb');
+  const files = page.locator('#filebrowser');
+  const ranks = page.locator('.jpd-Sidebar');
+  await lab.execute(page, 'filebrowser:activate');
+  await command(page, 'jupyter-dist:show-sidebar');
+  await expect(files).toBeVisible();
+  await expect(ranks).toBeVisible();
+  await page.setViewportSize({ width: 640, height: 450 }); // what 1280 px are at 200 %
+  await expect(files).toBeHidden();
+  await expect(ranks).toBeVisible();
+  const width = (): Promise<number> => page.locator('.jp-Notebook').evaluate(node => node.clientWidth);
+  await expect.poll(width).toBeGreaterThan(200);
+  await lab.execute(page, 'filebrowser:activate');
+  await expect(files).toBeVisible();
+  await expect(ranks).toBeHidden();
+  await expect.poll(width).toBeGreaterThan(200);
+  await command(page, 'jupyter-dist:show-sidebar');
+  await expect(ranks).toBeVisible();
+  await expect(files).toBeHidden();
+});
+
 test('where the toolbar has no room, the picker works in its menu', async ({ page }) => {
   lab.writeNotebook('overflow.ipynb', ['print("on", rank)'], lab.onRanks('all', 'two'));
   await lab.openNotebook(page, 'overflow.ipynb');

@@ -37,6 +37,25 @@ test('lines and bars of four ranks', async ({ page }) => {
   // Which ranks greeted is not a number to sum up.
   await expect(rows).toHaveCount(8);
 
+  // The button is over the line, which at no width is two for it.
+  const added = await rows
+    .nth(0)
+    .locator('.jpd-Numbers')
+    .evaluate(node => {
+      const button = node.querySelector('button')!;
+      const heightAt = (width: number): number => (
+        (node.style.width = `${width}px`),
+        node.getBoundingClientRect().height
+      );
+      const widths = Array.from({ length: 60 }, (_, i) => 300 + 8 * i);
+      const withButton = widths.map(heightAt);
+      button.style.display = 'none';
+      const without = widths.map(heightAt);
+      button.style.display = node.style.width = '';
+      return withButton.filter((height, i) => height !== without[i]);
+    });
+  expect(added).toEqual([]);
+
   await rows.nth(0).hover();
   await rows.nth(0).getByRole('button', { name: '4 lines' }).click();
   await expect(rows.nth(2)).toContainText('step   0  loss 0.0920');

@@ -312,10 +312,12 @@ test.describe(() => {
     isCut = true;
     await Promise.all(sockets.map(socket => socket.close({ code: 1001 })));
     await expect(cell.summary).toContainText('running \u00b7');
-    await expect(cell.summary).toContainText('not connected to the server; last known state');
+    await expect(cell.summary).toContainText('not connected');
+    const tabs = cell.node.locator('.jpd-OutputTabs');
+    expect(await tabs.evaluate(node => node.scrollWidth <= node.clientWidth)).toBe(true);
     isCut = false;
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
-    await expect(cell.summary).not.toContainText('no connection');
+    await expect(cell.summary).not.toContainText('not connected');
     await expect(cell.node).toContainText('line 79');
   });
 

@@ -14,6 +14,7 @@ import type { IGroupActions } from '../../widgets/sidebar/context';
 import { RanksSidebar } from '../../widgets/sidebar/sidebar';
 import { openGroupMenu } from '../commands/groupmenu';
 import { SECTION_RANK } from '../commands/launchersection';
+import { keepRoom } from './sidebarroom';
 
 const ID = 'jupyter-dist:sidebar';
 
@@ -62,6 +63,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
     });
     app.shell.add(sidebar, 'right', { rank: 350, type: 'Ranks' });
     restorer?.add(sidebar, sidebar.id);
+    keepRoom(app.shell, sidebar);
     returnOnEscape(sidebar.node, tracker);
     addCommands(app, sidebar, trans, palette, launcher);
     void followSettings(sidebar, settings);

@@ -37,7 +37,7 @@ export function summarize(
     states(trans, shown, waiting?.isState ? waiting.words : null),
     waiting && !waiting.isState ? waiting.words : '',
     duration(shown, now),
-    isStale ? trans.__('not connected to the server; last known state') : ''
+    isStale ? trans.__('not connected') : ''
   ];
   return parts.filter(Boolean).join(' \u00b7 ');
 }
