@@ -1,14 +1,17 @@
 """The page's catalogues: each string is translated, with the placeholders and the plural forms of its string, and JupyterLab finds them."""
 
+import ast
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from babel.messages.pofile import read_po
 from jupyterlab_server.translation_utils import get_installed_packages_locale
 
-LOCALES = Path(__file__).parents[2] / "jupyter_dist" / "locale"
+PACKAGE = Path(__file__).parents[2] / "jupyter_dist"
+LOCALES = PACKAGE / "locale"
 LANGUAGES = ["de_DE", "fr_FR", "ja_JP", "zh_CN"]
 
 
@@ -85,3 +88,38 @@ def test_jupyterlab_finds_the_catalogue_of_the_installed_package(language):
     assert not trouble
     assert found["jupyter_dist"] == json.loads((LOCALES / language / "LC_MESSAGES" / "jupyter_dist.json").read_text())
     assert len(found["jupyter_dist"]) > 600
+
+
+# Their errors are shown in the page: of the start form, launchers, parking, saves, undo and comparisons.
+SHOWN = [
+    *("server/groups/resolve.py", "server/groups/manager.py", "server/groups/group.py", "server/mirror/status.py"),
+    *(
+        "server/launchers",
+        "parts/clusters",
+        "agent/group/parking",
+        "agent/group/resize",
+        "agent/group/cells/undoing.py",
+    ),
+    *("rank/parking", "rank/undo", "rank/cells/clients/transfers.py", "rank/cells/variables/numbers.py"),
+]
+RAISING = {"JupyterDistError": 1, "bad_request": 0, "_bad_devices": 0}  # where their sentences begin
+
+
+def _english(source: str) -> Iterator[int]:
+    """Yield the lines of errors whose sentences are texts without words for other languages."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RAISING:
+            for sentence in node.args[RAISING[node.func.id] :][:2]:
+                is_text = isinstance(sentence, ast.JoinedStr) or (
+                    isinstance(sentence, ast.Constant) and bool(sentence.value)
+                )
+                if is_text and "{err!r" not in ast.unparse(sentence):
+                    yield sentence.lineno
+
+
+@pytest.mark.parametrize("place", SHOWN)
+def test_errors_of_the_page_have_words_for_other_languages(place):
+    path = PACKAGE / place
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    assert files
+    assert [f"{file}:{line}" for file in files for line in _english(file.read_text())] == []
