@@ -117,8 +117,13 @@ class Requests:
         if not (isinstance(newest, int) and isinstance(oldest, int) and oldest <= PROTOCOL_VERSION <= newest):
             raise JupyterDistError(
                 "incompatible",
-                f"This group's agent speaks protocol {PROTOCOL_VERSION}, the server {oldest!r:.20} to {newest!r:.20}.",
-                "Shut the group down with the version of jupyter_dist that started it, or end its agent process.",
+                say(
+                    "This group's agent speaks protocol %1, the server %2 to %3.",
+                    PROTOCOL_VERSION,
+                    f"{oldest!r:.20}",
+                    f"{newest!r:.20}",
+                ),
+                say("Shut the group down with the version of jupyter_dist that started it, or end its agent process."),
             )
         status = self._agent.status()
         return answer(protocol=PROTOCOL_VERSION, group=status, seq=status["seq"])
@@ -195,7 +200,7 @@ class Requests:
         """Pass a message of a client to the code on ranks: one branch per kind of road.TO_RANK."""
         group, kind = self._agent.need_group(), header["kind"]
         if kind not in road.TO_RANK:
-            raise JupyterDistError("incompatible", f"This group takes no '{kind:.40}' messages.")
+            raise JupyterDistError("incompatible", say("This group takes no '%1' messages.", f"{kind:.40}"))
         if kind in road.COMM_KINDS:
             self._agent.need_parking().check_awake()
             self._agent.need_parking().used()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system.files.private import make_folder
 
 from .layout import TOKEN, SavesFolder
@@ -61,8 +62,10 @@ def begin(folder: SavesFolder, name: str, save_id: str, group: str, *, overwrite
     try:
         return _begin(folder, name, save_id, group, overwrite=overwrite)
     except OSError as err:
-        message = f"Nothing can be saved in {folder.path}: {err.strerror or err}."
-        raise JupyterDistError("bad_directory", message, "Free some space there, or choose another folder.") from err
+        message = say("Nothing can be saved in %1: %2.", folder.path, err.strerror or err)
+        raise JupyterDistError(
+            "bad_directory", message, say("Free some space there, or choose another folder.")
+        ) from err
 
 
 def _begin(folder: SavesFolder, name: str, save_id: str, group: str, *, overwrite: bool) -> Draft:
@@ -96,8 +99,8 @@ def _check_free(folder: SavesFolder, name: str, group: str, *, overwrite: bool) 
             raise
         return  # there is nothing to lose
     if owner != group:
-        message = f"The save '{name}' is of group '{owner}'."
-        raise JupyterDistError("name_taken", message, "Choose another name, or `overwrite` it.")
+        message = say("The save '%1' is of group '%2'.", name, owner)
+        raise JupyterDistError("name_taken", message, say("Choose another name, or `overwrite` it."))
 
 
 def commit(draft: Draft, record: SaveRecord) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.requests import MAX_SAVE_NAME
 
 SAVE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
@@ -65,8 +66,8 @@ def make_save_id(text: str) -> str:
 def check_name(name: str) -> str:
     """Return the name of a save. Raises JupyterDistError `bad_request` if it cannot be one."""
     if not re.fullmatch(SAVE_NAME, name):
-        hint = f"Use up to {MAX_SAVE_NAME} letters, digits, '_', '.' and '-', starting with a letter or a digit."
-        raise bad_request(f"A save cannot be called '{name[:120]}'.", hint)
+        hint = say("Use up to %1 letters, digits, '_', '.' and '-', starting with a letter or a digit.", MAX_SAVE_NAME)
+        raise bad_request(say("A save cannot be called '%1'.", name[:120]), hint)
     return name
 
 

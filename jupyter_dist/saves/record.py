@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 
 from .checked import checked_index, checked_save, is_list_of, is_text
 from .layout import SavesFolder, check_name, index_file
@@ -60,12 +61,14 @@ def read_record(folder: SavesFolder, name: str) -> SaveRecord:
         content = OwnFolder(folder.path).read("saves", name, path.name, max_bytes=MAX_BYTES)
         return _parsed(folder, name, content)
     except FileNotFoundError:
-        raise JupyterDistError("not_found", f"There is no save '{name}' in {folder.path}.", _hint(folder)) from None
+        raise JupyterDistError(
+            "not_found", say("There is no save '%1' in %2.", name, folder.path), _hint(folder)
+        ) from None
     except OSError as err:
-        raise JupyterDistError("damaged", f"The save '{name}' cannot be read: {err.strerror or err}.") from err
+        raise JupyterDistError("damaged", say("The save '%1' cannot be read: %2.", name, err.strerror or err)) from err
     except (ValueError, RecursionError) as err:
-        message = f"The save '{name}' cannot be read: {path} is damaged ({err!s:.100})."
-        raise JupyterDistError("damaged", message, "Delete it, and use another save.") from err
+        message = say("The save '%1' cannot be read: %2 is damaged (%3).", name, path, f"{err!s:.100}")
+        raise JupyterDistError("damaged", message, say("Delete it, and use another save.")) from err
 
 
 def _parsed(folder: SavesFolder, name: str, content: bytes) -> SaveRecord:
@@ -95,8 +98,8 @@ def read_index(folder: SavesFolder, record: SaveRecord, rank: int) -> dict[str, 
         return parsed_index(content, record.digests[rank], rank)
     except (OSError, ValueError, RecursionError) as err:
         reason = (err.strerror if isinstance(err, OSError) else None) or str(err)
-        message = f"The save '{name}' is damaged: {file}: {reason:.100}."
-        raise JupyterDistError("damaged", message, "Delete it, and use another save.") from err
+        message = say("The save '%1' is damaged: %2: %3.", name, file, f"{reason:.100}")
+        raise JupyterDistError("damaged", message, say("Delete it, and use another save.")) from err
 
 
 def parsed_index(content: bytes, digest: str, rank: int) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def names(folder: SavesFolder) -> list[str]:
 
 def _hint(folder: SavesFolder) -> str:
     known = names(folder)
-    return f"Saves there: {', '.join(known[:20])}." if known else "There are no saves in this folder."
+    return say("Saves there: %1.", ", ".join(known[:20])) if known else say("There are no saves in this folder.")
 
 
 MAX_ENTRIES = 2000

@@ -100,6 +100,7 @@ SHOWN = [
         "agent/group/resize",
         "agent/group/cells/undoing.py",
     ),
+    *("saves", "rank/state/saving.py", "agent/group/cells/asking.py", "agent/group/cells/dispatch.py"),
     *("rank/parking", "rank/undo", "rank/cells/clients/transfers.py", "rank/cells/variables/numbers.py"),
 ]
 RAISING = {"JupyterDistError": 1, "bad_request": 0, "_bad_devices": 0}  # where their sentences begin

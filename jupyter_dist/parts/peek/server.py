@@ -7,7 +7,7 @@ from typing import Any
 
 from jupyter_dist.parts.peek import models
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.models.sentences import with_words, words_of
+from jupyter_dist.protocol.models.sentences import say, with_words, words_of
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
@@ -31,8 +31,8 @@ def _checked(name: str) -> str:
     try:
         ast.parse(name, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        hint = "Write names with commas between them, such as loss, model.weight."
-        raise bad_request(f"'{name:.60}' is no name.", hint) from None
+        hint = say("Write names with commas between them, such as loss, model.weight.")
+        raise bad_request(say("'%1' is no name.", f"{name:.60}"), hint) from None
     return name
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.collectives.torch_compat import devices_in_use
 from jupyter_dist.rank.guard.own import os, time
 from jupyter_dist.saves.layout import rank_file
@@ -160,8 +161,8 @@ def _graph(values: dict[Root, Any], shell: Any) -> tuple[SaveSpace, CovariableGr
     try:
         from .graph import covariables, pickling
     except ImportError as err:
-        message = "The Python of the ranks lacks the package cloudpickle, which writes functions and classes."
-        raise JupyterDistError("cannot_save", message, "Run 'pip install cloudpickle' there.") from err
+        message = say("The Python of the ranks lacks the package cloudpickle, which writes functions and classes.")
+        raise JupyterDistError("cannot_save", message, say("Run 'pip install cloudpickle' there.")) from err
     space = pickling.make_space(shell.user_ns, shell.user_module)
     return space, covariables.find(values, space)
 

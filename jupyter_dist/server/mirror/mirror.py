@@ -146,7 +146,7 @@ class GroupMirror:
         written = self.directory.read_group_json()
         protocol = written.get("protocol", PROTOCOL_VERSION)
         if not is_compatible(protocol):
-            raise JupyterDistError("incompatible", f"The group's agent uses protocol {protocol!r:.20}.")
+            raise JupyterDistError("incompatible", say("The group's agent uses protocol %1.", f"{protocol!r:.20}"))
         await self.link.open(self._on_hello, hello_seconds, str(written.get("version", ""))[:20])
         if self.status.reported_state == "warm":
             return

@@ -12,6 +12,7 @@ from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.records.record import Check, Record
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.script.runs import RecordedRun, latest
 
@@ -38,8 +39,8 @@ class Codes:
             self.found = {key: text for key, text in self.found.items() if key in kept}
             self._num_chars = sum(map(len, self.found.values()))
         if self._num_chars > MAX_CODE_CHARS:
-            message = f"The cells of this group have more than {MAX_CODE_CHARS >> 20} MiB of code."
-            raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
+            message = say("The cells of this group have more than %1 MiB of code.", MAX_CODE_CHARS >> 20)
+            raise JupyterDistError("too_large", message, say("Move data out of the cells into files."))
 
 
 def run_of(model: models.ExecutionModel) -> RecordedRun:

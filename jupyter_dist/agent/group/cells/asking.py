@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say, say_n
 from jupyter_dist.protocol.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -58,10 +59,12 @@ class Asking:
         found = {rank: self._asked[rank] for rank in wanted if rank in self._asked}
         found = {rank: asked for rank, asked in found.items() if seq is None or asked.seq <= seq}
         if not found:
-            raise not_asking(wanted, "It has been answered already, or has gone on.")
+            raise not_asking(wanted, say("It has been answered already, or has gone on."))
         if ranks is None and len({(asked.prompt, asked.password) for asked in found.values()}) > 1:
             asks = "; ".join(f"{RankSet([rank])}: {asked.prompt[:60]!r}" for rank, asked in sorted(found.items()))
-            raise bad_request("The ranks ask different things.", f"Say which ranks the answer is for: {asks:.500}.")
+            raise bad_request(
+                say("The ranks ask different things."), say("Say which ranks the answer is for: %1.", f"{asks:.500}")
+            )
         for rank in found:
             del self._asked[rank]
         return found
@@ -85,6 +88,7 @@ class Asking:
 
 def not_asking(ranks: Sequence[int], why: str) -> JupyterDistError:
     """Return the error for an answer that comes too late, or for which no rank has asked."""
-    who = f"Rank{'s' if len(ranks) > 1 else ''} {RankSet(ranks)}" if ranks else "No rank"
-    verb = "do not ask" if len(ranks) > 1 else "does not ask" if ranks else "asks"
-    return JupyterDistError("not_asking", f"{who} {verb} for input.", why)
+    message = say("No rank asks for input.")
+    if ranks:
+        message = say_n("Rank %2 does not ask for input.", "Ranks %2 do not ask for input.", len(ranks), RankSet(ranks))
+    return JupyterDistError("not_asking", message, why)

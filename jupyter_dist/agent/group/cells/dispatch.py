@@ -139,7 +139,7 @@ class Dispatcher:
             len(self._ranks),
         )
         if spec.ask_first:
-            raise JupyterDistError("needs_all_ranks", message, "Run it on all ranks, or without `ask_first`.")
+            raise JupyterDistError("needs_all_ranks", message, say("Run it on all ranks, or without `ask_first`."))
         execution.warning = message
 
     def pump(self) -> None:
@@ -312,8 +312,8 @@ class Dispatcher:
             hint = say("Run it again on all ranks.")
             raise JupyterDistError("group_not_ready", say("The cell does not run any more."), hint)
         if execution.spec.call is not None:
-            message = "It is a call of a client, which prepared it for its ranks only."
-            raise JupyterDistError("bad_ranks", message, "Interrupt it, and call on all ranks.")
+            message = say("It is a call of a client, which prepared it for its ranks only.")
+            raise JupyterDistError("bad_ranks", message, say("Interrupt it, and call on all ranks."))
         if dead := [self._ranks[rank] for rank in ranks if self._ranks[rank].state == "dead"]:
             raise dead_error(dead)
         busy = RankSet(rank for rank in ranks if self._ranks[rank].state != "idle")
@@ -446,8 +446,8 @@ class Dispatcher:
 
 def _check_same(known: AgentExecution, again: AgentExecution) -> None:
     if known.fingerprint != again.fingerprint:
-        message = "This idempotency key was used for another cell."
-        raise JupyterDistError("key_reused", message, "Choose a new key for every cell.")
+        message = say("This idempotency key was used for another cell.")
+        raise JupyterDistError("key_reused", message, say("Choose a new key for every cell."))
 
 
 def _not_run_error(before: AgentExecution) -> JupyterDistError:

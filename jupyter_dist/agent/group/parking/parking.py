@@ -191,8 +191,8 @@ class Parking:
 
     def _why_cells_wait(self) -> str:
         if self._group.state == "parking":
-            return "Waits until the group is parked, and resumes it"
-        return "Resumes the group, which was parked"
+            return say("Waits until the group is parked, and resumes it")
+        return say("Resumes the group, which was parked")
 
     # -- in the background --------------------------------------------------------------------------
 

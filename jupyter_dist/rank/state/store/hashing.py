@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 
 from . import devicehash
 
@@ -58,10 +59,10 @@ class Hasher:
         """
         letter = name[:1]
         if letter not in self._algorithms:
-            message = f"The chunk {name} is named by a hash that this version does not know."
-            raise JupyterDistError("cannot_restore", message, "Restore it with a newer version of jupyter_dist.")
+            message = say("The chunk %1 is named by a hash that this version does not know.", name)
+            raise JupyterDistError("cannot_restore", message, say("Restore it with a newer version of jupyter_dist."))
         function = self._algorithms[letter]
         if function is None:
-            message = "The save was written with the package xxhash, which the Python of the ranks lacks."
-            raise JupyterDistError("cannot_restore", message, "Run 'pip install xxhash' there.")
+            message = say("The save was written with the package xxhash, which the Python of the ranks lacks.")
+            raise JupyterDistError("cannot_restore", message, say("Run 'pip install xxhash' there."))
         return name[1:] == function(data)

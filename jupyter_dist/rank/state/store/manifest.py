@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.guard.own import json, os
 from jupyter_dist.saves.ownership import OwnFolder
 from jupyter_dist.version import __version__
@@ -54,12 +55,15 @@ def read(folder: OwnFolder, *names: str) -> Manifest:
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise ValueError("it is no manifest")
     except (OSError, ValueError) as err:
-        message = f"The file {name} of the save cannot be read: {err}."
-        raise JupyterDistError("cannot_restore", message, "Restore another save: this one is not whole.") from err
+        message = say("The file %1 of the save cannot be read: %2.", name, err)
+        raise JupyterDistError("cannot_restore", message, say("Restore another save: this one is not whole.")) from err
     if manifest["format"] > FORMAT:
         by = manifest.get("versions", {}).get("jupyter_dist", "a newer version")
-        message = (
-            f"The save has format {manifest['format']} (written by jupyter_dist {by}); this version reads {FORMAT}."
+        message = say(
+            "The save has format %1 (written by jupyter_dist %2); this version reads %3.",
+            manifest["format"],
+            by,
+            FORMAT,
         )
-        raise JupyterDistError("cannot_restore", message, "Update jupyter_dist, then restore it.")
+        raise JupyterDistError("cannot_restore", message, say("Update jupyter_dist, then restore it."))
     return manifest
