@@ -46,8 +46,9 @@ function englishWords(locale = 'de_DE'): string[] {
   return [...new Set(words(strings.join(' ')))].filter(word => !known.has(word));
 }
 
+/** Words, but for names in code, such as num_ranks or DistApp.max_ranks, which are the same in every language. */
 function words(text: string): string[] {
-  return text.match(/\p{L}{2,}/gu) ?? [];
+  return text.replace(/\w+[_.]\w[\w.]*/g, ' ').match(/\p{L}{2,}/gu) ?? [];
 }
 
 /** The texts, labels and titles of our elements that are shown, but for what ranks have written. */
