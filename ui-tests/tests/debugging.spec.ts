@@ -63,7 +63,7 @@ test("JupyterLab's debugger stops both ranks at a breakpoint in a cell, steps, a
   const cell = lab.cell(page, 0);
   await lab.runCell(page, cell);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
-  const bug = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-DebuggerBugButton');
+  const bug = page.locator(`${lab.SHOWN_NOTEBOOK} .jp-DebuggerBugButton`);
   await expect(bug).toHaveAttribute('aria-disabled', 'false');
   await bug.click();
   const gutter = cell.node.locator('.cm-gutter.cm-breakpoint-gutter');
@@ -105,7 +105,7 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
   const code = 'def f(x):\n    y = x + 1\n    return y\na = f(rank * 10)\nif rank == 1: breakpoint()\nb = a * 2';
   lab.writeNotebook('selector.ipynb', [code]);
   await lab.openNotebook(page, 'selector.ipynb');
-  const bug = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-DebuggerBugButton');
+  const bug = page.locator(`${lab.SHOWN_NOTEBOOK} .jp-DebuggerBugButton`);
   await expect(bug).toHaveAttribute('aria-disabled', 'false');
   await bug.click();
   const cell = lab.cell(page, 0);

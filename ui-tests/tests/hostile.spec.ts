@@ -262,7 +262,7 @@ test('no id of a file reaches the server, and Interrupt ends nothing of others',
       };
       void jupyterapp.commands.execute('docmanager:open', { path: 'fine.ipynb', kernel: { name: null } });
     });
-    const fine = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)').filter({ hasText: 'print("fine")' });
+    const fine = page.locator(lab.SHOWN_NOTEBOOK).filter({ hasText: 'print("fine")' });
     await expect(fine).toBeVisible();
     await lab.sessionReady(page); // and no dialog asks for a kernel
     await fine.locator('.jp-InputArea-editor').click();

@@ -17,6 +17,8 @@ interface ILabWindow {
 }
 
 export const GROUP = 'train';
+/** The notebook that is in front; JupyterLab 4.7 hides the others by their content's visibility. */
+export const SHOWN_NOTEBOOK = '.jp-NotebookPanel:not(.lm-mod-hidden, [style*="content-visibility: hidden"])';
 
 /** A file in the server's folder. */
 export function rootPath(name: string): string {
@@ -104,7 +106,7 @@ async function chooseKernel(page: Page, kernel: string | null): Promise<void> {
 
 /** The notebook is open, and JupyterLab has asked for no kernel and will not: its session waits for the answer. */
 export async function sessionReady(page: Page): Promise<void> {
-  await expect(page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell').first()).toBeVisible();
+  await expect(page.locator(`${SHOWN_NOTEBOOK} .jp-Cell`).first()).toBeVisible();
   await page.evaluate(async () => {
     const { currentWidget } = (window as unknown as ILabWindow).jupyterapp.shell;
     await currentWidget!.context.ready;
@@ -154,7 +156,7 @@ export async function saveNotebook(page: Page): Promise<void> {
  * that was just closed may still have its picker in the toolbar's menu, outside of the panel.
  */
 export function picker(page: Page): Locator {
-  return page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jpd-RankPicker-button');
+  return page.locator(`${SHOWN_NOTEBOOK} .jpd-RankPicker-button`);
 }
 
 /** What the picker opens, or the choice of ranks of a console. */
@@ -163,10 +165,7 @@ export function ranksDialog(page: Page): Locator {
 }
 
 /** Open the picker of the notebook that is shown, or the choice of ranks in the toolbar of another panel. */
-export async function openRanks(
-  page: Page,
-  panel = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)')
-): Promise<Locator> {
+export async function openRanks(page: Page, panel = page.locator(SHOWN_NOTEBOOK)): Promise<Locator> {
   await panel.getByRole('button', { name: /^(Run cells on|Ranks for the next cell)/ }).click();
   const dialog = ranksDialog(page);
   await expect(dialog).toBeVisible();

@@ -14,8 +14,7 @@ test.beforeAll(async ({ request }) => {
 });
 test.afterAll(({ request }) => shutdownAll(request));
 
-const toolbar = (page: Page): Locator =>
-  page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-NotebookPanel-toolbar');
+const toolbar = (page: Page): Locator => page.locator(`${lab.SHOWN_NOTEBOOK} .jp-NotebookPanel-toolbar`);
 
 /** Whether all of it is in the toolbar's room, and nothing of it in the toolbar's menu, and its ranks are not cut off. */
 async function isInSight(page: Page): Promise<boolean> {

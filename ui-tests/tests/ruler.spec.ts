@@ -13,7 +13,7 @@ test('the ruler is not there while ranks agree, and goes to the first difference
   const sources = [...agreeing, 'scale = 1 + rank // 3', 'print("fine")', 'if rank == 2: raise ValueError("odd")'];
   lab.writeNotebook('ruler.ipynb', sources, lab.onRanks('all', 'four'));
   await lab.openNotebook(page, 'ruler.ipynb');
-  const ruler = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jpd-Ruler');
+  const ruler = page.locator(`${lab.SHOWN_NOTEBOOK} .jpd-Ruler`);
   const marks = ruler.locator('.jpd-Ruler-mark');
   for (let i = 0; i < agreeing.length; i++) {
     const listed = page.waitForResponse(answer => answer.url().includes('/variables'));

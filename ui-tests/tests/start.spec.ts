@@ -40,16 +40,16 @@ async function groups(request: APIRequestContext): Promise<{ name: string; world
 
 /** Record in `jpdSaid` what the headers of cells say, however briefly. */
 async function listen(page: Page): Promise<void> {
-  await page.evaluate(() => {
+  await page.evaluate(notebook => {
     const window_ = window as unknown as IListening;
     window_.jpdSaid = [];
     const listen = (): void => {
       const nodes = [...document.querySelectorAll('.jpd-Ranks-summary')];
       window_.jpdSaid.push(...nodes.map(node => node.textContent ?? ''));
     };
-    const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)')!;
+    const panel = document.querySelector(notebook)!;
     new MutationObserver(listen).observe(panel, { childList: true, subtree: true, characterData: true });
-  });
+  }, lab.SHOWN_NOTEBOOK);
 }
 
 /**
@@ -122,7 +122,7 @@ test('a second notebook of the tile has nothing of the first, which was renamed 
 }) => {
   await openLab(page);
   const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
-  const edited = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook.jp-mod-editMode .jp-CodeCell');
+  const edited = page.locator(`${lab.SHOWN_NOTEBOOK} .jp-Notebook.jp-mod-editMode .jp-CodeCell`);
   await tile.click();
   await expect(edited).toHaveCount(1);
   await page.keyboard.type('import time\nfor i in range(10000): print("tick", i); time.sleep(0.1)');
@@ -147,7 +147,7 @@ test('a second notebook of the tile has nothing of the first, which was renamed 
   expect(path).toBe(renamed);
   // By the time its own group is ready, it has found whatever it finds.
   await expect.poll(async () => (await groups(request)).map(({ state }) => state)).toEqual(['ready', 'ready']);
-  const second = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell');
+  const second = page.locator(`${lab.SHOWN_NOTEBOOK} .jp-CodeCell`);
   await expect(second.locator('.jp-InputPrompt')).toHaveText('[ ]:');
   await expect(second.locator('.jpd-Ranks')).toHaveCount(0);
 });
