@@ -48,7 +48,6 @@ beforeEach(async () => {
     outputTabs: { items: [], changed },
     missed: { changed },
     undo: { changed, cells: () => [], noteOn: () => null },
-    hasServer: true,
     isConnected: () => true,
     isOwnGroup: () => false,
     condenses: () => false,
