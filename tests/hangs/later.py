@@ -158,6 +158,22 @@ HANGS = [
         "0",
         "SystemExit",
     ),
+    Hang(
+        "pytorch/pytorch#77113: rank 0 has left broadcast_object_list and sums, the others have not",
+        "dist.all_reduce(torch.ones(1)) if rank == 0 else dist.broadcast_object_list([None], 0)",
+        "mismatch",
+        "0-3",
+        "",
+        "all_reduce",
+    ),
+    Hang(
+        "verl-project/verl#1158: a rank is at the end of its epoch, the others in all_to_all",
+        "for step in range(2 if rank == 3 else 3):\n    dist.all_to_all_single(torch.empty(4), torch.ones(4))\nif rank == 3: dist.barrier()",
+        "mismatch",
+        "0-3",
+        "",
+        "all_to_all",
+    ),
 ]
 
 INNOCENT: list[Innocent] = []
