@@ -45,6 +45,7 @@ class Wrong:
     line: tuple[str, ...] = ()  # any of these parts of a line must be in the line that is named
     before: tuple[tuple[str, str], ...] = ()  # cells before it: their ranks and their code
     num_ranks: int = 2
+    needs: str = ""  # a package
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,27 @@ WRONG = [
         "        opt.step()\n        pause()",
         ("no_sync",),
         line=STEP,
+    ),
+    Wrong(
+        "FSDP2 that never averages",
+        "from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model[0])\nfully_shard(model)\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01)\nmodel.set_requires_gradient_sync(False)\n" + LOOP,
+        ("no_sync",),
+        line=STEP,
+    ),
+    Wrong(
+        "a buffer that one rank loads",
+        LOOP,
+        ("replicas_differ",),
+        line=STEP,
+        before=(
+            (
+                "all",
+                "class Scaled(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.net = net()\n        self.register_buffer('scale', torch.ones(4))\n"
+                "    def forward(self, x):\n        return self.net(x * self.scale)\nmodel = DDP(Scaled(), broadcast_buffers=False)\nopt = optim.SGD(model.parameters(), lr=0.01)",
+            ),
+            ("0", "model.module.scale.fill_(2.0); None"),
+        ),
     ),
     Wrong(
         "by hand, without the last layer",
@@ -486,6 +508,25 @@ RIGHT = [
         "an optimizer with a closure",
         "opt = optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)\ndef closure():\n    opt.zero_grad()\n    loss = loss_of(model(batch()))\n    loss.backward()\n    return loss\n"
         "for i in range(20):\n    opt.step(closure)\n    pause()",
+    ),
+    Right(
+        "statistics and a queue of samples that each rank has by itself",
+        "class Kept(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.net = net(nn.BatchNorm1d(8))\n        self.register_buffer('queue', torch.zeros(16, 4))\n"
+        "    def forward(self, x):\n        self.queue = torch.cat([self.queue[len(x):], x.detach()])\n        return self.net(x)\n"
+        "model = DDP(Kept(), broadcast_buffers=False)\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "an accumulation with FSDP2, which averages before the step",
+        "from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model)\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        "for i in range(80):\n    model.set_requires_gradient_sync(i % 2 == 1)\n    loss_of(model(batch())).backward()\n    if i % 2:\n        opt.step()\n        opt.zero_grad()\n    pause()",
+    ),
+    Right(
+        "tensor parallelism, whose gradients are set to zero in place",
+        "from torch.distributed.device_mesh import init_device_mesh\n"
+        "from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module\n"
+        "model = parallelize_module(net(), init_device_mesh('cpu', (world_size,)), {'0': ColwiseParallel(), '2': RowwiseParallel()})\n"
+        "opt = optim.SGD(model.parameters(), lr=0.01, foreach=False)\n"
+        + LOOP.replace("batch()", "torch.randn(8, 4)").replace("zero_grad()", "zero_grad(set_to_none=False)"),
     ),
     Right(
         "tensor parallelism",

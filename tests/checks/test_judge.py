@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist.parts.checks.judging.judge import ShownChecks, judge
+from jupyter_dist.parts.checks.judging.judge import judge
 from jupyter_dist.parts.checks.judging.seen import Seen
 from jupyter_dist.parts.checks.reports import EndedSteps, Pass, StepLook, Value
 from jupyter_dist.transport.rows import read, read_several
@@ -51,11 +51,11 @@ def test_equal_batches_prove_nothing_if(why, make):
 
 
 def test_a_check_is_gone_when_it_no_longer_holds():
-    seen, shown = Seen(ranks=RANKS), ShownChecks()
+    seen = Seen(ranks=RANKS)
     for step in range(1, 6):
         for rank in RANKS:
             seen.add(rank, look(rank, step, f"step {step}" if step < 4 else None))
-        kinds = [check["kind"] for check in shown.after(judge(seen))]
+        kinds = [found.kind for found in judge(seen)]
         assert kinds == (["same_batch"] if step in (2, 3) else []), step
 
 

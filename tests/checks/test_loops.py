@@ -30,6 +30,8 @@ WRONG = (
     "labels that are numbered in the order of a set",
     "a checkpoint that all ranks write",
     "a loss that is averaged in place of gradients",
+    "FSDP2 that never averages",
+    "a buffer that one rank loads",
 )
 RIGHT = (
     "an evaluation whose padding is cut off",
@@ -37,10 +39,9 @@ RIGHT = (
     "workers with a seed by rank",
     "local SGD with no_sync of DDP",
     "a GAN",
-    "tensor parallelism",
-    "FSDP2",
-    "ZeRO",
-    "compiled",
+    "tensor parallelism, whose gradients are set to zero in place",
+    "an accumulation with FSDP2, which averages before the step",
+    "statistics and a queue of samples that each rank has by itself",
 )
 
 
@@ -86,32 +87,71 @@ def test_an_innocent_loop_is_not_accused(group, name):
     assert run(group, kind) == []
 
 
-# The losses of a loop, and the random states after it.
-BITS = """losses = []
-for i in range(30):
-    opt.zero_grad()
-    loss = loss_of(model(torch.randn(8, 4)))
-    loss.backward()
-    opt.step()
-    losses.append(loss.item())
-print([loss.hex() for loss in losses], random.random(), torch.rand(1).item().hex(), torch.rand(1, generator=mine).item().hex())
+# A way to train on several ranks each; the frameworks use these.
+WAYS = (
+    "DDP",
+    "an accumulation with no_sync",
+    "local SGD with torch's hook",
+    "uneven inputs with join",
+    "a GradScaler that begins too high",
+    "compiled",
+    "ZeRO",
+    "FSDP2",
+    "tensor parallelism",
+    "pipeline parallelism of torch",
+    "pipeline parallelism by hand",
+    "gradients averaged by hand",
+)
+WAYS_OF_FOUR = ("HSDP", "FSDP2 over tensor parallelism")
+# Before a loop: all of its losses are kept, and there is time for a look at some of its steps, not for hooks at all.
+KEEPS = """random.seed(rank)
+torch.manual_seed(0)
+losses, plain_loss = [], loss_of
+def loss_of(out, y=1.0):
+    loss = plain_loss(out, y)
+    losses.append(loss.detach())
+    return loss
+def pause():
+    time.sleep(0.006)
+"""
+# Every bit of the losses, of what the optimizer holds, and of random states.
+BITS = """def bits(tensor):
+    tensor = getattr(tensor.detach(), '_local_tensor', tensor.detach())
+    return tensor.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes().hex()
+held = [p for group in opt.param_groups for p in group['params']]
+states = [one for p in held for one in opt.state.get(p, {}).values() if isinstance(one, torch.Tensor) and one.numel()]
+print(len(losses), [bits(one) for one in (*losses, *held, *states)], random.random(), bits(torch.rand(1)), bits(torch.rand(1, generator=mine)))
 """
 
 
-@pytest.mark.parametrize("name", ["DDP", "FSDP2", "tensor parallelism", "compiled"])
-def test_checks_change_no_bit(group, name):
+def bits_of(group, name):
     (kind,) = (one for one in kinds.RIGHT if one.name == name)
-    setup = kind.code.partition(kinds.LOOP[:8])[0]
-    texts = []
+    ranks, texts = range(kind.num_ranks), []
     for is_on in (True, False):
         group.request("set_checks", on=is_on)
-        group.run(kinds.FIRST + "random.seed(rank)\ntorch.manual_seed(0)\n" + setup)
-        ended = group.run(BITS)
-        assert ended["state"] == "ok", group.text(0, ended["id"], "stderr")
-        texts.append([group.text(rank, ended["id"]) for rank in (0, 1)])
+        for code in (kinds.FIRST + KEEPS, kind.code, BITS):
+            ended = group.run(code, tuple(ranks))
+            assert ended["state"] == "ok", group.text(0, ended["id"], "stderr")
+            assert ended.get("checks", []) == []
+        texts.append([group.text(rank, ended["id"]) for rank in ranks])
     group.request("set_checks", on=True)
-    assert texts[0] == texts[1]
-    assert len(texts[0][0]) > 100
+    return texts
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_checks_change_no_bit(group, name):
+    checked, unchecked = bits_of(group, name)
+    assert checked == unchecked
+    assert all(len(text) > 100 for text in checked)
+
+
+def test_checks_change_no_bit_on_a_mesh_of_two_dimensions(tmp_path):
+    with AgentProcess(tmp_path / "g", env=preloading(FSDP)) as client:
+        client.start(4)
+        for name in WAYS_OF_FOUR:
+            checked, unchecked = bits_of(client, name)
+            assert checked == unchecked, name
+            assert all(len(text) > 100 for text in checked)
 
 
 def test_checks_that_are_off_find_nothing(group):
@@ -138,7 +178,7 @@ def test_a_model_is_compared_whole_on_request(group):
     found = group.request("check_model", name="model")[0]["found"]
     differ = {(one["what"], one["name"]): one["values"] for one in found["differences"] if one["what"] != "random"}
     assert differ.keys() == {("parameter", "module.0.bias"), ("buffer", "module.mean")}
-    assert [value.partition(":")[0] for value in differ["buffer", "module.mean"]] == ["ranks 0", "ranks 1"]
+    assert [value.partition(":")[0] for value in differ["buffer", "module.mean"]] == ["rank 0", "rank 1"]
     assert differ["buffer", "module.mean"][1].endswith("first value 1")
     assert found["alike"] > 3
     assert found["not_asked"] == []

@@ -293,9 +293,139 @@ WRONG = [
         "for i in range(40):\n    x = batch()\n    x[:, 0] = torch.tensor([group_ids[groups[(i + j) % 10]] for j in range(8)]) / 1000\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
         ("labels_differ",),
     ),
+    # -- read after looks had been mended for long loops
+    Wrong(
+        "modelscope/FunASR#3472: the first pass of an accumulation averages, and the one before the step does not",
+        "from contextlib import nullcontext\naccum_grad = 4\nfor batch_idx in range(160):\n    my_context = model.no_sync if batch_idx % accum_grad != 0 else nullcontext\n"
+        "    with my_context():\n        loss = loss_of(model(batch())) / accum_grad\n        loss.backward()\n    if (batch_idx + 1) % accum_grad == 0:\n"
+        "        opt.step()\n        opt.zero_grad()\n    pause()",
+        ("no_sync",),
+        line=STEP,
+    ),
+    Wrong(
+        "pytorch/pytorch#149205: a model of FSDP2 that was called before its optimizer was made",
+        "from torch.distributed.fsdp import fully_shard\nclass DummyModel(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.param = nn.Parameter(torch.ones(8))\n"
+        "    def forward(self, x):\n        return self.param * x\nmodel = DummyModel()\nfully_shard(model)\nwith torch.no_grad():\n    model(torch.ones(8))\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
+        "for i in range(40):\n    loss = model(torch.ones(8) * (i + rank)).sum()\n    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    pause()",
+        ("other_optimizer",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "kan-bayashi/ParallelWaveGAN#177: a GAN's trainer whose sampler never gets the epoch",
+        "class Trainer:\n    def __init__(self):\n        self.model = {'generator': DDP(net()), 'discriminator': DDP(nn.Linear(1, 1))}\n"
+        "        self.optimizer = {name: optim.Adam(one.parameters(), lr=0.001) for name, one in self.model.items()}\n"
+        "        self.sampler = {'train': DistributedSampler(data, shuffle=True)}\n        self.data_loader = {'train': DataLoader(data, 16, sampler=self.sampler['train'])}\n"
+        "    def _train_step(self, x):\n        y = self.model['generator'](x)\n        gen_loss = -self.model['discriminator'](y).mean()\n        self.optimizer['generator'].zero_grad()\n"
+        "        gen_loss.backward()\n        self.optimizer['generator'].step()\n        with torch.no_grad():\n            y = self.model['generator'](x)\n"
+        "        dis_loss = self.model['discriminator'](y.detach()).mean()\n        self.optimizer['discriminator'].zero_grad()\n        dis_loss.backward()\n        self.optimizer['discriminator'].step()\n        pause()\n"
+        "    def _train_epoch(self):\n        for x, _ in self.data_loader['train']:\n            self._train_step(x)\n    def run(self):\n        for epoch in range(4):\n            self._train_epoch()\nTrainer().run()",
+        ("epoch_not_set",),
+        line=("self.data_loader['train']",),
+    ),
+    Wrong(
+        "shubhamagarwal92/mmd#14: evaluate() within an epoch, and no train() after it",
+        "model = DDP(net(nn.Dropout(0.3)))\nopt = optim.Adam(model.parameters(), lr=0.001)\nclass Trainer:\n    def evaluate(self):\n        model.eval()\n        losses = []\n        with torch.no_grad():\n"
+        "            for i in range(3):\n                losses.append(loss_of(model(batch())).item())\n        return sum(losses)\n    def train(self):\n        for epoch in range(2):\n            model.train()\n"
+        "            for i in range(100):\n                opt.zero_grad()\n                loss_of(model(batch())).backward()\n                nn.utils.clip_grad_norm_(model.parameters(), 5.0)\n                opt.step()\n"
+        "                time.sleep(0.01)\n                if i % 40 == 39:\n                    self.evaluate()\nTrainer().train()",
+        ("training_in_eval_mode",),
+        line=STEP,
+    ),
+    Wrong(
+        "wolny/pytorch-3dunet#53: validation without eval(), every few iterations",
+        "class UNetTrainer:\n    def __init__(self):\n        self.model = DDP(net(nn.BatchNorm1d(8)))\n        self.optimizer = optim.Adam(self.model.parameters(), lr=0.0002)\n"
+        "    def _forward_pass(self, x, target):\n        output = self.model(x)\n        return output, loss_of(output, target)\n    def validate(self):\n        losses = []\n        with torch.no_grad():\n"
+        "            for x, target in DataLoader(data, 32):\n                output, loss = self._forward_pass(x, target)\n                losses.append(loss.item())\n        return sum(losses)\n"
+        "    def train(self, loader):\n        self.model.train()\n        for i, (x, target) in enumerate(loader):\n            output, loss = self._forward_pass(x, target)\n            self.optimizer.zero_grad()\n"
+        "            loss.backward()\n            self.optimizer.step()\n            pause()\n            if i % 8 == 7:\n                self.validate()\n"
+        "UNetTrainer().train(DataLoader(data, 4, sampler=DistributedSampler(data)))",
+        ("evaluation_in_training_mode",),
+        line=("self.model(x)",),
+    ),
+    Wrong(
+        "Tramac/awesome-semantic-segmentation-pytorch#67: validation() saves on every rank",
+        "def save_checkpoint(model, is_best):\n    directory = os.path.join(tempfile.gettempdir(), 'jupyter_dist_segmentation')\n    os.makedirs(directory, exist_ok=True)\n    filename = os.path.join(directory, 'fcn_vgg16.pth')\n"
+        "    torch.save(model.module.state_dict(), filename)\n    if is_best:\n        import shutil\n        shutil.copyfile(filename, os.path.join(directory, 'best.pth'))\n"
+        "def validation():\n    model.eval()\n    with torch.no_grad():\n        model(X)\n    save_checkpoint(model, True)\n    dist.barrier()\n"
+        "for iteration in range(40):\n    loss = loss_of(model(batch()))\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    pause()\n    if iteration % 20 == 19:\n        validation()\n        model.train()",
+        ("one_file",),
+        line=("torch.save(",),
+    ),
+    Wrong(
+        "xingyizhou/CenterNet#233: workers augment alike in every epoch",
+        "import numpy as np\nclass FalseDataset(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n    def __getitem__(self, i):\n        return X[i] * float(np.random.uniform(0.9, 1.1)), Y[i]\n"
+        "false_instance = FalseDataset()\nsampler = DistributedSampler(false_instance)\ntrain_loader = DataLoader(false_instance, 4, sampler=sampler, num_workers=2, worker_init_fn=lambda id: np.random.seed(1000 * rank + id))\n"
+        "def train_epoch(loader, epoch):\n    sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()\n"
+        "for epoch in range(3):\n    train_epoch(train_loader, epoch)",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "intelligent-machine-learning/dlrover#584: an optimizer that was made before FSDP",
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nmodel = net()\noptimizer = optim.AdamW(model.parameters(), lr=0.01)\nmodel = FSDP(model, device_id=torch.device('cpu'))\n"
+        "for i in range(40):\n    loss = loss_of(model(batch()))\n    optimizer.zero_grad(set_to_none=True)\n    loss.backward()\n    optimizer.step()\n    pause()",
+        ("other_optimizer",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "zjunlp/HVPNeT#5: the groups of the last layers are made, and not appended",
+        "class HMNet(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.bert, self.crf, self.fc = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 1)\n    def forward(self, x):\n        return self.fc(self.crf(self.bert(x).relu()).relu())\n"
+        "model = DDP(HMNet())\nparameters = []\nparams = {'lr': 0.01, 'weight_decay': 0.01, 'params': []}\nfor name, param in model.named_parameters():\n    if 'bert' in name:\n        params['params'].append(param)\nparameters.append(params)\n"
+        "params = {'lr': 0.05, 'weight_decay': 0.01, 'params': []}\nfor name, param in model.named_parameters():\n    if 'crf' in name or 'fc' in name:\n        params['params'].append(param)\n"
+        "optimizer = optim.AdamW(parameters)\nfor i in range(40):\n    loss_of(model(batch())).backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    pause()",
+        ("parameters_not_held",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "facebookresearch/nwm#16: zero_grad() in the branch without bfloat16 alone",
+        "bfloat_enable, scaler = True, torch.amp.GradScaler('cpu', enabled=True)\nfor i in range(40):\n    with torch.amp.autocast('cpu', enabled=bfloat_enable, dtype=torch.bfloat16):\n        loss = loss_of(model(batch()))\n"
+        "    if not bfloat_enable:\n        opt.zero_grad()\n        loss.backward()\n        opt.step()\n    else:\n        scaler.scale(loss).backward()\n        scaler.unscale_(opt)\n        nn.utils.clip_grad_norm_(model.parameters(), 10.0)\n"
+        "        scaler.step(opt)\n        scaler.update()\n    pause()",
+        ("not_zeroed",),
+        line=("scaler.step(opt)",),
+    ),
+    Wrong(
+        "pytorch/examples#1424: the example of tensor parallelism never sets gradients to zero",
+        "from torch.distributed.device_mesh import init_device_mesh\nfrom torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module\n"
+        "class ToyModel(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.in_proj, self.relu, self.out_proj = nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 5)\n"
+        "    def forward(self, x):\n        return self.out_proj(self.relu(self.in_proj(x)))\n"
+        "tp_model = parallelize_module(ToyModel(), init_device_mesh('cpu', (world_size,)), {'in_proj': ColwiseParallel(), 'out_proj': RowwiseParallel()})\n"
+        "optimizer = optim.AdamW(tp_model.parameters(), lr=0.25, foreach=True)\nfor i in range(30):\n    torch.manual_seed(i)\n    inp = torch.rand(20, 10)\n    output = tp_model(inp)\n    output.sum().backward()\n    optimizer.step()\n    pause()",
+        ("not_zeroed",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "Lightricks/LTX-Video-Trainer#67: a schedule that Accelerate steps once for each process",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\nmodel = net()\noptimizer = optim.AdamW(model.parameters(), 0.01)\nsteps = 40\nlr_scheduler = optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=steps)\n"
+        "model, optimizer, lr_scheduler = accelerator.prepare(model, optimizer, lr_scheduler)\nfor step in range(steps):\n    accelerator.backward(loss_of(model(batch())))\n    optimizer.step()\n    lr_scheduler.step()\n    optimizer.zero_grad()\n    pause()",
+        ("zero_learning_rate",),
+        line=("optimizer.step()",),
+        needs="accelerate",
+    ),
+    Wrong(
+        "Shark-NLP/DiffuSeq#37: an endless loader of text that knows no ranks",
+        "def infinite_loader(data_loader):\n    while True:\n        yield from data_loader\ndef load_data_text(batch_size, loop=True):\n    data_loader = DataLoader(data, batch_size, shuffle=True, num_workers=0)\n"
+        "    return infinite_loader(data_loader) if loop else iter(data_loader)\nrandom.seed(102)\ntorch.manual_seed(102)\nstream = load_data_text(32)\nmicrobatch = 8\nfor step in range(40):\n    x, y = next(stream)\n    opt.zero_grad()\n"
+        "    for i in range(0, x.shape[0], microbatch):\n        micro = x[i : i + microbatch]\n        if i + microbatch >= x.shape[0]:\n            loss = loss_of(model(micro))\n        else:\n            with model.no_sync():\n                loss = loss_of(model(micro))\n"
+        "        loss.backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("loss_of(model(micro))",),
+    ),
+    Wrong(
+        "meta-pytorch/torchrec#1866: tables are reset after they were wrapped",
+        "class Tables(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table, self.over = nn.EmbeddingBag(50, 8, mode='sum'), nn.Linear(8, 1)\n    def reset_parameters(self):\n        self.table.reset_parameters()\n"
+        "    def forward(self, ids):\n        return self.over(self.table(ids))\ntorch.manual_seed(7 + rank)\ntables = Tables()\nmodel = DDP(tables)\ntables.reset_parameters()\nopt = optim.Adagrad(model.parameters(), lr=0.01)\n"
+        "for i in range(40):\n    opt.zero_grad()\n    loss_of(model(torch.randint(50, (8, 5), generator=mine))).backward()\n    opt.step()\n    pause()",
+        ("replicas_differ",),
+        line=STEP,
+    ),
 ]
 
 RIGHT = [
+    Right(
+        "antoyang/TubeDETR#15: a seed of each rank before the model is built, and wrapped",
+        "import numpy as np\nseed = 42 + rank\ntorch.manual_seed(seed)\nnp.random.seed(seed)\nrandom.seed(seed)\nmodel = DDP(net())\nopt = optim.AdamW(model.parameters(), lr=0.01)\n"
+        + LOOP,
+    ),
     Right(
         "karpathy/llama2.c#522: a stream with a seed by rank",
         "class Stream(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        chance = random.Random(42 + 1337 * rank)\n"

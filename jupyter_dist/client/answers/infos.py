@@ -93,6 +93,7 @@ class CheckInfo(ApiObject):
     """An error of training that its ranks have proved. Every number is in `evidence`.
 
     Attributes:
+        kind: As `same_batch`: docs/how-to/find-what-is-wrong.md has all.
         message: What was seen, on which ranks and where, and what follows from it.
         message_words: The message for other languages.
         ranks: The ranks that show it.
@@ -104,34 +105,7 @@ class CheckInfo(ApiObject):
         since: When it was found, in seconds since the epoch.
     """
 
-    kind: Literal[
-        "changed_after_wrap",
-        "epoch_not_set",
-        "evaluation_in_training_mode",
-        "fewer_steps",
-        "inner_module",
-        "labels_differ",
-        "layer_not_averaged",
-        "layer_without_gradient",
-        "loss_averaged",
-        "no_sync",
-        "not_averaged",
-        "not_finite",
-        "not_zeroed",
-        "one_file",
-        "other_optimizer",
-        "padding_counted",
-        "parameters_not_held",
-        "replicas_differ",
-        "same_batch",
-        "same_random_numbers",
-        "samplers_differ",
-        "settings_differ",
-        "steps_skipped",
-        "subsets_differ",
-        "training_in_eval_mode",
-        "zero_learning_rate",
-    ]
+    kind: str
     message: str
     message_words: list[WordsInfo] | None
     ranks: str
@@ -195,6 +169,7 @@ class ComparedInfo(ApiObject):
     sharded: int
     differences: list[ModelDifferenceInfo]
     not_asked: list[str]
+    not_asked_words: list[list[WordsInfo] | None]
 
 
 class ComparisonInfo(ApiObject):
@@ -892,12 +867,15 @@ class ModelDifferenceInfo(ApiObject):
 
     Attributes:
         what: `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.
+        title_words: What it is, and its name, for other languages.
         values: Of each set of ranks: its digest, or its value.
     """
 
     what: str
     name: str
+    title_words: list[WordsInfo] | None
     values: list[str]
+    values_words: list[list[WordsInfo] | None]
 
 
 class NodeInfo(ApiObject):

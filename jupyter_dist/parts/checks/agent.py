@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from jupyter_dist.transport.rows import read, read_several
 from jupyter_dist.transport.tasks import start_task
 
 from .judging.compared import compare
-from .judging.judge import ShownChecks, judge
+from .judging.judge import judge
 from .judging.seen import Seen
 from .reports import CallFact, EndedSteps, Pass, StepLook
 
@@ -37,7 +38,7 @@ class CheckedCell:
     def __init__(self, execution: AgentExecution) -> None:
         self.execution = execution
         self.seen = Seen()
-        self.shown = ShownChecks()
+        self.since: dict[tuple[str, str], tuple[float, int | None]] = {}  # by check: when, and the first step
         self.checks: list[models.Check] = []
         self.num_looks = 0
         self.timer: asyncio.TimerHandle | None = None
@@ -67,7 +68,7 @@ class ChecksOfGroup(AgentPart):
 
         async def ask(rank: RankProcess) -> None:
             if rank.state != "idle":
-                silent[rank.rank] = "it runs a cell" if rank.state == "busy" else f"it is {rank.state}"
+                silent[rank.rank] = say("it runs a cell") if rank.state == "busy" else say("it is %1", rank.state)
                 return
             try:
                 answers[rank.rank] = (await rank.request("check_model", MODEL_SECONDS, name=header["name"]))["rows"]
@@ -153,7 +154,9 @@ class ChecksOfGroup(AgentPart):
     def _take(self, cell: CheckedCell) -> bool:
         """Judge the reports; return whether something else is shown now."""
         cell.seen.missed = dict(self._missed(cell))
-        checks = cell.shown.after(judge(cell.seen))
+        found, now = {one.key: one for one in judge(cell.seen)}, time.time()
+        cell.since = {key: cell.since.get(key, (now, one.step)) for key, one in found.items()}
+        checks = [one.model(*cell.since[key]) for key, one in found.items()]
         cell.num_looks += 1
         self.core.proving.causes_shown(cell.execution, checks, cell.num_looks, topic="checks")
         if checks == cell.checks:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +11,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader, DistributedSampler
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.collectives import torch_compat
 
 from .observing import sampling
@@ -32,11 +31,12 @@ def digests_of(name: str, namespace: dict[str, Any]) -> list[Row]:
     """
     model = namespace.get(name)
     if not isinstance(model, Module):
-        message = f"{name} is no torch.nn.Module on this rank."
-        raise JupyterDistError("not_found", message, "Name a variable that is a model.")
+        message = say("`%1` is no torch.nn.Module on this rank.", name)
+        raise JupyterDistError("not_found", message, say("Name a variable that is a model."))
     rows: list[Row] = []
     with torch.no_grad():
-        for found in (_of_model(model), _of_optimizers(model, namespace), _of_samplers(namespace), _of_random()):
+        random = (["random", library, digest, None] for library, digest in sampling.random_states().items())
+        for found in (_of_model(model), _of_optimizers(model, namespace), _of_samplers(namespace), random):
             for row in found:
                 if len(rows) < MAX_ROWS:
                     rows.append(row)
@@ -72,14 +72,6 @@ def _of_samplers(namespace: dict[str, Any]) -> Iterator[Row]:
         if not variable.startswith("_") and isinstance(sampler, DistributedSampler):
             settings = [sampler.num_replicas, sampler.epoch, sampler.seed, sampler.shuffle, sampler.total_size]
             yield ["sampler", f"{variable} (replicas, epoch, seed, shuffle, size)", str(settings), None]
-
-
-def _of_random() -> Iterator[Row]:
-    yield ["random", "torch", sampling.digest_of([str(torch.get_rng_state().tolist())]), None]
-    yield ["random", "random", sampling.digest_of([str(random.getstate())]), None]
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        yield ["random", "numpy", sampling.digest_of([str(numpy.random.get_state()[1].tolist())]), None]
 
 
 def _row(what: str, name: str, tensor: torch.Tensor) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models.models import CodeLine
@@ -11,40 +11,11 @@ from jupyter_dist.protocol.models.sentences import Words
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-CheckKind = Literal[
-    "changed_after_wrap",
-    "epoch_not_set",
-    "evaluation_in_training_mode",
-    "fewer_steps",
-    "inner_module",
-    "labels_differ",
-    "layer_not_averaged",
-    "layer_without_gradient",
-    "loss_averaged",
-    "no_sync",
-    "not_averaged",
-    "not_finite",
-    "not_zeroed",
-    "one_file",
-    "other_optimizer",
-    "padding_counted",
-    "parameters_not_held",
-    "replicas_differ",
-    "same_batch",
-    "same_random_numbers",
-    "samplers_differ",
-    "settings_differ",
-    "steps_skipped",
-    "subsets_differ",
-    "training_in_eval_mode",
-    "zero_learning_rate",
-]
-
 
 class Check(TypedDict):
     """An error of training that its ranks have proved. Every number is in `evidence`."""
 
-    kind: CheckKind
+    kind: Annotated[str, Field("As `same_batch`: docs/how-to/find-what-is-wrong.md has all.")]
     message: Annotated[str, Field("What was seen, on which ranks and where, and what follows from it.")]
     message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
     ranks: Annotated[str, Field("The ranks that show it.")]
@@ -69,7 +40,9 @@ class ModelDifference(TypedDict):
 
     what: Annotated[str, Field("`parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.")]
     name: str
+    title_words: Annotated[list[Words] | None, Field("What it is, and its name, for other languages.")]
     values: Annotated[list[str], Field("Of each set of ranks: its digest, or its value.")]
+    values_words: list[list[Words] | None]
 
 
 class ComparedModel(TypedDict):
@@ -82,3 +55,4 @@ class ComparedModel(TypedDict):
     sharded: Annotated[int, Field("How many parts were not compared: each rank has its own shard.")]
     differences: Annotated[list[ModelDifference], Field("At most 100. Random states usually differ.")]
     not_asked: Annotated[list[str], Field("The ranks that were not compared, and why.")]
+    not_asked_words: list[list[Words] | None]

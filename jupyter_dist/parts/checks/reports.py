@@ -16,14 +16,7 @@ class Value(NamedTuple):
     first: float | None  # None: it is not finite
     varies: bool = True  # the elements that were read differ
     is_rich: bool = False  # many numbers without an order, as random ones are
-
-
-class BatchTensor(NamedTuple):
-    """One tensor of a batch."""
-
-    digest: str
-    is_rich: bool
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = ()  # of a tensor of a batch
 
 
 class Batch(NamedTuple):
@@ -34,7 +27,7 @@ class Batch(NamedTuple):
     varies: bool
     shape: tuple[int, ...]
     place: CodePlace | None
-    parts: tuple[BatchTensor, ...] = ()
+    parts: tuple[Value, ...] = ()
 
 
 class ModelCalls(NamedTuple):
@@ -47,6 +40,7 @@ class ModelCalls(NamedTuple):
     is_training: bool | None
     num_layers: int
     num_active: int
+    is_sharded: bool
     batch: Batch | None
 
 
@@ -113,7 +107,7 @@ class Model(NamedTuple):
 class About(NamedTuple):
     """An optimizer: the names of its compared parameters, and its models."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of weights: its parameters, and the buffers of DDP models
     models: tuple[Model, ...]
 
 

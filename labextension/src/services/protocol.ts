@@ -1746,7 +1746,8 @@ export interface IPeekQuery {
 
 /** An error of training that its ranks have proved. Every number is in `evidence`. */
 export interface ICheck {
-  kind: 'changed_after_wrap' | 'epoch_not_set' | 'evaluation_in_training_mode' | 'fewer_steps' | 'inner_module' | 'labels_differ' | 'layer_not_averaged' | 'layer_without_gradient' | 'loss_averaged' | 'no_sync' | 'not_averaged' | 'not_finite' | 'not_zeroed' | 'one_file' | 'other_optimizer' | 'padding_counted' | 'parameters_not_held' | 'replicas_differ' | 'same_batch' | 'same_random_numbers' | 'samplers_differ' | 'settings_differ' | 'steps_skipped' | 'subsets_differ' | 'training_in_eval_mode' | 'zero_learning_rate';
+  /** As `same_batch`: docs/how-to/find-what-is-wrong.md has all. */
+  kind: string;
   /** What was seen, on which ranks and where, and what follows from it. */
   message: string;
   /** The message for other languages. */
@@ -1781,8 +1782,11 @@ export interface IModelDifference {
   /** `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state. */
   what: string;
   name: string;
+  /** What it is, and its name, for other languages. */
+  title_words: IWords[] | null;
   /** Of each set of ranks: its digest, or its value. */
   values: string[];
+  values_words: (IWords[] | null)[];
 }
 
 /** The parts of a model's training, compared between ranks. */
@@ -1799,6 +1803,7 @@ export interface ICompared {
   differences: IModelDifference[];
   /** The ranks that were not compared, and why. */
   not_asked: string[];
+  not_asked_words: (IWords[] | null)[];
 }
 
 /** The numbers of one rank under one name. */

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.protocol.models.sentences import say, templates, words_of
 from jupyter_dist.protocol.ranks import RankSet
+
+from .words import name_ranks
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 MAX_DIFFERENCES = 100
 MAX_VALUES = 8  # of a part
 MAX_TEXT = 300
+_TITLES = templates("parameter %1", "buffer %1", "state %1", "setting %1", "sampler %1", "random state of %1")
+_BY_KIND = {title.partition(" ")[0]: title for title in _TITLES}
 
 
 def compare(name: str, answers: Mapping[int, Any], silent: Mapping[int, str]) -> models.ComparedModel:
@@ -31,6 +36,7 @@ def compare(name: str, answers: Mapping[int, Any], silent: Mapping[int, str]) ->
             num_alike += 1
         else:
             differences.append(_difference(what, part, values, RankSet(set(answers) - set(values))))
+    not_asked: list[str] = [say("%1: %2", name_ranks([rank]), why) for rank, why in silent.items()]
     return {
         "name": name,
         "ranks": str(RankSet(answers)),
@@ -38,7 +44,8 @@ def compare(name: str, answers: Mapping[int, Any], silent: Mapping[int, str]) ->
         "differ": len(differences),
         "sharded": num_sharded,
         "differences": differences[:MAX_DIFFERENCES],
-        "not_asked": [f"rank {rank}: {why}" for rank, why in silent.items()],
+        "not_asked": not_asked,
+        "not_asked_words": [words_of(one) for one in not_asked],
     }
 
 
@@ -48,10 +55,18 @@ def _difference(
     alike: dict[str, tuple[list[int], Any]] = {}
     for rank, (digest, first) in values.items():
         alike.setdefault(str(digest)[:MAX_TEXT], ([], first))[0].append(rank)
-    words = [
-        f"ranks {RankSet(ranks)}: {digest}"
-        + (f", first value {first:.6g}" if isinstance(first, float | int) and not isinstance(first, bool) else "")
+    words: list[str] = [
+        say("%1: %2", name_ranks(ranks), digest)
+        if first is None
+        else say("%1: %2, first value %3", name_ranks(ranks), digest, f"{first:.6g}")
         for digest, (ranks, first) in list(alike.items())[:MAX_VALUES]
     ]
-    words += [f"ranks {missing}: not there"] if len(missing) else []
-    return {"what": what, "name": part, "values": words}
+    words += [say("%1: not there", name_ranks(missing))] if len(missing) else []
+    title = say(_BY_KIND[what], part) if what in _BY_KIND else part
+    return {
+        "what": what,
+        "name": part,
+        "title_words": words_of(title),
+        "values": words,
+        "values_words": [words_of(one) for one in words],
+    }

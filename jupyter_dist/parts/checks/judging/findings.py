@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.ranks import RankSet
@@ -22,7 +22,7 @@ MAX_ROWS, MAX_EVIDENCE = 4, 6
 class Proof:
     """What is wrong with the training of a cell."""
 
-    kind: models.CheckKind
+    kind: str
     ranks: RankSet
     message: str
     evidence: Sequence[str]
@@ -67,5 +67,5 @@ def prove(
     message, evidence, advice = WORDS[name]
     who = name_ranks(ranks, begins=message.startswith("%1"))
     told = [say(evidence, *row) for row in list(rows)[:MAX_ROWS]]
-    kind = cast("models.CheckKind", name.partition("/")[0])
-    return Proof(kind, RankSet(ranks), say(message, who, at_place(where[1]), *values), told, say(advice), *where)
+    said = say(message, who, at_place(where[1]), *values)
+    return Proof(name.partition("/")[0], RankSet(ranks), said, told, say(advice), *where)

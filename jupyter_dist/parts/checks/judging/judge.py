@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.models.sentences import join, say
 
@@ -13,9 +11,6 @@ from .findings import Proof
 from .rules import averaging, data, facts, loop
 from .seen import Seen
 from .words import WORDS
-
-if TYPE_CHECKING:
-    from jupyter_dist.parts.checks import models
 
 MAX_SHOWN = 4
 OF_MISSED = ("replicas_differ", "settings_differ", "samplers_differ", "subsets_differ", "labels_differ")
@@ -44,17 +39,3 @@ def _with_missed(seen: Seen, finding: Proof) -> Proof:
     more = [say("rank %1 has not run %2", rank, words) for rank, words in missed.items()]
     advice = join(say("Run what was missed there, with Catch up."), finding.advice)
     return replace(finding, evidence=[*finding.evidence[:4], *more], advice=advice)
-
-
-class ShownChecks:
-    """The checks of a cell that are shown, each from the step on in which it was seen first."""
-
-    def __init__(self) -> None:
-        self._since: dict[tuple[str, str], tuple[float, int | None]] = {}
-
-    def after(self, findings: Iterable[Proof]) -> list[models.Check]:
-        """Return the checks to show when these were found."""
-        found = {finding.key: finding for finding in findings}
-        now = time.time()
-        self._since = {key: self._since.get(key, (now, finding.step)) for key, finding in found.items()}
-        return [finding.model(*self._since[key]) for key, finding in found.items()]

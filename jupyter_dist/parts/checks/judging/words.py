@@ -50,6 +50,12 @@ WORDS: Mapping[str, Sequence[str]] = {
         _OF_GRADIENT,
         "Use no_sync() for all passes of an accumulation but the last one, which must average.",
     ),
+    "no_sync/fsdp": templates(
+        "The optimizer of %1%2 trains nothing: none of its %3 got a gradient in %4, because set_requires_gradient_sync"
+        "(False) keeps FSDP from averaging gradients, and from giving them to the parameters.",
+        "step %1, rank %2: %3 of %4 have no gradient",
+        "Call model.set_requires_gradient_sync(True) before the last backward pass of each step.",
+    ),
     "changed_after_wrap": templates(
         "The gradients of %3 are not averaged over %1%2, those of the others are: DistributedDataParallel does not "
         "know these parameters as trained ones. They were added, or required no gradient, when it was made.",
@@ -85,6 +91,12 @@ WORDS: Mapping[str, Sequence[str]] = {
         "step %1, rank %2, %3: first value %4, digest %5",
         "Load checkpoints and initialize on all ranks, or copy: "
         "for t in model.state_dict().values(): dist.broadcast(t, 0).",
+    ),
+    "replicas_differ/buffers": templates(
+        "The buffers %3 differ between ranks %4%2 and do not change, though the parameters are alike: the replicas "
+        "compute something else from the same data.",
+        "step %1, rank %2, %3: first value %4, digest %5",
+        "Make buffers from the same seed on all ranks, or copy: for t in model.buffers(): dist.broadcast(t, 0).",
     ),
     "settings_differ": templates(
         "The %3 differs between %1 since step %4%2: replicas that step by different rules drift apart.",
@@ -186,6 +198,12 @@ WORDS: Mapping[str, Sequence[str]] = {
         "%1 write %3 at the same time%2: it has what the last one has written, or parts of several. It was written %4.",
         "rank %1: %2 to %3, %4",
         "Save on one rank (if rank == 0), or give each rank a file of its own.",
+    ),
+    "same_random_numbers/passes": templates(
+        "Workers on %1 draw the same random numbers of %3 in passes %4 and %5 over the loader%2: what is random about "
+        "a sample, such as augmentation, is alike in each epoch.",
+        "rank %1, pass %2: %3 of the first worker begins with the state %4",
+        "Seed workers from torch.initial_seed(), which is another one in each pass, and not from a fixed number.",
     ),
     "same_random_numbers/workers": templates(
         "%3 of %4 on %1 draw the same random numbers of %5: what is random about their samples, such as augmentation, "

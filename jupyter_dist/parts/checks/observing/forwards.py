@@ -14,7 +14,7 @@ from torch.nn import Module
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from jupyter_dist.parts.checks.reports import Batch, BatchTensor
+from jupyter_dist.parts.checks.reports import Batch
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
 
@@ -121,7 +121,7 @@ class Forwards:
         if not samples:
             return None
         shapes = [tuple(tensor.shape)[:8] for tensor in tensors]
-        parts = [BatchTensor(one.digest, one.is_rich, shape) for one, shape in zip(found, shapes, strict=True) if one]
+        parts = [one._replace(shape=shape) for one, shape in zip(found, shapes, strict=True) if one is not None]
         digest, varies = sampling.digest_of(one.digest for one in samples), any(one.varies for one in samples)
         shape = max(shapes, key=math.prod)
         return Batch(digest, samples[0].first, varies, shape, self._facts.place(), tuple(parts))

@@ -22,6 +22,7 @@ from jupyter_dist.parts.checks.reports import Model, Strangers
 from jupyter_dist.rank.collectives import torch_compat
 
 MAX_ROOTS = 2000
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 Ranks = tuple[int, ...]
 
 
@@ -75,6 +76,12 @@ class TrainedModel:
         for name, one in self.parameters:
             if (parameter := one()) is not None:
                 yield name, parameter
+
+    def buffers(self) -> list[tuple[str, torch.Tensor]]:
+        """Return the buffers that DDP has made alike, without statistics of batches: ranks may have their own."""
+        outer = self.outer() if self.about.kind == "ddp" else None
+        found = [] if outer is None else list(Module.named_buffers(outer))
+        return [(name, one) for name, one in found if name.rpartition(".")[2] not in STATISTICS]
 
 
 def models_of(held: set[int], roots: Sequence[Module]) -> list[TrainedModel]:

@@ -18,7 +18,7 @@ from jupyter_dist.rank.collectives import captures
 from jupyter_dist.rank.guard.own import os, threading, time
 from jupyter_dist.rank.part import RankCore
 
-from .calls.libraries import Files, Scalers, note_labels
+from .calls.libraries import Scalers, note_files, note_labels
 from .calls.loaders import Loaders
 from .facts import Facts
 from .forwards import Forwards
@@ -29,12 +29,8 @@ MAX_OPTIMIZERS = 8
 MAX_FAILURES = 3
 MAX_EARLIER = 32  # cells
 LEFT = -1  # no optimizer's id
-_CODE = (
-    types.ModuleType,
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    type,
-)  # alike on ranks, whatever they have run
+# Alike on ranks, whatever they have run.
+_CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
 
 class Observer:
@@ -46,7 +42,6 @@ class Observer:
         self.facts = Facts(core.namespace, core.send)
         self._loaders = Loaders(self.facts, self._num_steps)
         self._scalers = Scalers(self.facts)
-        self._files = Files(self.facts)
         self._optimizers: dict[int, SteppingOptimizer] = {}  # of this cell, by id
         self._forwards: dict[int, Forwards] = {}  # by id of what cells call
         self._within: int | None = None  # the optimizer that steps: it may call another one
@@ -61,8 +56,9 @@ class Observer:
     def install(self) -> None:
         """Add the hooks, which do nothing until a cell begins."""
         self._roots.install()
-        for calls in (self._loaders, self._scalers, self._files):
-            calls.install()
+        self._loaders.install()
+        self._scalers.install()
+        note_files(self.facts)
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         os.register_at_fork(after_in_child=self.leave)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,10 +30,15 @@ LEAST_MASK = 32  # zeros and ones
 _hasher = Hasher()
 
 
+def part_of(tensor: Any) -> Any:
+    """Return this rank's part of a DTensor, and any other tensor as it is."""
+    part = torch_compat.local_tensor(tensor)
+    return tensor if part is None else part
+
+
 def local(tensor: Any) -> torch.Tensor | None:
     """Return this rank's part of a tensor, detached; None for what has no plain elements."""
-    part = torch_compat.local_tensor(tensor)
-    tensor = tensor if part is None else part
+    tensor = part_of(tensor)
     if not isinstance(tensor, torch.Tensor) or tensor.is_meta or tensor.layout is not torch.strided:
         return None
     return tensor.detach() if not tensor.is_quantized and not tensor.is_complex() else None
@@ -98,6 +105,14 @@ def tensors_in(value: Any, depth: int = MAX_DEPTH) -> list[torch.Tensor]:
 def digest_of(texts: Iterable[str]) -> str:
     """Return the digest of several texts."""
     return _hasher.name_of(memoryview("\n".join(texts).encode()))[:MAX_DIGEST]
+
+
+def random_states() -> dict[str, str]:
+    """Return a digest of each state from which random numbers are drawn, by its library."""
+    numpy = sys.modules.get("numpy")
+    _, words, place, *_ = numpy.random.get_state() if numpy is not None else ("", torch.empty(0), 0)
+    states = {"torch": torch.get_rng_state().tolist(), "random": random.getstate(), "numpy": (words.tolist(), place)}
+    return {name: digest_of([str(state)]) for name, state in states.items()}
 
 
 def largest(tensors: Sequence[torch.Tensor]) -> list[float]:

@@ -61,7 +61,8 @@ class SteppingOptimizer:
         with torch.no_grad():
             named = _alive(self._chosen)
             gradients = [sampling.local(tensor.grad) for _, tensor in named]
-            found = sampling.sample([*gradients, *(sampling.local(tensor) for _, tensor in named)])
+            kept = [one for model in self.models for one in model.buffers()][:MAX_CHOSEN]
+            found = sampling.sample([*gradients, *(sampling.local(tensor) for _, tensor in (*named, *kept))])
             gradient_wrong, weight_wrong = self._not_finite(is_gradient=True), self._not_finite(is_gradient=False)
         is_wrong = gradient_wrong is not None or weight_wrong is not None
         left = self._left_out(others)
@@ -81,7 +82,7 @@ class SteppingOptimizer:
             gradient_wrong=gradient_wrong,
             weight_wrong=weight_wrong,
             wrong_call=next(filter(None, (one.not_finite() for one in self.forwards)), None) if is_wrong else None,
-            about=About(tuple(name[:120] for name, _ in named), tuple(one.about for one in self.models)),
+            about=About(tuple(name[:120] for name, _ in (*named, *kept)), tuple(one.about for one in self.models)),
             idle_layers=tuple(self._idle.called() if self._idle is not None else ()),
             reduced=self._reduced(),
         )
@@ -208,7 +209,8 @@ def _calls(forward: Forwards) -> ModelCalls:
     batch, forward.batch = forward.batch, None
     layers = (0, 0) if module is None or forward.is_training is not False else active_layers(module)
     synced = forward.num_synced, forward.is_synced
-    return ModelCalls(forward.is_watched, forward.num_outer, *synced, forward.is_training, *layers, batch)
+    is_sharded = forward.model.about.kind == "fsdp"
+    return ModelCalls(forward.is_watched, forward.num_outer, *synced, forward.is_training, *layers, is_sharded, batch)
 
 
 class _Zeroing:
@@ -224,10 +226,11 @@ class _Zeroing:
         self.name, self.value = "", 0.0
         for name, tensor in _alive(named):
             gradient = tensor.grad
-            if gradient is not None and tensor.requires_grad and tensor.is_leaf and type(gradient) is torch.Tensor:
+            part = None if gradient is None else sampling.part_of(gradient)
+            if tensor.requires_grad and tensor.is_leaf and type(part) is torch.Tensor:
                 self.name = name
                 self._tensor, self._gradient = weakref.ref(tensor), weakref.ref(gradient)
-                self._version = torch_compat.version_of(gradient) or 0
+                self._version = torch_compat.version_of(part) or 0
                 self._handle = tensor.register_hook(self._begins)
                 return
 
@@ -237,13 +240,14 @@ class _Zeroing:
         self.num_passes += 1
         self.began_ns = self.began_ns or time.time_ns()
         is_old = gradient is not None and gradient is self._gradient()
-        if not is_old or torch_compat.version_of(gradient) != self._version:
+        part = sampling.part_of(gradient)
+        if not is_old or torch_compat.version_of(part) != self._version:
             self.num_fresh += 1
             return
         self.num_stale += 1
         self._version += 1  # the pass adds to it
         if self.num_passes == 1:
-            self.value = float(gradient.detach().abs().max())
+            self.value = float(part.detach().abs().max())
 
     def end(self) -> None:
         """Take the hook away."""

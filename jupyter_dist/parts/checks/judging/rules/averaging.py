@@ -62,24 +62,19 @@ def _finding(trained: Trained, rows: Sequence[CommonStep], kind: str | None) -> 
     yield replace(proof, evidence=[*proof.evidence, count])
 
 
-def _differing(row: CommonStep) -> list[int]:
-    """Return the numbers of the gradients that differ between the ranks of a row."""
+def _differing(row: CommonStep, of: str = "gradients") -> list[int]:
+    """Return the numbers of the gradients, or of the weights, that differ between the ranks of a row."""
     found = []
-    for index, values in enumerate(zip(*(look.gradients for look in row.looks.values()), strict=False)):
-        if all(value is not None for value in values):
-            if len({value.digest for value in values if value is not None}) > 1:
-                found.append(index)
-        elif any(value is not None and value.varies for value in values):
+    for index, values in enumerate(zip(*(getattr(look, of) for look in row.looks.values()), strict=False)):
+        known = [value for value in values if value is not None]
+        is_on_all = len(known) == len(values)
+        if len({value.digest for value in known}) > 1 if is_on_all else any(value.varies for value in known):
             found.append(index)
     return found
 
 
 def _calls(trained: Trained, row: CommonStep) -> list[ModelCalls]:
     return [one for look in row.looks.values() if (one := trained.calls(look)) is not None]
-
-
-def _num_watched(trained: Trained, row: CommonStep) -> int:
-    return sum(one.is_watched for one in _calls(trained, row))
 
 
 def _why(trained: Trained, rows: Sequence[CommonStep]) -> str | None:
@@ -162,39 +157,41 @@ def find_replicas(seen: Seen) -> Iterator[Proof]:
 
 
 def _replicas_differ(trained: Trained) -> Iterator[Proof]:
-    """Find replicas with different parameters although their gradients are equal."""
+    """Find replicas with different parameters, or constant buffers, although their gradients are equal."""
     rows = trained.rows(trained.model.replicas)
     newest = rows[-NUM_NEWEST:]
-    if len(newest) < NUM_NEWEST or any(_differing(row) or not _differing_weights(row) for row in newest):
+    if len(newest) < NUM_NEWEST or any(_differing(row) or not _differing(row, "weights") for row in newest):
         return
     if any(_differing_settings({rank: look.settings for rank, look in row.looks.items()}) for row in rows):
         return  # what follows from them
-    row = rows[-1]
-    differ = _differing_weights(row)
-    since = next(one for one in rows if _differing_weights(one))
-    name = trained.name_of(differ[0])
-    found = {rank: value for rank, look in row.looks.items() if (value := look.weights[differ[0]]) is not None}
+    row, before = newest[1], newest[0]
+    of = len(row.first.gradients)  # the parameters; buffers come after them
+    differ = [index for index in _differing(row, "weights") if index < of]
+    kept = [index for index in _differing(row, "weights") if index >= of and _is_constant(index, before, row)]
+    if not differ and not kept:
+        return
+    first, *_ = shown = differ or kept
+    since = next(one for one in rows if first in _differing(one, "weights"))
+    name = trained.name_of(first)
+    found = {rank: value for rank, look in row.looks.items() if (value := look.weights[first]) is not None}
     sets = alike({rank: value.digest for rank, value in found.items()})
     between = [str(RankSet(ranks)) for ranks in sets[:3]]
     values = (
-        listed([trained.name_of(index) for index in differ]),
+        listed([trained.name_of(index) for index in shown]),
         say("%1 and %2", ", ".join(between[:-1]), between[-1]),
         say("from the begin") if since is rows[0] else say("since step %1", since.step),
     )
     evidence = [(row.step, ranks[0], name, number(found[ranks[0]].first), found[ranks[0]].digest) for ranks in sets]
-    proof = prove("replicas_differ", trained.model.replicas, values, evidence, (since.step, row.first.place))
-    count = say("%1 of %2 compared parameters differ", len(differ), len(row.first.weights))
-    yield replace(proof, evidence=[*proof.evidence, count])
+    kind = "replicas_differ" if differ else "replicas_differ/buffers"
+    proof = prove(kind, trained.model.replicas, values, evidence, (since.step, row.first.place))
+    count = [say("%1 of %2 compared parameters differ", len(differ), of)] if differ else []
+    yield replace(proof, evidence=[*proof.evidence, *count])
 
 
-def _differing_weights(row: CommonStep) -> list[int]:
-    """Return the numbers of the parameters that differ between the ranks of a row."""
-    of_ranks = zip(*(look.weights for look in row.looks.values()), strict=False)
-    return [
-        index
-        for index, values in enumerate(of_ranks)
-        if len({value.digest for value in values if value is not None}) > 1
-    ]
+def _is_constant(index: int, before: CommonStep, after: CommonStep) -> bool:
+    """Whether a buffer of each rank is what it was: others, such as queues of samples, may differ on purpose."""
+    pairs = ((before.looks[rank].weights[index:], look.weights[index:]) for rank, look in after.looks.items())
+    return all(one[:1] == other[:1] for one, other in pairs)
 
 
 def _settings_differ(trained: Trained) -> Iterator[Proof]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, CommonStep, Ranks, Seen, Trained, alike
 from jupyter_dist.parts.checks.judging.words import number, steps, times
-from jupyter_dist.parts.checks.reports import BatchTensor, Distributed, Pass
+from jupyter_dist.parts.checks.reports import Pass, Value
 from jupyter_dist.protocol.models.sentences import say
 
 LEAST_ALIKE = 3  # steps
@@ -74,32 +74,28 @@ def _same_numbers(trained: Trained, rows: Sequence[CommonStep]) -> Iterator[Proo
             yield prove("same_random_numbers", ranks, values, evidence, (rows[0].step, rows[-1].first.place))
 
 
-def _parts_alike(trained: Trained, row: CommonStep) -> dict[int, BatchTensor]:
+def _parts_alike(trained: Trained, row: CommonStep) -> dict[int, Value]:
     """Return the tensors of random numbers that all ranks have alike in a row, by their places."""
     places = zip(*(batch.parts for batch in trained.batches(row).values()), strict=False)
     return {index: parts[0] for index, parts in enumerate(places) if parts[0].is_rich and len(set(parts)) == 1}
 
 
 _LOST = say("ranks take their parts of different orders: samples repeat or are lost")
-_SETTINGS: Sequence[tuple[str, Callable[[Distributed], object], str]] = (
-    (
-        "seed",
-        lambda one: one.seed,
-        say("each rank shuffles in another order, so that samples are lost or repeated"),
-    ),
-    ("epoch", lambda one: one.epoch, _LOST),
-    ("num_replicas", lambda one: one.num_replicas, say("their parts of the data overlap or leave samples out")),
-    ("shuffle", lambda one: one.shuffle, _LOST),
-    ("length", lambda one: one.total_size, say("their parts are of different data")),
-)
+_SETTINGS = {
+    "seed": say("each rank shuffles in another order, so that samples are lost or repeated"),
+    "epoch": _LOST,
+    "num_replicas": say("their parts of the data overlap or leave samples out"),
+    "shuffle": _LOST,
+    "total_size": say("their parts are of different data"),
+}
 
 
 def _samplers(ranks: Ranks, newest: Mapping[int, Pass]) -> Iterator[Proof]:
     """Find DistributedSamplers of ranks that do not fit each other, or the ranks that average gradients."""
     told = {rank: one.distributed for rank, one in newest.items() if one.distributed is not None}
     place = newest[ranks[0]].place
-    for name, get, follows in _SETTINGS:
-        values = {rank: get(one) for rank, one in told.items()}
+    for name, follows in _SETTINGS.items():
+        values = {rank: getattr(one, name) for rank, one in told.items()}
         if len(set(values.values())) > 1:
             evidence = [(rank, name, value) for rank, value in values.items()]
             yield prove("samplers_differ", ranks, (name, follows), evidence, (None, place))

@@ -34,6 +34,11 @@ def find(seen: Seen) -> Iterator[Proof]:
         yield from _one_file(path, facts)
     for _, facts in _facts(seen, "workers"):
         yield from _workers(facts, replicas)
+    for _, facts in _facts(seen, "repeats"):
+        one = facts[min(facts)]
+        last, words = int(one.numbers[0]), _source_words(one)
+        rows = [(min(facts), number + 1, words, one.texts[1]) for number in (last - 1, last)]
+        yield prove("same_random_numbers/passes", facts, (words, last, last + 1), rows, (None, one.place))
 
 
 def _facts(seen: Seen, kind: str) -> Iterator[tuple[str, dict[int, CallFact]]]:
@@ -86,12 +91,15 @@ def _clock(at: float) -> str:
     return datetime.fromtimestamp(at).strftime("%H:%M:%S.%f")[:-3]
 
 
+def _source_words(fact: CallFact) -> str:
+    words = {"numpy": "NumPy", "random": say("Python's random"), "dataset": say("a generator in the dataset")}
+    return words.get(fact.texts[0], fact.texts[0])
+
+
 def _workers(facts: dict[int, CallFact], replicas: set[int]) -> Iterator[Proof]:
     """Find loader workers, of one rank or of several, that draw the same random numbers."""
-    source, loader, *_ = facts[min(facts)].texts
-    words = {"numpy": "NumPy", "random": say("Python's random"), "dataset": say("a generator in the dataset")}.get(
-        source, source
-    )
+    first = facts[min(facts)]
+    loader, words = first.texts[1], _source_words(first)
     within = tuple(rank for rank, one in facts.items() if len(set(one.texts[2:])) < len(one.texts[2:]))
     between = alike({rank: one.texts[2] for rank, one in facts.items() if rank in replicas})
     ranks = within or next((ranks for ranks in between if len(ranks) > 1), ())

@@ -38,6 +38,15 @@ def _other_optimizer(look: StepLook, since: int) -> Words:
     return (held, steps(since, look.step), others, strangers.module), (held, left.idle, names, strangers.module)
 
 
+def _is_never_averaged(look: StepLook) -> bool:
+    return look.left.idle == look.left.held > 0 and any(one.is_sharded and one.outer for one in look.calls)
+
+
+def _never_averaged(look: StepLook, since: int) -> Words:
+    held = parameters(look.left.held)
+    return (held, steps(since, look.step)), (look.left.idle, held)
+
+
 def _is_frozen(look: StepLook) -> bool:
     return look.left.frozen == look.left.held > 0
 
@@ -86,6 +95,7 @@ ROWS = (
         lambda look: look.left.idle == look.left.held > 0 and look.strangers is not None,
         _other_optimizer,
     ),
+    LoopRule("no_sync/fsdp", _is_never_averaged, _never_averaged),
     LoopRule(
         "parameters_not_held",
         lambda look: bool(look.left.unheld) and (look.left.gone > 0 or _is_frozen(look)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import stat
 from collections.abc import Iterator
@@ -16,41 +17,29 @@ from jupyter_dist.rank.guard.own import os, time
 
 INTERRUPTIBLE = True  # what is saved has code of the user, and the optimizer steps below the wrapper
 
-LEAST_SKIPPED = (
-    4  # calls in a row, with a scale below 1: a scale that begins too high is halved some times, then it fits
-)
+# Calls in a row, with a scale below 1: a scale that begins too high is halved some times, then it fits.
+LEAST_SKIPPED = 4
 LEAST_NAMES, MOST_NAMES = 3, 2000
 MAX_FOUND = 16
 
 
-class Files:
-    """Notes the files of this rank."""
+def note_files(facts: Facts) -> None:
+    """Begin to note the files that torch.save() writes."""
+    call = torch.save
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+    @functools.wraps(call)
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+        began = time.time()
+        result = call(obj, f, *args, **kwargs)
+        if facts.is_observed and isinstance(f, (str, os.PathLike)):
+            with contextlib.suppress(OSError):  # it was moved already
+                path, about = os.path.realpath(f), os.stat(f)
+                if stat.S_ISREG(about.st_mode):
+                    where = f"{os.uname().nodename} {about.st_dev} {about.st_ino}"
+                    facts.add("file", path[-200:], [began, time.time()], [where], facts.place())
+        return result
 
-    def install(self) -> None:
-        """Begin to note files."""
-        call = torch.save
-
-        @functools.wraps(call)
-        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-            began = time.time()
-            result = call(obj, f, *args, **kwargs)
-            if self._facts.is_observed and isinstance(f, (str, os.PathLike)):
-                self._saved(os.path.realpath(f), began)
-            return result
-
-        torch.save = save
-
-    def _saved(self, path: str, began: float) -> None:
-        try:
-            about = os.stat(path)
-        except OSError:  # it was moved already
-            return
-        if stat.S_ISREG(about.st_mode):
-            where = f"{os.uname().nodename} {about.st_dev} {about.st_ino}"
-            self._facts.add("file", path[-200:], [began, time.time()], [where], self._facts.place())
+    torch.save = save
 
 
 class Scalers:

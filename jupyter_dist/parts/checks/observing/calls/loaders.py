@@ -6,6 +6,7 @@ before its first sample and when it ends.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import multiprocessing
@@ -49,7 +50,8 @@ class Loaders:
         self._steps: dict[int, int] = {}  # when its last pass began, by number
         self._passes: list[Pass] = []
         self._padded: tuple[int, int, Callable[[], None]] | None = None  # when, after how many steps, how to send it
-        self._workers: dict[str, Workers] = {}  # by loader and pass
+        self._workers: dict[str, Workers] = {}  # by loader
+        self._begun: dict[str, tuple[int, list[str]]] = {}  # by source and loader: a pass, how its workers began
 
     def install(self) -> None:
         """Begin to note passes."""
@@ -59,11 +61,11 @@ class Loaders:
         def __iter__(loader: Any) -> Any:  # noqa: N807
             if not self._facts.is_observed:
                 return begin(loader)
-            number = self._note(loader)
+            one = self._note(loader)
             if not _can_watch(loader):
                 return begin(loader)
             init = loader.worker_init_fn
-            self._workers[f"loader {number + 1}"] = loader.worker_init_fn = Workers(loader)
+            self._workers[f"loader {one.loader + 1}"] = loader.worker_init_fn = Workers(loader, one)
             try:
                 return begin(loader)
             finally:
@@ -82,6 +84,7 @@ class Loaders:
         self._steps.clear()
         self._passes.clear()
         self._workers.clear()
+        self._begun.clear()
         self._padded = None
 
     def datasets(self) -> list[Any]:
@@ -98,10 +101,14 @@ class Loaders:
                 padded[2]()
         for key, workers in list(self._workers.items()):
             for source, digests in workers.used():
-                self._facts.add("workers", f"{source} {key}", texts=[source, key, *digests])
+                name, one = f"{source} {key}", workers.of
+                self._facts.add("workers", name, texts=[source, key, *digests])
+                before, self._begun[name] = self._begun.get(name), (one.number, digests)
+                if one.trains and before == (one.number - 1, digests):
+                    self._facts.add("repeats", name, [one.number], [source, digests[0]], one.place)
                 self._workers.pop(key, None)
 
-    def _note(self, loader: Any) -> int:
+    def _note(self, loader: Any) -> Pass:
         self.settle()
         reference, number, passes = self._known.get(id(loader), (None, len(self._known), 0))
         if reference is None or reference() is not loader:
@@ -109,11 +116,11 @@ class Loaders:
         self._known[id(loader)] = weakref.ref(loader), number, passes + 1
         steps = self._num_steps()
         before, self._steps[number] = steps - self._steps.get(number, steps), steps
+        one = Pass(number, passes, before, torch.is_grad_enabled(), *_data_of(loader), self._facts.place())
         if len(self._passes) < MAX_PASSES:
-            one = Pass(number, passes, before, torch.is_grad_enabled(), *_data_of(loader), self._facts.place())
             self._passes.append(one)
             self._note_padding(one)
-        return number
+        return one
 
     def _note_padding(self, one: Pass) -> None:
         sampler, length = one.distributed, one.length
@@ -132,32 +139,21 @@ def _data_of(loader: Any) -> tuple[str, int | None, str | None, Distributed | No
     if isinstance(sampler, DistributedSampler):
         kinds = get_type_hints(Distributed)
         settings = Distributed(**{name: kind(getattr(sampler, name, 0)) for name, kind in kinds.items()})
-    return type(sampler).__name__[:80], _length(dataset), _indices(dataset), settings
-
-
-def _length(dataset: Any) -> int | None:
-    """Return the length of a dataset; None if it has none."""
-    try:
-        found: int = usercode.call(len, dataset)
-    except Exception:  # of the user's class
-        return None
-    return found
-
-
-def _indices(dataset: Any) -> str | None:
-    """Return a digest of the indices of a subset, such as random_split makes."""
-    if not isinstance(dataset, Subset) or len(dataset.indices) > MAX_INDICES:
-        return None
-    return sampling.digest_of(map(str, dataset.indices))
+    length = indices = None
+    with contextlib.suppress(Exception):  # of the user's class
+        length = usercode.call(len, dataset)
+    if isinstance(dataset, Subset) and len(dataset.indices) <= MAX_INDICES:  # as random_split makes them
+        indices = sampling.digest_of(map(str, dataset.indices))
+    return type(sampler).__name__[:80], length, indices, settings
 
 
 class Workers:
     """The workers of one pass over a loader; in a worker it is called in place of the loader's `worker_init_fn`."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, of: Pass) -> None:
+        self.of = of
         self._init: Callable[[int], Any] | None = loader.worker_init_fn
         self._number = min(loader.num_workers, MAX_WORKERS)
-        self._trains = torch.is_grad_enabled()
         self._shared = mmap.mmap(-1, self._number * len(SOURCES) * SIZE)
 
     def __call__(self, worker: int) -> None:
@@ -181,12 +177,9 @@ class Workers:
         multiprocessing.util.Finalize(None, ends, exitpriority=1)
 
     def _states(self) -> list[str]:
-        numpy = sys.modules.get("numpy")
-        _, words, place, *_ = numpy.random.get_state() if numpy is not None else ("", torch.empty(0), 0)
         info = torch.utils.data.get_worker_info()
-        own = _generators(info.dataset) if info is not None and self._trains else []
-        states = torch.get_rng_state().tolist(), random.getstate(), (words.tolist(), place), own
-        return [sampling.digest_of([str(state)]) for state in states]
+        own = _generators(info.dataset) if info is not None and self.of.trains else []
+        return [*sampling.random_states().values(), sampling.digest_of([str(own)])]
 
     def used(self) -> Iterator[tuple[str, list[str]]]:
         """Yield, of each source of random numbers that workers have used, the digest with which each of them began."""
