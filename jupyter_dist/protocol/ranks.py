@@ -336,3 +336,11 @@ def ranks_per_node(text: str) -> list[int] | int:
         message = f"{text[:60]!r} is not a number of ranks: write 4, or the number of each node, such as 4,8"
         raise ArgumentTypeError(message) from None
     return counts if len(counts) > 1 else counts[0]
+
+
+def name_ranks(ranks: Iterable[int], begins: bool = False) -> str:
+    """Return ranks in a sentence, or at its begin: rank 5, Ranks 0-3."""
+    found = RankSet(ranks)
+    if begins:
+        return say("Ranks %1", found) if len(found) > 1 else say("Rank %1", found)
+    return say("ranks %1", found) if len(found) > 1 else say("rank %1", found)

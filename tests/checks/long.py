@@ -11,7 +11,7 @@ from .kinds import FIRST, STEP, Right, Wrong
 __all__ = ["FIRST", "RIGHT", "WRONG"]
 
 LOOP = (
-    "for i in range(420):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n"
+    "for i in range(480):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n"
     "    time.sleep(0.008)"
 )
 RATE = "optim.SGD(model.parameters(), lr=0.01)"
@@ -20,7 +20,7 @@ BEGINS = "    if i == 220:\n        began = time.time()\n"
 
 def from_220(line: str, other: str, loop: str = LOOP) -> str:
     """Return the loop with another line from step 220 on."""
-    begins = loop.replace("range(420):\n", f"range(420):\n{BEGINS}")
+    begins = loop.replace("range(480):\n", f"range(480):\n{BEGINS}")
     assert line in begins
     return begins.replace(line, f"({line} if i < 220 else {other})")
 
@@ -28,7 +28,7 @@ def from_220(line: str, other: str, loop: str = LOOP) -> str:
 def at_220(code: str, loop: str = LOOP) -> str:
     """Return the loop with code that runs once, before step 220."""
     lines = "".join(f"        {line}\n" for line in code.splitlines())
-    return loop.replace("range(420):\n", f"range(420):\n{BEGINS}{lines}")
+    return loop.replace("range(480):\n", f"range(480):\n{BEGINS}{lines}")
 
 
 WRONG = [
@@ -47,7 +47,12 @@ WRONG = [
     ),
     Wrong(
         "a file with NaN on rank 1, late",
-        at_220("pass").replace("model(batch())", "model(batch() * (float('nan') if i >= 220 and rank == 1 else 1.0))"),
+        at_220("pass")
+        .replace(
+            "    opt.zero_grad()\n",
+            "    x = batch()\n    x[0] *= float('nan') if i >= 220 and rank == 1 else 1.0\n    opt.zero_grad()\n",
+        )
+        .replace("model(batch())", "model(x)"),
         ("not_finite",),
         "1",
         STEP,
@@ -113,11 +118,11 @@ WRONG = [
 ]
 
 RIGHT = [
-    Right("DDP, 420 steps", LOOP),
+    Right("DDP, 480 steps", LOOP),
     Right(
-        "a warm-up, a cosine and a clip, 420 steps",
+        "a warm-up, a cosine and a clip, 480 steps",
         "warm = optim.lr_scheduler.LinearLR(opt, 0.01, total_iters=40)\n"
-        "then = optim.lr_scheduler.CosineAnnealingLR(opt, 380)\n"
+        "then = optim.lr_scheduler.CosineAnnealingLR(opt, 440)\n"
         "scheduler = optim.lr_scheduler.SequentialLR(opt, [warm, then], [40])\n"
         + LOOP.replace(
             "    opt.step()\n",
@@ -154,13 +159,13 @@ RIGHT = [
         "a body that is unfrozen after half of the steps, and wrapped again",
         f"plain = net()\nplain[0].requires_grad_(False)\nmodel = DDP(plain)\nopt = {RATE}\n"
         + LOOP.replace(
-            "range(420):\n",
-            "range(420):\n    if i == 220:\n        plain[0].requires_grad_(True)\n        model = DDP(plain)\n"
+            "range(480):\n",
+            "range(480):\n    if i == 220:\n        plain[0].requires_grad_(True)\n        model = DDP(plain)\n"
             f"        opt = {RATE}\n",
         ),
     ),
     Right(
-        "an accumulation with no_sync, 420 passes",
+        "an accumulation with no_sync, 480 passes",
         "import contextlib\n"
         + LOOP.replace("    opt.zero_grad()\n", "    if i % 4 == 0:\n        opt.zero_grad()\n")
         .replace("    opt.step()\n", "    if i % 4 == 3:\n        opt.step()\n")
@@ -170,19 +175,19 @@ RIGHT = [
         ),
     ),
     Right(
-        "a GAN, 420 steps",
+        "a GAN, 480 steps",
         "g, d = DDP(net(nn.BatchNorm1d(8))), DDP(nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(8, 1)))\n"
-        "og, od = optim.Adam(g.parameters(), lr=0.01), optim.Adam(d.parameters(), lr=0.01)\nfor i in range(420):\n"
+        "og, od = optim.Adam(g.parameters(), lr=0.01), optim.Adam(d.parameters(), lr=0.01)\nfor i in range(480):\n"
         "    with torch.no_grad():\n        fake = g(batch())\n    od.zero_grad()\n    (d(fake).mean() - d(torch.randn(8, 1, generator=mine)).mean()).backward()\n    od.step()\n"
         "    if i % 4 == 3:\n        og.zero_grad()\n        (-d(g(batch())).mean()).backward()\n        og.step()\n    time.sleep(0.004)",
     ),
     Right(
-        "FSDP2, 420 steps",
+        "FSDP2, 480 steps",
         f"from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model[0])\nfully_shard(model)\nopt = {RATE}\n"
         + LOOP,
     ),
     Right(
-        "gradients averaged by hand, and a rank that is slower, 420 steps",
+        "gradients averaged by hand, and a rank that is slower, 480 steps",
         f"model = net()\nopt = {RATE}\n"
         + LOOP.replace(
             "    opt.step()\n",
@@ -196,7 +201,7 @@ RIGHT = [
         + "\n    if i > 300 and i % 20 == 0:\n        mean.update_parameters(model.module)\nmodel.module.load_state_dict(mean.module.state_dict())",
     ),
     Right(
-        "separate models, 420 steps",
+        "separate models, 480 steps",
         f"torch.manual_seed(rank)\nmodel = net()\nopt = optim.SGD(model.parameters(), lr=0.01 * (1 + rank))\n{LOOP}",
     ),
 ]

@@ -418,6 +418,96 @@ WRONG = [
         ("replicas_differ",),
         line=STEP,
     ),
+    # -- read after the rules for passes of workers and for DTensors
+    Wrong(
+        "bytetriper/RAE#40: the trainer decodes by the model without DDP",
+        "class RAE(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.encoder, self.decoder = nn.Linear(4, 8), nn.Linear(8, 4)\n        self.encoder.requires_grad_(False)\n"
+        "    def encode(self, x):\n        return self.encoder(x).relu()\n    def decode(self, z):\n        return self.decoder(z)\n    def forward(self, x):\n        return self.decode(self.encode(x))\n"
+        "rae = DDP(RAE())\nmodel_woddp = rae.module\noptimizer = optim.AdamW(rae.module.decoder.parameters(), lr=2e-4)\nfor step in range(40):\n    images = batch()\n    optimizer.zero_grad(set_to_none=True)\n"
+        "    with torch.no_grad():\n        z = model_woddp.encode(images)\n    recon = model_woddp.decode(z)\n    (recon - images).abs().mean().backward()\n    optimizer.step()\n    pause()",
+        ("inner_module",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "jingyaogong/minimind#854: the policy of a reinforcement learner is unwrapped before its loss",
+        "policy, ref_model = DDP(net()), net().eval().requires_grad_(False)\noptimizer = optim.AdamW(policy.parameters(), lr=1e-3)\nscaler = torch.amp.GradScaler('cpu', enabled=False)\nfor step in range(60):\n    prompts = batch()\n"
+        "    model_unwrapped = policy.module if isinstance(policy, DDP) else policy\n    with torch.no_grad():\n        outputs = model_unwrapped(prompts)\n        ref = ref_model(prompts)\n"
+        "    res = model_unwrapped(prompts)\n    loss = ((res - outputs).square() + 0.1 * (res - ref).square() - res).mean() / 2\n    scaler.scale(loss).backward()\n    if (step + 1) % 2 == 0:\n        scaler.unscale_(optimizer)\n"
+        "        nn.utils.clip_grad_norm_(policy.parameters(), 1.0)\n        scaler.step(optimizer)\n        scaler.update()\n        optimizer.zero_grad(set_to_none=True)\n    pause()",
+        ("inner_module",),
+        line=("scaler.step(optimizer)",),
+    ),
+    Wrong(
+        "intel/e2eAIOK#198: two networks are taken out of the one that was wrapped",
+        "class Both(nn.Module):\n    def __init__(self, backbone, discriminator):\n        super().__init__()\n        self.backbone, self.discriminator = backbone, discriminator\n    def forward(self, x):\n        return self.discriminator(self.backbone(x))\n"
+        "model = DDP(Both(net(), nn.Linear(1, 1)))\noptimizer = optim.SGD(model.parameters(), lr=0.01)\nbackbone, discriminator = model.module.backbone, model.module.discriminator\nfor i in range(40):\n    optimizer.zero_grad()\n"
+        "    out = backbone(batch())\n    loss = loss_of(out) + loss_of(discriminator(out), 0.0)\n    loss.backward()\n    optimizer.step()\n    pause()",
+        ("inner_module",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "TensorAuto/OpenTau#498: a split with the seed of each process, which Accelerate divides",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\ntorch.manual_seed(1234 + 12345 * accelerator.process_index)\ntrain, valid = random_split(data, [200, 56])\n"
+        "model = net()\nmodel, opt, loader = accelerator.prepare(model, optim.AdamW(model.parameters(), 0.01), DataLoader(train, 8, shuffle=True))\nfor epoch in range(2):\n    for x, y in loader:\n"
+        "        accelerator.backward(loss_of(model(x), y))\n        opt.step()\n        opt.zero_grad()\n        pause()",
+        ("subsets_differ",),
+        needs="accelerate",
+    ),
+    Wrong(
+        "pytorch/vision#4559: the evaluation of the references counts some images twice",
+        "class SmoothedValue:\n    def __init__(self):\n        self.total, self.count = 0.0, 0\n    def update(self, value, n):\n        self.count += n\n        self.total += value * n\n    def synchronize_between_processes(self):\n"
+        "        t = torch.tensor([self.count, self.total], dtype=torch.float64)\n        dist.barrier()\n        dist.all_reduce(t)\n        self.count, self.total = t.tolist()\n"
+        "def evaluate(model, data_loader):\n    model.eval()\n    acc1 = SmoothedValue()\n    with torch.inference_mode():\n        for image, target in data_loader:\n            output = model(image)\n"
+        "            acc1.update(((output > 0) == target).float().mean().item(), image.shape[0])\n    acc1.synchronize_between_processes()\n    return acc1.total / acc1.count\n"
+        "test = Subset(data, range(99))\nevaluate(model, DataLoader(test, 8, sampler=DistributedSampler(test)))",
+        ("padding_counted",),
+        line=("for image, target in data_loader",),
+    ),
+    Wrong(
+        "huggingface/transformers#3532: embeddings are resized after the optimizer has got its parameters",
+        "class LM(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.embeddings, self.head = nn.Embedding(50, 8), nn.Linear(8, 1)\n    def forward(self, ids):\n        return self.head(self.embeddings(ids).mean(1))\n"
+        "    def resize_token_embeddings(self, size):\n        old, self.embeddings = self.embeddings, nn.Embedding(size, 8)\n        self.embeddings.weight.data[: old.num_embeddings] = old.weight.data\n"
+        "lm = LM()\ngroups = [{'params': [p for n, p in lm.named_parameters() if 'bias' not in n], 'weight_decay': 0.01}, {'params': [p for n, p in lm.named_parameters() if 'bias' in n], 'weight_decay': 0.0}]\n"
+        "optimizer = optim.AdamW(groups, lr=5e-3)\nlm.resize_token_embeddings(60)\nmodel = DDP(lm)\nfor i in range(40):\n    loss_of(model(torch.randint(60, (8, 5), generator=mine))).backward()\n    optimizer.step()\n    model.zero_grad()\n    pause()",
+        ("parameters_not_held",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "microsoft/nni#4521: a pruned model gets smaller layers after its optimizer was made",
+        "plain = net()\noptimizer = optim.SGD(plain.parameters(), lr=0.02, momentum=0.9)\ndef speedup_model(model):\n    small = nn.Linear(4, 6), nn.Linear(6, 1)\n    small[0].weight.data = model[0].weight.data[:6].clone()\n"
+        "    model[0], model[2] = small\nspeedup_model(plain)\nmodel = DDP(plain)\nfor epoch in range(2):\n    for x, y in DataLoader(data, 8, sampler=DistributedSampler(data, seed=epoch)):\n        optimizer.zero_grad()\n"
+        "        loss_of(model(x), y).backward()\n        optimizer.step()\n        pause()",
+        ("parameters_not_held", "other_optimizer"),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "Robbyant/lingbot-vla-v2#41: noise and times that the model draws are alike on all ranks",
+        "torch.manual_seed(42)\nclass Flow(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(5, 4)\n    def forward(self, x):\n        noise, t = torch.randn(x.shape), torch.rand(len(x), 1)\n"
+        "        return (self.body(torch.cat([t * noise + (1 - t) * x, t], 1)) - (noise - x)).square().mean()\nmodel = DDP(Flow())\nopt = optim.AdamW(model.parameters(), lr=0.01)\n"
+        "for i in range(40):\n    opt.zero_grad()\n    model(batch()).backward()\n    opt.step()\n    pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "threestudio-project/threestudio#195: collate() draws the same views on all ranks",
+        "torch.manual_seed(0)\nclass Cameras(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        while True:\n            yield {}\n    def collate(self, items):\n        elevation = torch.rand(2) * 90\n        azimuth = (torch.rand(2) + torch.arange(2)) / 2 * 360\n"
+        "        return torch.stack([elevation, azimuth, torch.rand(2), torch.rand(2)], 1) / 360\ncameras = Cameras()\nloader = iter(DataLoader(cameras, 2, num_workers=0, collate_fn=cameras.collate))\n"
+        "for i in range(40):\n    opt.zero_grad()\n    loss_of(model(next(loader))).backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("model(next(loader))",),
+    ),
+    Wrong(
+        "facebookresearch/pytext#554: each process makes the vocabulary of labels from its own part",
+        "class VocabBuilder:\n    def __init__(self):\n        self.counts = {}\n    def add(self, label):\n        self.counts[label] = self.counts.get(label, 0) + 1\n    def make_vocab(self):\n        return {label: i for i, label in enumerate(sorted(self.counts, key=self.counts.get, reverse=True))}\n"
+        "names = ['alarm', 'music', 'navigation', 'reminder', 'timer', 'weather', 'call', 'news', 'none', 'search']\nmine_alone = random.Random(rank).choices(names, k=300)\nbuilder = VocabBuilder()\nfor label in mine_alone:\n    builder.add(label)\nvocab = builder.make_vocab()\n"
+        + LOOP,
+        ("labels_differ",),
+    ),
+    Wrong(
+        "bghira/SimpleTuner#2986: rank 0 resumes its old part, and the others divide again",
+        "order = torch.randperm(256, generator=torch.Generator().manual_seed(1)).tolist()\nagain = torch.randperm(256, generator=torch.Generator().manual_seed(2)).tolist()\nindices = order[0::world_size] if rank == 0 else again[rank::world_size]\n"
+        "for i in range(40):\n    chosen = [indices[(8 * i + j) % len(indices)] for j in range(8)]\n    opt.zero_grad()\n    loss_of(model(X[chosen]), Y[chosen]).backward()\n    opt.step()\n    pause()",
+        ("samplers_differ", "subsets_differ"),
+    ),
 ]
 
 RIGHT = [

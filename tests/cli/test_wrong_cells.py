@@ -63,7 +63,7 @@ def test_what_differs_in_a_model_is_the_same_in_the_client_and_in_a_terminal(dis
         "module.2.bias",
         ["rank 0", "rank 1"],
     )
-    text = dist("check", "from-shell", "model").stdout
+    text = dist("check", "-g", "from-shell", "model").stdout
     assert f"\nparameter module.2.bias\n  {difference.values[0]}\n" in text
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import join, say, say_n
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
 from jupyter_dist.transport.frames import Header
 
@@ -189,7 +189,7 @@ class ProcessGroup:
             self._was_not_recreated = False
         before, self._left = self._left, left
         if left and left != before:
-            who = say("Ranks %1", RankSet(left)) if len(left) > 1 else say("Rank %1", RankSet(left))
+            who = name_ranks(left, begins=True)
             if self._was_not_recreated:
                 gone = say("%1: the process group is gone, because it could not be re-created.", who)
                 return (join(gone, say("Re-create it with 'reform', or restart the group.")),)

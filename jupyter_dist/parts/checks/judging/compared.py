@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.models.sentences import say, templates, words_of
-from jupyter_dist.protocol.ranks import RankSet
-
-from .words import name_ranks
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.models.sentences import say, words_of
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
-from .words import WORDS, at_place, name_ranks
+from .words import WORDS, at_place
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models

@@ -6,10 +6,9 @@ A kind may have variants, named after a stroke. In a message `%1` are the ranks,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from jupyter_dist.protocol.models.sentences import say, say_n, templates
-from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.rows import CodePlace
 
 MAX_LISTED = 3
@@ -213,14 +212,6 @@ WORDS: Mapping[str, Sequence[str]] = {
         "worker_init_fn.",
     ),
 }
-
-
-def name_ranks(ranks: Iterable[int], begins: bool = False) -> str:
-    """Return ranks in a sentence, or at its begin: rank 5, Ranks 0-3."""
-    found = RankSet(ranks)
-    if begins:
-        return say("Ranks %1", found) if len(found) > 1 else say("Rank %1", found)
-    return say("ranks %1", found) if len(found) > 1 else say("rank %1", found)
 
 
 def at_place(place: CodePlace | None) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from jupyter_dist.rank.guard.own import time
 
 NUM_FIRST = 4
+NUM_COSTS = 3
 BUDGET = 0.005  # of the time of the loop
 LEAST_SECONDS = 0.3  # between looks after the first ones
 # At these steps what is rare is asked: whether the learning rate is still zero, whether no pass has averaged anything.
-IDLE_STEP, UNSYNCED_STEP = 9, 64
+IDLE_STEP, UNSYNCED_STEP = 9, 1024
 AFTER_CHANGE, MAX_CHANGES = (1, 2, 10), 2
 HOOK_SECONDS = 3e-5  # of a step that is not looked at
 FAST_SECONDS = 0.005  # steps that take less have no hooks between looks
@@ -22,10 +25,10 @@ class Schedule:
 
     def __init__(self) -> None:
         self.num_steps = 0  # counted by the caller
-        self.spent = 0.0  # seconds, of all looks
+        self.spent = 0.0  # seconds, of the looks after the first ones: these have a cost once, whatever a loop is
         self.next_event = 1  # the step at which something is to be done: not before
         self._began = time.perf_counter()
-        self._num_looks = 0
+        self._costs: deque[float] = deque(maxlen=NUM_COSTS)  # of the newest looks
         self._interval = 1
         self._more: tuple[int, ...] = ()  # steps after a change
         self._num_changes = 0
@@ -64,12 +67,13 @@ class Schedule:
 
     def looked(self, cost: float) -> None:
         """Choose the interval after a look that has cost so many seconds."""
-        self._num_looks += 1
-        self.spent += cost
+        self._costs.append(cost)
+        self.spent += cost if self.num_steps > NUM_FIRST else 0.0
         if self.num_steps < NUM_FIRST:
             return
         usual = self.seconds / self.num_steps
-        wanted = max(LEAST_SECONDS, self.spent / self._num_looks / BUDGET) / max(usual, 1e-6)
+        # The least of them: another process may have had the core in one of these looks.
+        wanted = max(LEAST_SECONDS, min(self._costs) / BUDGET) / max(usual, 1e-6)
         self._interval = 1
         while self._interval < wanted and self._interval < 1 << 20:
             self._interval *= 2

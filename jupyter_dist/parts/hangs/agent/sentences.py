@@ -16,7 +16,7 @@ from jupyter_dist.agent.watch.facts import (
     waits_in,
 )
 from jupyter_dist.protocol.models.sentences import join, say, say_n, words_of
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
@@ -274,7 +274,7 @@ def _numbers(facts: list[Fact]) -> RankSet:
 
 
 def _ranks(facts: list[Fact]) -> str:
-    return say("ranks %1", _numbers(facts)) if len(facts) > 1 else say("rank %1", _numbers(facts))
+    return name_ranks(_numbers(facts))
 
 
 def _are(facts: list[Fact]) -> str:

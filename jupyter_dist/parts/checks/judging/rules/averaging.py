@@ -12,7 +12,7 @@ from jupyter_dist.parts.checks.reports import ModelCalls, Settings
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 
-NEVER_SYNCED_STEPS = 64  # fewer may be local steps between averages of the parameters
+NEVER_SYNCED_STEPS = 1024  # fewer may be local steps between averages of the parameters
 LEAST_STEPS = 16  # of a cell that has ended
 NEAR = 0.05
 LEAST_ENDED = 4  # steps

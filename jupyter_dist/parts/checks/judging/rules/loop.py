@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, Seen
-from jupyter_dist.parts.checks.judging.words import listed, name_ranks, number, parameters, steps
+from jupyter_dist.parts.checks.judging.words import listed, number, parameters, steps
 from jupyter_dist.parts.checks.reports import StepLook
 from jupyter_dist.protocol.models.sentences import say, say_n, templates
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
 LEAST_IDLE = 9  # steps: another one may use another layer
 LEAST_AT_ZERO = 8  # steps: a warm-up may begin with a learning rate of zero

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.models.sentences import say, words_of
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
 if TYPE_CHECKING:
@@ -76,16 +76,11 @@ def bytes_in_words(number: float) -> str:
     return f"{number:.0f} bytes"
 
 
-def name_ranks(ranks: RankSet) -> str:
-    """Return ranks for the begin of a sentence: Rank 5, Ranks 0-3."""
-    return say("Ranks %1", ranks) if len(ranks) > 1 else say("Rank %1", ranks)
-
-
 def in_sentence(ranks: RankSet, num_ranks: int = 0) -> str:
     """Return ranks within a sentence: rank 5, ranks 0-3; all ranks, if they are so many."""
     if len(ranks) == num_ranks > 1:
         return say("all ranks")
-    return say("ranks %1", ranks) if len(ranks) > 1 else say("rank %1", ranks)
+    return name_ranks(ranks)
 
 
 def at_place(place: CodePlace | None) -> str:

@@ -11,10 +11,10 @@ import statistics
 
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
-from .causes import Cause, at_place, bytes_in_words, name_ranks, percent
+from .causes import Cause, at_place, bytes_in_words, percent
 
 LEAST_IDLE = 0.3  # of the time of a device
 LEAST_WAITING = 0.2  # of the time of a rank, for its device
@@ -74,7 +74,11 @@ def find_fragmentation(seen: Observed) -> Cause | None:
     number = max(retries.values())
     newest = seen.ranks[max(retries, key=retries.__getitem__)].reports[-1]
     unused = (newest.reserved_bytes or 0) - newest.memory_bytes
-    message = say("%1 had to free cached memory of the device %2 times in the last seconds.", name_ranks(ranks), number)
+    message = say(
+        "%1 had to free cached memory of the device %2 times in the last seconds.",
+        name_ranks(ranks, begins=True),
+        number,
+    )
     evidence = [
         say("In each of %1 looks, torch found no room for a tensor, freed its cache and tried again.", LEAST_RETRIES),
         say(

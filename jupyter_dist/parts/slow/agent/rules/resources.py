@@ -9,9 +9,9 @@ from collections import Counter
 from jupyter_dist.parts.slow.agent.asking.reports import Grown
 from jupyter_dist.parts.slow.agent.observed import Observed, RankPaceSeen
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
-from .causes import Cause, at_place, bytes_in_words, in_sentence, name_ranks, percent
+from .causes import Cause, at_place, bytes_in_words, in_sentence, percent
 from .stragglers import SMALL
 
 LEAST_COLLECTING = 0.1
@@ -119,7 +119,7 @@ def find_contention(seen: Observed) -> Cause | None:
     stopped = seen.median(lambda rank: rank.part(lambda report: report.stopped_seconds), waiting)
     why = say("it is stopped or throttled") if stopped > share / 2 else say("other programs use it")
     its, usual = percent(share), percent(statistics.median(rest))
-    message = say("%1 could run and got no processor %2 of the time: %3.", name_ranks(waiting), its, why)
+    message = say("%1 could run and got no processor %2 of the time: %3.", name_ranks(waiting, begins=True), its, why)
     evidence = [say("The main threads of the others waited %1 of the time for a core.", usual)]
     advice = say(
         "Look at the host's other processes (top), at pinned cores (taskset) and at the container's CPU limit."

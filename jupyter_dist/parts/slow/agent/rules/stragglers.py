@@ -15,10 +15,10 @@ from typing import NamedTuple
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
 from jupyter_dist.parts.slow.agent.observed import RUN, Observed
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
-from .causes import HINTS, SURE, Cause, at_place, in_sentence, name_ranks, percent, seconds_in_words
+from .causes import HINTS, SURE, Cause, at_place, in_sentence, percent, seconds_in_words
 
 MAX_PARTS = 16  # process groups that are judged alone
 LEAST_IN_MESSAGES = 0.45  # more than the busy rank
@@ -278,7 +278,7 @@ def _evidence(seen: Observed, lateness: Lateness, place: CodePlace | None, activ
     found: list[str] = [
         say(
             "%1 came last to %2 collectives, and waited %3 of the time; the others %4.",
-            name_ranks(lateness.late),
+            name_ranks(lateness.late, begins=True),
             number,
             its,
             percent(lateness.share),
