@@ -15,13 +15,16 @@ from typing import Any
 from benchmarks.driver import module_of_tests
 from benchmarks.options import Options
 from benchmarks.ours import FINAL, Client, Json, Server
+from benchmarks.processes import scheduled_seconds
 from benchmarks.tables import Row, Table
 
 MOST_SECONDS = 3.0
 LEAST_NAMED = 0.9
 MOST_COST = 1.0  # percent
 MOST_MEMORY = 1000.0  # kB
-PAIRS = 30
+MOST_IDLE = 0.5  # ms of processor time a second, of all ranks together
+IDLE_ROUNDS, IDLE_SECONDS = 3, 5.0
+PAIRS = 18
 STEPS = 400
 # The time and the processor time of a number of steps on each rank, 100 a second: paced, so that a core is left, and as
 # fast as the machine can, with so much work in a step that it takes about 10 ms there.
@@ -51,6 +54,9 @@ NAMES = {
     "long": ("an error that begins after step 200", "of hundreds of steps"),
     "unseen": ("an error that no rule was written with", "that no rule was written with"),
 }
+PIDS = """pids = [None] * world_size
+dist.all_gather_object(pids, os.getpid())
+if rank == 0: print(*pids)"""
 _numbers = itertools.count()
 
 
@@ -142,11 +148,31 @@ def cost(server: Server, first: str, pairs: int = PAIRS) -> list[Table]:
     page.switch(is_on=True)
     held.values.append(page.printed(HELD)[0] / 1000)
     memory.aim(f"under {MOST_MEMORY:g} kB: {held.median:.0f} kB", held.median < MOST_MEMORY)
+    idle = _idle(page)
     page.end()
     added = {row.system: row.median for pair in rows.values() for row in pair}
     words = ", ".join(f"{name} {value:.2f} %" for name, value in added.items())
     table.aim(f"at most {MOST_COST:g} %: {words}", max(added.values()) <= MOST_COST)
-    return [table, memory]
+    return [table, memory, idle]
+
+
+def _idle(page: ChecksPage) -> Table:
+    """What the ranks of a group that has trained do while no cell runs."""
+    table = Table("The 4 ranks of a group that has trained, while no cell runs", "ms of processor time a second", "")
+    rows = {False: table.row("without checks"), True: table.row("with checks")}
+    pids = [int(pid) for pid in page.printed(PIDS)]
+    for _ in range(IDLE_ROUNDS):
+        for is_on, row in rows.items():
+            page.switch(is_on)
+            page.run("loop(20, 0); None")
+            time.sleep(1.0)
+            before, began = sum(map(scheduled_seconds, pids)), time.perf_counter()
+            time.sleep(IDLE_SECONDS)
+            used = sum(map(scheduled_seconds, pids)) - before
+            row.values.append(1000 * used / (time.perf_counter() - began))
+    more = rows[True].median - rows[False].median
+    table.aim(f"at most {MOST_IDLE:g} ms a second more: {more:.2f} ms", more <= MOST_IDLE)
+    return table
 
 
 class ChecksPage(Client):

@@ -73,8 +73,8 @@ WRONG = [
     ),
     Wrong(
         "a second phase whose loader has no sampler",
-        "first = iter(DataLoader(X.repeat(40, 1), 8, sampler=DistributedSampler(X.repeat(40, 1))))\n"
-        "second = iter(DataLoader(X.repeat(40, 1), 8))\n"
+        "many = torch.randn(8000, 4, generator=torch.Generator().manual_seed(5))\n"
+        "first = iter(DataLoader(many, 8, sampler=DistributedSampler(many)))\nsecond = iter(DataLoader(many, 8))\n"
         + from_220("next(first)", "next(second)", LOOP.replace("batch()", "next(first)")),
         ("same_batch",),
     ),

@@ -96,8 +96,9 @@ class Loaders:
         """Send the facts of passes that are over: padding in sums, random numbers of workers."""
         padded, self._padded = self._padded, None
         if padded is not None and padded[1] == self._num_steps():
-            names = [name for name, size, _ in collectives_since(padded[0]) if size <= MAX_SUM or "gather" in name]
-            if names and all(name in ("all_reduce", "reduce") for name in names if "broadcast" not in name):
+            begun = collectives_since(padded[0])
+            names = {name for name, size, _ in begun if size <= MAX_SUM or "gather" in name} - {"broadcast", "barrier"}
+            if names and names <= {"all_reduce", "reduce"}:
                 padded[2]()
         for key, workers in list(self._workers.items()):
             for source, digests in workers.used():
@@ -133,12 +134,15 @@ class Loaders:
 def _data_of(loader: Any) -> tuple[str, int | None, str | None, Distributed | None]:
     """Return the sampler, the length, the indices and the settings of a loader's data, as a Pass has them."""
     sampler, dataset = getattr(loader, "sampler", None), getattr(loader, "dataset", None)
-    inner = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
+    batches = getattr(loader, "batch_sampler", None)
+    inner = getattr(batches, "sampler", None)
     sampler = inner if isinstance(inner, DistributedSampler) else sampler
     settings = None
     if isinstance(sampler, DistributedSampler):
         kinds = get_type_hints(Distributed)
         settings = Distributed(**{name: kind(getattr(sampler, name, 0)) for name, kind in kinds.items()})
+    elif (number := getattr(batches, "num_processes", None)) is not None:  # Accelerate divides the batches
+        settings = Distributed(int(number), int(getattr(batches, "process_index", 0)), 0, 0, False, True, 0)
     length = indices = None
     with contextlib.suppress(Exception):  # of the user's class
         length = usercode.call(len, dataset)
