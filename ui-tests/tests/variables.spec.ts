@@ -74,8 +74,8 @@ test('checks all that a model trains with, on request', async ({ page, request }
     /ranks 0-1: \d+ parts are equal, [3-9] differ\./i
   );
   const parts = variable(page, 'model').getByRole('table', { name: 'Parts of the training of model that differ' });
-  await expect(parts.getByRole('row', { name: 'setting opt, group 0, lr' })).toContainText('ranks 0: 0.1');
-  await expect(parts.getByRole('row', { name: 'setting opt, group 0, lr' })).toContainText('ranks 1: 0.2');
+  await expect(parts.getByRole('row', { name: 'setting opt, group 0, lr' })).toContainText('rank 0: 0.1');
+  await expect(parts.getByRole('row', { name: 'setting opt, group 0, lr' })).toContainText('rank 1: 0.2');
 });
 
 test('colors only what differs, filters, sorts, and works by keyboard', async ({ page, request }) => {
