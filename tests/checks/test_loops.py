@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from agent.harness import AgentProcess
 from leaks import nothing_left
@@ -152,6 +154,12 @@ def test_checks_change_no_bit_on_a_mesh_of_two_dimensions(tmp_path):
             checked, unchecked = bits_of(client, name)
             assert checked == unchecked, name
             assert all(len(text) > 100 for text in checked)
+
+
+def test_a_long_cell_leaves_random_numbers_as_they_are(group):
+    """Watching the pace samples at random times, by numbers of its own."""
+    ended = group.run("import random, time\nrandom.seed(3)\ntime.sleep(2.5)\nprint(random.random())")
+    assert group.text(0, ended["id"]) == f"{random.Random(3).random()}\n"
 
 
 def test_checks_that_are_off_find_nothing(group):

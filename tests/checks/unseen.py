@@ -303,14 +303,6 @@ WRONG = [
         line=STEP,
     ),
     Wrong(
-        "pytorch/pytorch#149205: a model of FSDP2 that was called before its optimizer was made",
-        "from torch.distributed.fsdp import fully_shard\nclass DummyModel(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.param = nn.Parameter(torch.ones(8))\n"
-        "    def forward(self, x):\n        return self.param * x\nmodel = DummyModel()\nfully_shard(model)\nwith torch.no_grad():\n    model(torch.ones(8))\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
-        "for i in range(40):\n    loss = model(torch.ones(8) * (i + rank)).sum()\n    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    pause()",
-        ("other_optimizer",),
-        line=("optimizer.step()",),
-    ),
-    Wrong(
         "kan-bayashi/ParallelWaveGAN#177: a GAN's trainer whose sampler never gets the epoch",
         "class Trainer:\n    def __init__(self):\n        self.model = {'generator': DDP(net()), 'discriminator': DDP(nn.Linear(1, 1))}\n"
         "        self.optimizer = {name: optim.Adam(one.parameters(), lr=0.001) for name, one in self.model.items()}\n"

@@ -126,6 +126,7 @@ class MeasuredCell:
         self.cell_file = ""  # as the code of the cell is called in stacks
         self.asked_at = self._began = self._since = time.monotonic()
         self.next_sample = self._began + SAMPLE_SECONDS
+        self._chance = random.Random()  # noqa: S311  (its own: the numbers of `random` are those of cells)
         self._clock = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
         self._arrivals = Arrivals(began_ns)
         self._samples: Samples = _no_samples()
@@ -182,7 +183,7 @@ class MeasuredCell:
         else:
             interval = max(least, self._cost / self._num_samples / most)
         # At random times, which are in no rhythm with a loop.
-        self.next_sample = now + interval * random.uniform(0.5, 1.5)  # noqa: S311
+        self.next_sample = now + interval * self._chance.uniform(0.5, 1.5)
 
     def _note_lateness(self, now: float) -> float:
         """Return by how many seconds the sample is late.
