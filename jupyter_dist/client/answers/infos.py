@@ -867,7 +867,7 @@ class ModelDifferenceInfo(ApiObject):
 
     Attributes:
         what: `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.
-        title_words: What it is, and its name, for other languages.
+        title_words: Its kind and name, for other languages.
         values: Of each set of ranks: its digest, or its value.
     """
 

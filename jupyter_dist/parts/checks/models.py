@@ -40,7 +40,7 @@ class ModelDifference(TypedDict):
 
     what: Annotated[str, Field("`parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.")]
     name: str
-    title_words: Annotated[list[Words] | None, Field("What it is, and its name, for other languages.")]
+    title_words: Annotated[list[Words] | None, Field("Its kind and name, for other languages.")]
     values: Annotated[list[str], Field("Of each set of ranks: its digest, or its value.")]
     values_words: list[list[Words] | None]
 

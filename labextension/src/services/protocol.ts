@@ -1782,7 +1782,7 @@ export interface IModelDifference {
   /** `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state. */
   what: string;
   name: string;
-  /** What it is, and its name, for other languages. */
+  /** Its kind and name, for other languages. */
   title_words: IWords[] | null;
   /** Of each set of ranks: its digest, or its value. */
   values: string[];
