@@ -126,7 +126,7 @@ class MeasuredCell:
         self.cell_file = ""  # as the code of the cell is called in stacks
         self.asked_at = self._began = self._since = time.monotonic()
         self.next_sample = self._began + SAMPLE_SECONDS
-        self._chance = random.Random()  # noqa: S311  (its own: the numbers of `random` are those of cells)
+        self._chance = random.Random()  # noqa: S311  (its own: cells draw from the other)
         self._clock = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
         self._arrivals = Arrivals(began_ns)
         self._samples: Samples = _no_samples()

@@ -189,7 +189,7 @@ def _replicas_differ(trained: Trained) -> Iterator[Proof]:
 
 
 def _is_constant(index: int, before: CommonStep, after: CommonStep) -> bool:
-    """Whether a buffer of each rank is what it was: others, such as queues of samples, may differ on purpose."""
+    """Whether a buffer of each rank is unchanged: others, such as queues of samples, may differ on purpose."""
     pairs = ((before.looks[rank].weights[index:], look.weights[index:]) for rank, look in after.looks.items())
     return all(one[:1] == other[:1] for one, other in pairs)
 
