@@ -79,6 +79,19 @@ class Kernel:
         )
         return cell
 
+    def bundles(self, code):
+        """Run a cell, and yield each bundle as it comes."""
+        request = self.client.execute(code)
+        is_over = False
+        while not is_over:
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            kind, content = message["msg_type"], message["content"]
+            if message["parent_header"].get("msg_id") == request:
+                is_over = kind == "status" and content["execution_state"] == "idle"
+                if RANKS_MIME in content.get("data", {}):
+                    yield content["data"][RANKS_MIME]
+        self.reply(request)
+
     def reply(self, request):
         """The answer to that request: a kernel that was asked again and again whether it is ready has more to say."""
         while (message := self.client.get_shell_msg(timeout=PATIENCE))["parent_header"].get("msg_id") != request:

@@ -200,6 +200,21 @@ def test_an_interrupt_keeps_the_ranks(kernel, interrupt):
     assert kernel.run("kept").said == [("0", "100"), ("1", "101")]
 
 
+def test_a_frontend_without_a_server_is_told_why_a_cell_does_not_end(kernel):
+    verdict, bundle = None, {}
+    for bundle in kernel.bundles("if rank == 0: dist.barrier()"):
+        if verdict is None and (verdict := bundle.get("verdict")):
+            assert bundle["state"] == "running"
+            kernel.manager.interrupt_kernel()
+    assert verdict["kind"] == "cannot_end"
+    assert [(part["ranks"], part["state"]) for part in verdict["waiting"] + verdict["needed"]] == [
+        ("0", "waits"),
+        ("1", "idle"),
+    ]
+    assert bundle["state"] == "interrupted"
+    assert "verdict" not in bundle
+
+
 def test_sync_status_and_debug(kernel):
     assert kernel.run("%sync").text.startswith("All 2 ranks are in sync")
     for _ in range(50):  # the state of the ranks may arrive after that of their cell

@@ -3,7 +3,7 @@ import { execFileSync } from 'child_process';
 import { mkdtempSync, readFileSync } from 'fs';
 import { tmpdir } from 'os';
 import { join, resolve } from 'path';
-import { expect, Locator, test } from '@playwright/test';
+import { expect, Locator, Page, test } from '@playwright/test';
 
 const REPOSITORY = resolve(__dirname, '../..');
 
@@ -40,14 +40,17 @@ const BUNDLE = {
   ]
 };
 
-test('the renderer for VS Code shows a saved output folded and by rank, and runs nothing in it', async ({ page }) => {
+type Render = (bundle: object) => Promise<void>;
+
+/** A page with the renderer: what shows a bundle there, and the errors of the page. */
+async function openRenderer(page: Page): Promise<{ render: Render; errors: Error[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'jpd-vscode-'));
   execFileSync('node', [join(REPOSITORY, 'labextension/vscode/build.mjs'), folder]);
   const source = readFileSync(join(folder, 'renderer.js'), 'utf8');
   const errors: Error[] = [];
   page.on('pageerror', error => errors.push(error));
   await page.setContent('<div id="output"></div>');
-  const render = (bundle: object): Promise<void> =>
+  const render: Render = bundle =>
     page.evaluate(
       async ([code, data]) => {
         const known = window as unknown as {
@@ -62,6 +65,11 @@ test('the renderer for VS Code shows a saved output folded and by rank, and runs
       },
       [source, bundle] as const
     );
+  return { render, errors };
+}
+
+test('the renderer for VS Code shows a saved output folded and by rank, and runs nothing in it', async ({ page }) => {
+  const { render, errors } = await openRenderer(page);
   await render(BUNDLE);
   const output = page.locator('.jpd-Ranks');
   const seen = (text: string): Locator => output.locator('pre', { hasText: text }).filter({ visible: true });
@@ -78,5 +86,34 @@ test('the renderer for VS Code shows a saved output folded and by rank, and runs
   await render({ version: 99 });
   await expect(page.locator('#output')).toContainText('This rank output cannot be read.');
   expect(await page.evaluate(() => (window as unknown as { ran?: number }).ran)).toBeUndefined();
+  expect(errors).toEqual([]);
+});
+
+test('the renderer for VS Code says why a cell does not end while its kernel says so', async ({ page }) => {
+  const { render, errors } = await openRenderer(page);
+  const running = { ...BUNDLE, state: 'running', statuses: [], items: [], ended_at: null };
+  const verdict = {
+    kind: 'cannot_end',
+    reason: 'missing',
+    message: 'Rank 0 waits in barrier.',
+    since: 1.5,
+    waiting: [
+      { ranks: '0', state: 'waits', place: 'line 2 of cell [4]: <b>dist</b>.barrier()', call: 'barrier, number 1' }
+    ],
+    needed: [{ ranks: '1', state: 'idle', place: 'since cell [4]', call: null }],
+    could_join: '1'
+  };
+  await render({ ...running, verdict });
+  const card = page.getByRole('alert');
+  await expect(card).toContainText('Cannot end: rank 0 called what rank 1 did not call');
+  await expect(card.locator('li')).toHaveText([
+    'rank 0 waits in barrier, number 1 \u00b7 line 2 of cell [4]: <b>dist</b>.barrier()',
+    'rank 1 idle \u00b7 since cell [4]'
+  ]);
+  // There is no server that could do what the buttons of the page do.
+  await expect(page.locator('.jpd-Verdict').getByRole('button')).toHaveCount(0);
+  await render({ ...running, state: 'interrupted', ended_at: 7.5 });
+  await expect(card).toBeHidden();
+  await expect(page.locator('.jpd-Verdict-past')).toHaveText('For 6.0 s, rank 0 waited for rank 1.');
   expect(errors).toEqual([]);
 });

@@ -611,6 +611,7 @@ class RanksBundle(TypedDict):
     ended_at: float | None
     items: list[SavedItem]
     error: NotRequired[Annotated[ErrorBody | None, Field("Why it was lost or aborted.")]]
+    verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while it runs in a kernel.")]]
     code_checksum: NotRequired[Annotated[str, Field("Of the cell as it ran, if it ran without magics.")]]
 
 

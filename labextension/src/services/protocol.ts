@@ -634,6 +634,8 @@ export interface IRanksBundle {
   items: ISavedItem[];
   /** Why it was lost or aborted. */
   error?: IErrorBody | null;
+  /** Why it does not end, while it runs in a kernel. */
+  verdict?: IVerdict | null;
   /** Of the cell as it ran, if it ran without magics. */
   code_checksum?: string;
 }

@@ -37,6 +37,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     trans,
     missed: { changed: silent(), of: () => null } as unknown as MissedCells,
     undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
+    hasServer: false,
     isConnected: () => true,
     isOwnGroup: () => true,
     waitsFor: () => null,

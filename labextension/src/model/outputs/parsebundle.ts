@@ -3,7 +3,15 @@
  * invalid bundle is shown as its fallback text.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
-import { IElided, IRanksBundle, IRanksStatus, ISavedItem, RANKS_MIME } from '../../services/protocol';
+import {
+  IElided,
+  IRanksBundle,
+  IRanksStatus,
+  ISavedItem,
+  IVerdict,
+  IVerdictPart,
+  RANKS_MIME
+} from '../../services/protocol';
 import { countRanks, isRankSet, MAX_RANKS } from '../format/ranks';
 
 /** As created by the server: `secrets.token_hex` after a letter. */
@@ -14,6 +22,17 @@ const CHECKSUM = /^[0-9a-f]{8}$/;
 const STATE = /^[a-z_]{1,32}$/;
 /** Limit on names and sentences in a file; the server's are far shorter. */
 const MAX_TEXT = 65536;
+const REASONS: readonly unknown[] = [
+  'missing',
+  'dead',
+  'order',
+  'mismatch',
+  'shapes',
+  'busy',
+  'still',
+  'cut'
+] satisfies IVerdict['reason'][];
+const RANK_STATES: readonly unknown[] = ['waits', 'runs', 'idle', 'dead', 'unknown'] satisfies IVerdictPart['state'][];
 /** Far more than the server keeps in a view. */
 const MAX_ITEMS = 100000;
 
@@ -41,6 +60,7 @@ export function parseBundle(value: unknown): IRanksBundle | null {
     ended_at: bundle.ended_at ?? null,
     items: bundle.items,
     ...(bundle.error ? { error: bundle.error } : {}),
+    ...(isVerdict(value.verdict) ? { verdict: readVerdict(value.verdict) } : {}),
     ...(matches(bundle.code_checksum, CHECKSUM) ? { code_checksum: bundle.code_checksum } : {})
   };
 }
@@ -55,6 +75,37 @@ function hasContent({ statuses, items, started_at, ended_at, error }: Fields): b
     isList(items, isItem) &&
     (error === undefined || error === null || isError(error))
   );
+}
+
+function isVerdict(value: unknown): value is IVerdict {
+  return (
+    isObject(value) &&
+    (value.kind === 'cannot_end' || value.kind === 'waits') &&
+    REASONS.includes(value.reason) &&
+    isText(value.message) &&
+    typeof value.since === 'number' &&
+    isTime(value.since) &&
+    isList(value.waiting, isVerdictPart) &&
+    isList(value.needed, isVerdictPart) &&
+    isText(value.paths ?? '')
+  );
+}
+
+function isVerdictPart(value: unknown): value is IVerdictPart {
+  const isRanks = isObject(value) && isRankSet(value.ranks) && RANK_STATES.includes(value.state);
+  return isRanks && isText(value.place ?? '') && isText(value.call ?? '');
+}
+
+/** Without the words for other languages, and without what only a server can do. */
+function readVerdict({ kind, reason, message, since, waiting, needed, paths }: IVerdict): IVerdict {
+  const read = ({ ranks, state, place, call }: IVerdictPart): IVerdictPart => ({
+    ranks,
+    state,
+    place: place ?? null,
+    call: call ?? null
+  });
+  const parts = { waiting: waiting.map(read), needed: needed.map(read) };
+  return { kind, reason, message, since, ...parts, ...(paths ? { paths } : {}) };
 }
 
 /** Whether its ids are valid, which the page sends to the server. */

@@ -114,6 +114,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               headerNotes,
               outputTabs,
               trans,
+              hasServer: true,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),

@@ -29,6 +29,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   /** The tabs of parts. */
   outputTabs: IDistOutputTabs;
   openLog(group: string, rank: number): void;
+  /** Whether there is a server at all: if not, cells show what their kernels or files say. */
+  hasServer: boolean;
   /** Whether the server is connected. */
   isConnected(): boolean;
   /** Whether the notebook of an element runs on a group of that name. */

@@ -48,6 +48,7 @@ beforeEach(async () => {
     outputTabs: { items: [], changed },
     missed: { changed },
     undo: { changed, cells: () => [], noteOn: () => null },
+    hasServer: true,
     isConnected: () => true,
     isOwnGroup: () => false,
     condenses: () => false,

@@ -64,6 +64,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._notes = new RankNotes({ trans: options.trans, kill });
     this._verdict = new VerdictCard({
       trans: options.trans,
+      hasServer: options.hasServer,
       interrupt: () => this._interruptWaiting(),
       extend: ranks => options.extend(this._bundle!.group.id, this._bundle!.execution_id, ranks),
       stacks: () => options.stacks(this._bundle!.group.id)
@@ -324,6 +325,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   }
 
   private _runningVerdict(): IVerdict | null {
+    if (!this._options.hasServer) {
+      const { state, verdict } = this._bundle!;
+      return state === 'running' ? (verdict ?? null) : null;
+    }
     const execution = this._followed?.execution;
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
   }

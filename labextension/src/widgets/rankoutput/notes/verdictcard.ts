@@ -15,6 +15,8 @@ const MAX_NAMED = 16;
 
 export interface IVerdictCardOptions {
   trans: TranslationBundle;
+  /** Whether its buttons can do anything. */
+  hasServer: boolean;
   /** Interrupt the ranks that wait. */
   interrupt(): void;
   /** Run the cell, as it was submitted, on more ranks; resolves when that was tried. */
@@ -53,7 +55,7 @@ export class VerdictCard {
     const buttons = document.createElement('div');
     buttons.className = 'jpd-Verdict-buttons';
     buttons.append(this._join, interrupt, this._stacks.button);
-    this.node.append(text, buttons, this._stacks.node);
+    this.node.append(text, ...(options.hasServer ? [buttons, this._stacks.node] : []));
     this.past.className = 'jpd-Verdict-past';
     this.past.hidden = true;
   }
