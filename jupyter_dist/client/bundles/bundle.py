@@ -44,8 +44,6 @@ def make_bundle(group: GroupModel, execution: ExecutionModel, items: Iterable[It
     }
     if execution["error"]:
         bundle["error"] = execution["error"]
-    if execution["state"] == "running" and (verdict := execution.get("verdict")):
-        bundle["verdict"] = verdict
     return bundle
 
 

@@ -51,8 +51,10 @@ class Bundled(Protocol):
 class BundleOutputs:
     """One output with all ranks' folded output, replaced by each new state; at the end, parts of it follow."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, more: Callable[[models.ExecutionModel], dict[str, Any]] = lambda _: {}) -> None:
+        """`more` returns further fields of the bundle."""
         self.emit = emit
+        self._more = more
         self._shown: tuple[object, ...] = ()
         self._is_begun = False
         self._num_parts: int | None = None  # once the parts are sent
@@ -63,7 +65,7 @@ class BundleOutputs:
         if state == self._shown:
             return
         self._shown = state
-        bundle = result.bundle()
+        bundle: Any = {**result.bundle(), **self._more(result.execution)}
         whole = {"data": mime_bundle(bundle), "metadata": {}}
         first, *parts = as_displays(portable_outputs(bundle), result.id) if result.done else [whole]
         if parts and not self._is_begun:

@@ -41,7 +41,7 @@ class NotebookDisplay:
 
     def __init__(self, states: bool) -> None:
         self._states = states
-        self._show = BundleOutputs(emit_display)
+        self._show = BundleOutputs(emit_display, _why_it_stands)
         self._verdict = VerdictLine(sys.stderr)
 
     def __call__(self, result: Result) -> None:
@@ -49,6 +49,12 @@ class NotebookDisplay:
         if self._states or result.folded:
             self._show(result)
             self._verdict.update(result)
+
+
+def _why_it_stands(execution: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdict on a running cell for its bundle: the renderer of VS Code has no server that knows it."""
+    verdict = execution.get("verdict") if execution["state"] == "running" else None
+    return {"verdict": verdict} if verdict else {}
 
 
 class VerdictLine:

@@ -36,8 +36,7 @@ export function makeBundle(
     started_at: execution.started_at,
     ended_at: execution.ended_at,
     items: items.map(saved),
-    ...(error ? { error } : {}),
-    ...(execution.state === 'running' && execution.verdict ? { verdict: execution.verdict } : {})
+    ...(error ? { error } : {})
   };
 }
 

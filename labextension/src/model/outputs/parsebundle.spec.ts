@@ -47,28 +47,6 @@ describe('parseBundle', () => {
     }
   });
 
-  const part = { ranks: '0', state: 'waits', place: 'line 2 of cell [4]', call: 'barrier, number 1' };
-  const verdict = { kind: 'cannot_end', reason: 'missing', message: 'm', since: 5, waiting: [part], needed: [] };
-
-  it('keeps a sound verdict in English', () => {
-    const written = { ...verdict, needed: [{ ...part, ranks: '1', place: null, place_words: [{}] }], could_join: '1' };
-    const read = parseBundle(bundle({ verdict: written }));
-    expect(read).toEqual(bundle({ verdict: { ...verdict, needed: [{ ...part, ranks: '1', place: null }] } }));
-  });
-
-  const forged: [string, object][] = [
-    ['another kind', { kind: 'ends' }],
-    ['a reason that no sentence is for', { reason: 'toString' }],
-    ['no time', { since: null }],
-    ['no ranks', { waiting: [{ ...part, ranks: 'all' }] }],
-    ['a rank that does what no rank does', { needed: [{ ...part, state: 'constructor' }] }],
-    ['a call that is no text', { waiting: [{ ...part, call: {} }] }],
-    ['parts that are none', { waiting: null }]
-  ];
-  it.each(forged)('leaves out a verdict with %s', (_, more) => {
-    expect(parseBundle(bundle({ verdict: { ...verdict, ...more } }))).toEqual(bundle());
-  });
-
   const id = (more: object) => ({ group: { id: 'g-0', name: 'n', world_size: 2, ...more } });
   const item = (more: object) => ({ items: [{ ranks: '0', output: stream, ...more }] });
   const hostile: [string, object][] = [

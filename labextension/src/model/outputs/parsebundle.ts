@@ -3,15 +3,7 @@
  * invalid bundle is shown as its fallback text.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
-import {
-  IElided,
-  IRanksBundle,
-  IRanksStatus,
-  ISavedItem,
-  IVerdict,
-  IVerdictPart,
-  RANKS_MIME
-} from '../../services/protocol';
+import { IElided, IRanksBundle, IRanksStatus, ISavedItem, RANKS_MIME } from '../../services/protocol';
 import { countRanks, isRankSet, MAX_RANKS } from '../format/ranks';
 
 /** As created by the server: `secrets.token_hex` after a letter. */
@@ -22,17 +14,6 @@ const CHECKSUM = /^[0-9a-f]{8}$/;
 const STATE = /^[a-z_]{1,32}$/;
 /** Limit on names and sentences in a file; the server's are far shorter. */
 const MAX_TEXT = 65536;
-const REASONS: readonly unknown[] = [
-  'missing',
-  'dead',
-  'order',
-  'mismatch',
-  'shapes',
-  'busy',
-  'still',
-  'cut'
-] satisfies IVerdict['reason'][];
-const RANK_STATES: readonly unknown[] = ['waits', 'runs', 'idle', 'dead', 'unknown'] satisfies IVerdictPart['state'][];
 /** Far more than the server keeps in a view. */
 const MAX_ITEMS = 100000;
 
@@ -60,7 +41,6 @@ export function parseBundle(value: unknown): IRanksBundle | null {
     ended_at: bundle.ended_at ?? null,
     items: bundle.items,
     ...(bundle.error ? { error: bundle.error } : {}),
-    ...(isVerdict(value.verdict) ? { verdict: readVerdict(value.verdict) } : {}),
     ...(matches(bundle.code_checksum, CHECKSUM) ? { code_checksum: bundle.code_checksum } : {})
   };
 }
@@ -75,37 +55,6 @@ function hasContent({ statuses, items, started_at, ended_at, error }: Fields): b
     isList(items, isItem) &&
     (error === undefined || error === null || isError(error))
   );
-}
-
-function isVerdict(value: unknown): value is IVerdict {
-  return (
-    isObject(value) &&
-    (value.kind === 'cannot_end' || value.kind === 'waits') &&
-    REASONS.includes(value.reason) &&
-    isText(value.message) &&
-    typeof value.since === 'number' &&
-    isTime(value.since) &&
-    isList(value.waiting, isVerdictPart) &&
-    isList(value.needed, isVerdictPart) &&
-    isText(value.paths ?? '')
-  );
-}
-
-function isVerdictPart(value: unknown): value is IVerdictPart {
-  const isRanks = isObject(value) && isRankSet(value.ranks) && RANK_STATES.includes(value.state);
-  return isRanks && isText(value.place ?? '') && isText(value.call ?? '');
-}
-
-/** Without the words for other languages, and without what only a server can do. */
-function readVerdict({ kind, reason, message, since, waiting, needed, paths }: IVerdict): IVerdict {
-  const read = ({ ranks, state, place, call }: IVerdictPart): IVerdictPart => ({
-    ranks,
-    state,
-    place: place ?? null,
-    call: call ?? null
-  });
-  const parts = { waiting: waiting.map(read), needed: needed.map(read) };
-  return { kind, reason, message, since, ...parts, ...(paths ? { paths } : {}) };
 }
 
 /** Whether its ids are valid, which the page sends to the server. */
@@ -165,7 +114,7 @@ function isError(value: unknown): boolean {
 
 type Fields = Record<string, unknown>;
 
-function isObject(value: unknown): value is Fields {
+export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -173,11 +122,11 @@ function matches(value: unknown, pattern: RegExp): boolean {
   return typeof value === 'string' && pattern.test(value);
 }
 
-function isText(value: unknown): value is string {
+export function isText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_TEXT;
 }
 
-function isList<T>(value: unknown, isOne: (one: unknown) => one is T): value is T[] {
+export function isList<T>(value: unknown, isOne: (one: unknown) => one is T): value is T[] {
   return Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isOne);
 }
 
@@ -194,6 +143,6 @@ function isCount(value: unknown): value is number {
 }
 
 /** Whether it is a time in seconds, or null. */
-function isTime(value: unknown): value is number | null {
+export function isTime(value: unknown): value is number | null {
   return value === null || (typeof value === 'number' && Number.isFinite(value));
 }

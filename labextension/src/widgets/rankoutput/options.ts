@@ -29,7 +29,7 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   /** The tabs of parts. */
   outputTabs: IDistOutputTabs;
   openLog(group: string, rank: number): void;
-  /** Whether there is a server at all: if not, cells show what their kernels or files say. */
+  /** Whether there is a server at all: if not, cells show what their kernels or files have. */
   hasServer: boolean;
   /** Whether the server is connected. */
   isConnected(): boolean;

@@ -31,7 +31,7 @@ import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { IMoreTab, RankTabBar, TabId } from './header/tabbar';
-import { VerdictCard } from './notes/verdictcard';
+import { readVerdict, VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
 import { createAdvice, createError, createHint } from './elements';
@@ -95,6 +95,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const bundle = parseBundle(model.data[RANKS_MIME]);
+    this._saidVerdict = readVerdict(model.data[RANKS_MIME]);
     this._bundle = bundle;
     this._parts.reset();
     for (const part of this._content.widgets) {
@@ -326,8 +327,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   private _runningVerdict(): IVerdict | null {
     if (!this._options.hasServer) {
-      const { state, verdict } = this._bundle!;
-      return state === 'running' ? (verdict ?? null) : null;
+      return this._bundle!.state === 'running' ? this._saidVerdict : null;
     }
     const execution = this._followed?.execution;
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
@@ -437,6 +437,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _prompts: Prompts;
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
+  /** What a kernel says of its own cell. */
+  private _saidVerdict: IVerdict | null = null;
   private _selected: TabId = 'folded';
   private readonly _summary: SummaryLine;
   private _tabs: RankTabBar;

@@ -4,8 +4,9 @@
  */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../../model/format/quantities';
-import { expandRanks, formatRanks } from '../../../model/format/ranks';
-import type { IRankStack, IVerdict } from '../../../services/protocol';
+import { expandRanks, formatRanks, isRankSet } from '../../../model/format/ranks';
+import { isList, isObject, isText, isTime } from '../../../model/outputs/parsebundle';
+import type { IRankStack, IVerdict, IVerdictPart } from '../../../services/protocol';
 import { rankSetLabel } from '../items/itemrow';
 import { StackList } from './stacklist';
 import { placeWords, stateOfStack } from './stackstate';
@@ -194,4 +195,52 @@ function button(name: string, label: string, act: () => void): HTMLButtonElement
   node.textContent = label;
   node.addEventListener('click', act);
   return node;
+}
+
+const REASONS: readonly unknown[] = [
+  'missing',
+  'dead',
+  'order',
+  'mismatch',
+  'shapes',
+  'busy',
+  'still',
+  'cut'
+] satisfies IVerdict['reason'][];
+const RANK_STATES: readonly unknown[] = ['waits', 'runs', 'idle', 'dead', 'unknown'] satisfies IVerdictPart['state'][];
+
+/** The verdict in a bundle of a kernel, in English and without what needs a server; null if it has none that is valid. */
+export function readVerdict(bundle: unknown): IVerdict | null {
+  const verdict = isObject(bundle) ? bundle.verdict : null;
+  if (!isVerdict(verdict)) {
+    return null;
+  }
+  const { kind, reason, message, since, paths } = verdict;
+  const read = ({ ranks, state, place, call }: IVerdictPart): IVerdictPart => ({
+    ranks,
+    state,
+    place: place ?? null,
+    call: call ?? null
+  });
+  const parts = { waiting: verdict.waiting.map(read), needed: verdict.needed.map(read) };
+  return { kind, reason, message, since, ...parts, ...(paths ? { paths } : {}) };
+}
+
+function isVerdict(value: unknown): value is IVerdict {
+  return (
+    isObject(value) &&
+    (value.kind === 'cannot_end' || value.kind === 'waits') &&
+    REASONS.includes(value.reason) &&
+    isText(value.message) &&
+    typeof value.since === 'number' &&
+    isTime(value.since) &&
+    isList(value.waiting, isPart) &&
+    isList(value.needed, isPart) &&
+    isText(value.paths ?? '')
+  );
+}
+
+function isPart(value: unknown): value is IVerdictPart {
+  const isRanks = isObject(value) && isRankSet(value.ranks) && RANK_STATES.includes(value.state);
+  return isRanks && isText(value.place ?? '') && isText(value.call ?? '');
 }
