@@ -437,7 +437,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _prompts: Prompts;
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
-  /** What a kernel says of its own cell. */
+  /** The one in the bundle. */
   private _saidVerdict: IVerdict | null = null;
   private _selected: TabId = 'folded';
   private readonly _summary: SummaryLine;
