@@ -12,7 +12,7 @@ import mmap
 import os
 import pickle
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -119,11 +119,14 @@ def _save(pieces: Sequence[memoryview], paths: Sequence[str], warm: str) -> str:
     raise ValueError("no path was given")
 
 
-def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dict[str, Any]:
+def load(
+    path: str, names: Collection[str] = (), *, read_ahead: bool = False, is_trusted: bool = True
+) -> dict[str, Any]:
     """Read a file that `save` wrote; arrays are mapped, not copied, and changes to them are private to this process.
 
     Args:
         path: The file.
+        names: The objects that were asked for: another machine may have sent others.
         read_ahead: Map all pages at once, which is several times faster than one by one if all are used.
         is_trusted: Whether the file comes from this machine; else it must be data, which runs no code here (data/).
 
@@ -146,12 +149,15 @@ def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dic
         with contextlib.suppress(OSError):  # an older kernel
             mapping.madvise(MADV_POPULATE_READ)
     if not is_trusted:
-        return _read_data(memoryview(mapping))
+        values = _read_data(memoryview(mapping))
+        if lacking := sorted(set(names) - values.keys()):
+            raise _unreadable(f"it has no '{lacking[0]:.100}'")
+        return values
     pieces = _pieces(memoryview(mapping))
     if kinds.is_data(pieces[0]):
         return _read_data(memoryview(mapping))
     try:
-        values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
+        values = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
     except (AttributeError, ImportError) as err:
         hint = "Define or import it here first."
         raise JupyterDistError("cannot_receive", f"Something is missing here: {err}.", hint) from err

@@ -310,6 +310,14 @@ def test_a_forged_description_is_refused_in_words(tmp_path, name):
     assert refused.value.code == "cannot_receive"
 
 
+def test_what_was_not_asked_for_is_refused(tmp_path):
+    files.save({"other": 1}, [str(tmp_path / "x")], as_data=True)
+    assert files.load(str(tmp_path / "x"), ["other"], is_trusted=False) == {"other": 1}
+    with pytest.raises(JupyterDistError, match="cannot be read: it has no 'asked'") as refused:
+        files.load(str(tmp_path / "x"), ["asked"], is_trusted=False)
+    assert refused.value.code == "cannot_receive"
+
+
 def test_a_file_that_is_shorter_than_its_pieces_is_refused(tmp_path):
     for content in (
         b"",

@@ -68,7 +68,9 @@ async def gather(
     chosen = group.chosen(ranks)
     with exchange_folders() as folders:
         segments = await _collect(group, _asking_for(names, not group.is_trusted), chosen, folders, timeout_seconds)
-        found = {rank: await asyncio.to_thread(_read, segment, group.is_trusted) for rank, segment in segments.items()}
+        found = {
+            rank: await asyncio.to_thread(_read, segment, names, group.is_trusted) for rank, segment in segments.items()
+        }
     _give_back(group, segments.values())
     return found
 
@@ -143,9 +145,9 @@ async def _collect(
     return found
 
 
-def _read(segment: Segment, is_trusted: bool) -> dict[str, Any]:
+def _read(segment: Segment, names: Sequence[str], is_trusted: bool) -> dict[str, Any]:
     read_ahead = segment.size_bytes >= files.MIN_WARM_BYTES
-    return files.load(segment.path, read_ahead=read_ahead, is_trusted=is_trusted)
+    return files.load(segment.path, names, read_ahead=read_ahead, is_trusted=is_trusted)
 
 
 def _give_back(group: Exchanger, segments: Iterable[Segment]) -> None:

@@ -55,7 +55,9 @@ class Call:
 
     def values(self, ranks: Iterable[int]) -> dict[int, Any]:
         """Return the function's results, by rank."""
-        found = {rank: files.load(place_of(self._folders, rank), is_trusted=self._is_trusted) for rank in ranks}
+        found = {
+            rank: files.load(place_of(self._folders, rank), ["value"], is_trusted=self._is_trusted) for rank in ranks
+        }
         return {rank: values["value"] for rank, values in found.items()}
 
     def _hint(self, error: RankError) -> str:
