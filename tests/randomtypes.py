@@ -6,7 +6,6 @@ the same cases in every process.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import textwrap
 
@@ -137,6 +136,7 @@ VALUES: dict[str, list[tuple[str, str]]] = {
         ("pl.DataFrame({'o': [[1], [2, 3]]})", "V.columns = ['q']"),
     ],
 }  # fmt: skip
+POLARS = 7  # the seed with which about half of the values are of polars, which must be installed
 WRAPS = (
     "a = {}",
     "a = {}; b = a",
@@ -191,6 +191,7 @@ LOOK = textwrap.dedent('''
         elif hasattr(v, "__next__") and hasattr(v, "__setstate__"): body = [more(v.__reduce__()[1:])]
         else: body = [] if hasattr(v, "__dict__") else [re.sub(r" at 0x[0-9a-f]+", "", repr(v))]
         fields = {k: x for k, x in getattr(v, "__dict__", {}).items() if not k.startswith("_abc")} if not isinstance(v, types.FunctionType) else {}
+        if name == "_WrappedHook": fields = {"hook": v.hook, "with_module": v.with_module}  # the rest are copies of the hook's texts
         if name in ("Slots",): fields = {k: getattr(v, k) for k in v.__slots__ if hasattr(v, k)}
         return f"{name}({', '.join(map(str, body))}{''.join(f' .{k}={more(x)}' for k, x in sorted(fields.items()))})"
 ''')
@@ -199,7 +200,8 @@ LOOK = textwrap.dedent('''
 def cases(seed: int, number: int) -> dict[str, tuple[str, str, str]]:
     """Return so many cases: the code before, the cell, and an expression for what can be seen."""
     chance = random.Random(seed)
-    kinds = [one for one in VALUES if not one.startswith("import polars") or importlib.util.find_spec("polars")]
+    kinds = [one for one in VALUES if seed == POLARS or not one.startswith("import polars")]
+    kinds += [one for one in VALUES if one.startswith("import polars")] * 8 * (seed == POLARS)
     found = {}
     for count in range(number):
         imports = chance.choice(kinds)

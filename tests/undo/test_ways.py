@@ -37,11 +37,14 @@ def test_what_public_code_does_is_undone() -> None:
     assert {name for name, pair in found.items() if pair != ["undone", "undone"]} <= NAMED
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, randomtypes.POLARS])
 def test_no_random_value_is_silently_different(seed: int) -> None:
+    if seed == randomtypes.POLARS:
+        pytest.importorskip("polars")
     found = try_all(randomtypes.cases(seed, 120), of_list=False)
     assert {name: pair for name, pair in found.items() if {"SILENT", "NOT AGAIN"} & set(pair)} == {}
-    assert sum(pair == ["undone", "undone"] for pair in found.values()) >= 80
+    num_undone = sum(pair == ["undone", "undone"] for pair in found.values())
+    assert num_undone >= (40 if seed == randomtypes.POLARS else 80)  # polars' contents are in Rust, and named
 
 
 def test_the_published_table_holds() -> None:

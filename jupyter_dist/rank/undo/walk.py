@@ -474,7 +474,7 @@ class ObjectWalk:
             self.keep(value, CacheState)
         if is_kind_of(value, ContextVar):
             self.add([self.keep(value, ContextState).saved])
-        is_quiet = module_name(base).partition(".")[0] in _QUIET or _is_descriptor(base)
+        is_quiet = (module_name(base).partition(".")[0] in _QUIET and not _is_foreign(base)) or _is_descriptor(base)
         if base is not object and (is_iterator(base) or not is_quiet):
             self.name(_sentence(base, type(value)))
             self._all()
@@ -639,6 +639,11 @@ def module_name(kind: type) -> str:
     """Return the name of the module of a class, of a class in C, too."""
     found = _get_module(kind)
     return found if type(found) is str else ""
+
+
+def _is_foreign(kind: type) -> bool:
+    """Whether a class of an extension only says that it is Python's, as those in Rust do: polars' frames."""
+    return module_name(kind) == "builtins" and bool(_get_flags(kind) & _HEAP)
 
 
 def _sentence(base: type, kind: type) -> str:
