@@ -149,15 +149,15 @@ def load(
         with contextlib.suppress(OSError):  # an older kernel
             mapping.madvise(MADV_POPULATE_READ)
     if not is_trusted:
-        values = _read_data(memoryview(mapping))
-        if lacking := sorted(set(names) - values.keys()):
+        found = _read_data(memoryview(mapping))
+        if lacking := sorted(set(names) - found.keys()):
             raise _unreadable(f"it has no '{lacking[0]:.100}'")
-        return values
+        return found
     pieces = _pieces(memoryview(mapping))
     if kinds.is_data(pieces[0]):
         return _read_data(memoryview(mapping))
     try:
-        values = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
+        values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
     except (AttributeError, ImportError) as err:
         hint = "Define or import it here first."
         raise JupyterDistError("cannot_receive", f"Something is missing here: {err}.", hint) from err

@@ -642,7 +642,7 @@ def module_name(kind: type) -> str:
 
 
 def _is_foreign(kind: type) -> bool:
-    """Whether a class of an extension only says that it is Python's, as those in Rust do: polars' frames."""
+    """Whether a class of an extension has the module of Python's own, as those in Rust do: polars' frames."""
     return module_name(kind) == "builtins" and bool(_get_flags(kind) & _HEAP)
 
 
