@@ -288,6 +288,14 @@ def test_an_index_that_lies_is_damage_and_keeps_chunks(folder, index):
     assert chunks_in(folder) == set()
 
 
+def test_an_index_that_was_changed_is_found_by_its_checksum(folder):
+    save(folder, "x", "one")
+    edited(folder.content("x", "one") / index_file(0), lambda content: content.update(total_bytes=4))
+    with pytest.raises(JupyterDistError, match="its checksum differs") as refused:
+        record.read_index(folder, read_record(folder, "x"), 0)
+    assert refused.value.code == "damaged"
+
+
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_files_that_others_can_write_are_not_read(folder, mode):
     save(folder, "x", "one")
