@@ -101,6 +101,7 @@ OF_PYTHON = {
     "_abc_register",
     "_get_dump",
     "_ncallbacks",
+    "_slotnames",
     "_reset_caches",
     "_reset_registry",
     "_callback",

@@ -24,7 +24,7 @@ threading.Thread(target=other, daemon=True).start()
 while not made: time.sleep(0.01)
 ctypes.c_void_p.in_dll(libc, "stderr").value = file
 threading.Thread(target=libc.malloc_stats, daemon=True).start()
-time.sleep(0.5)
+time.sleep(3)  # on a busy machine
 {then}
 """
 
@@ -40,7 +40,13 @@ time.sleep(0.5)
 def test_a_lock_of_the_allocator_is_known_by_its_place(code, is_allocator):
     process = subprocess.Popen([sys.executable, "-c", code])
     try:
-        until(lambda: "futex" in getattr(_read(process.pid), "waits_in", ""))
+        # Its main thread may wait for the GIL before.
+        until(
+            lambda: (
+                "futex" in getattr(_read(process.pid), "waits_in", "")
+                and (waits_for_allocator(process.pid) or not is_allocator)
+            )
+        )
         assert waits_for_allocator(process.pid) is is_allocator
     finally:
         process.kill()

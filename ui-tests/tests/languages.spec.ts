@@ -97,6 +97,7 @@ async function expectGerman(page: Page, ...some: string[]): Promise<void> {
 /** The texts with an English word, but for code. */
 function englishOf(texts: readonly string[], locale: string, code: readonly string[] = []): string[] {
   const english = new Set(englishWords(locale));
+  english.delete(lab.GROUP);
   const own = texts.map(text => code.reduce((left, line) => left.replaceAll(line, ''), text.replace(PATHS, '')));
   return own.filter(text => words(text).some(word => english.has(word)));
 }

@@ -6,7 +6,6 @@ that defines its pickling itself knows its attributes; with inherited pickling t
 
 from __future__ import annotations
 
-import copyreg
 import enum
 from collections.abc import Callable, Mapping
 from types import MethodType, ModuleType
@@ -17,7 +16,7 @@ from traitlets import EventHandler, HasTraits
 
 from jupyter_dist.rank.state.process.modules.own import is_users
 
-from .special import slots_of
+from .special import slot_names, slots_of
 
 _METHODS = ("__reduce_ex__", "__reduce__", "__getstate__")
 _OTHERWISE = (type, enum.Enum, ModuleType, BaseException)  # are the same again, or have reducers of ours
@@ -93,7 +92,7 @@ def set_all(value: Any, saved: tuple[Any, Any, Mapping[str, Any], list[Observer]
     state, setter, dropped, observers = saved
     if state is not None:
         _set_state(value, state, setter)
-    slots = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
+    slots = slot_names(type(value))
     for name, one in dropped.items():
         now = getattr(value, name, _MISSING) if name in slots else value.__dict__.get(name, _MISSING)
         if now is _MISSING or (type(now) is type(one) and isinstance(now, (dict, list, set)) and not now):

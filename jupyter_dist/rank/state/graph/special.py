@@ -106,8 +106,13 @@ def _reduce_exception(error: BaseException) -> Any:
 
 def slots_of(value: Any) -> dict[str, Any]:
     """Return the values in the slots of an object."""
-    names = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
-    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return {name: getattr(value, name) for name in slot_names(type(value)) if hasattr(value, name)}
+
+
+def slot_names(kind: type) -> list[str]:
+    """Return the names of the slots of a class, private ones as Python has changed them."""
+    names: list[str] = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    return names
 
 
 def _make_exception(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
