@@ -132,7 +132,9 @@ test('asks nothing while a cell runs or the panel is hidden, and again afterward
   await panel(page).getByRole('button', { name: 'Refresh the variables' }).click();
 
   await command(page, 'launcher:create');
-  await expect(panel(page)).toBeHidden();
+  // JupyterLab 4.7 hides it by its content's visibility.
+  const inside = panel(page).locator('.jpd-Variables-status');
+  await expect.poll(() => inside.evaluate(node => node.checkVisibility())).toBe(false);
   const shown = seen.length;
   await run(request, 'train', 'hidden = 1', { wait: true });
   await page.waitForTimeout(1500);

@@ -74,7 +74,7 @@ function debugged(states: string[], state = 'ready') {
       string,
       never
     >;
-  return { connection, asked, waiting, ask };
+  return { connection, asked, waiting, ask, debug };
 }
 
 describe('a rank on another machine', () => {
@@ -98,6 +98,13 @@ describe('a rank on another machine', () => {
 });
 
 describe('the panel', () => {
+  it('has the lists that JupyterLab reads, of a rank that refuses, too', async () => {
+    const { ask, debug } = debugged(['idle', 'idle']);
+    const content = { type: 'response', success: false, message: 'There is no debugpy.' };
+    debug.mockResolvedValueOnce({ replies: [{ rank: 0, content }] });
+    expect(await ask('debugInfo')).toMatchObject({ breakpoints: [], stoppedThreads: [], isStarted: false });
+  });
+
   it('is opened by JupyterLab when the debugger is attached, and not again when it was before a reload', async () => {
     const { connection, ask } = debugged(['busy', 'busy']);
     const events: unknown[] = [];

@@ -213,6 +213,10 @@ export class DebugConnection implements IDisposable {
       const message = reason instanceof Error ? reason.message : String(reason);
       reply = { type: 'response', request_seq: seq, success: false, command, message, body: EMPTY } as IReply;
     }
+    if (command === 'debugInfo') {
+      // A rank that refuses sends no body, and JupyterLab reads its lists all the same.
+      reply = { ...reply, body: { ...EMPTY, ...reply.body } };
+    }
     this._look(command, reply);
     if (STEPS.has(command)) {
       this.states.refresh();
