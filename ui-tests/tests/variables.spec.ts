@@ -134,7 +134,9 @@ test('asks nothing while a cell runs or the panel is hidden, and again afterward
   await command(page, 'launcher:create');
   // JupyterLab 4.7 hides it by its content's visibility.
   const inside = panel(page).locator('.jpd-Variables-status');
-  await expect.poll(() => inside.evaluate(node => node.checkVisibility())).toBe(false);
+  await expect
+    .poll(() => inside.evaluateAll(nodes => nodes.filter(node => node.checkVisibility())).then(seen => seen.length))
+    .toBe(0);
   const shown = seen.length;
   await run(request, 'train', 'hidden = 1', { wait: true });
   await page.waitForTimeout(1500);

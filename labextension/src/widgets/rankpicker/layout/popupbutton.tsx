@@ -52,7 +52,11 @@ export function PopupButton(props: IPopupButtonProps): React.ReactElement {
         aria-describedby={isExplained ? id : undefined}
         title={title}
         {...data}
-        onClick={() => setOpen(!isOpen)}
+        onClick={event => {
+          // A click that leaves the focus outside of the toolbar gives it to the notebook, and in JupyterLab 4.7 the panel has it by then.
+          event.stopPropagation();
+          setOpen(!isOpen);
+        }}
         onKeyDown={onKeyDown}
         onFocus={event => setFocused(event.target.matches(':focus-visible'))}
         onBlur={() => setFocused(false)}
