@@ -53,37 +53,35 @@ def files() -> dict[Path, str]:
 
 
 def page_parts() -> dict[Path, str]:
-    """The lists of the parts of the page, which are folders: their plugins and styles."""
+    """The lists of the parts of the page, which are folders: their plugins, tabs without a server, and styles."""
     page = ROOT / "labextension"
-    plugins = sorted(path.parent.name for path in page.glob("src/parts/*/plugin.ts*"))
-    imports = [f"import {name} from './{name}/plugin';\n" for name in plugins]
-    source = (
-        "/** The parts of the page. Made by `make generate` from the folders beside this file. */\n"
-        "import type { JupyterFrontEndPlugin } from '@jupyterlab/application';\n"
-        f"{''.join(imports)}\n{_listed('partPlugins: JupyterFrontEndPlugin<unknown>[]', plugins)}"
-    )
-    saved = sorted(path.parent.name for path in page.glob("src/parts/*/saved.ts"))
-    imports = [f"import {name} from './{name}/saved';\n" for name in saved]
-    without_server = (
-        "/** The tabs that parts add to outputs where there is no server. Made by `make generate`. */\n"
-        "import type { TranslationBundle } from '@jupyterlab/translation';\n"
-        f"import type {{ IDistOutputTabs }} from '../tokens';\n{''.join(imports)}\n"
-        "type AddTabs = (tabs: IDistOutputTabs, trans: TranslationBundle) => void;\n\n"
-        f"{_listed('savedTabs: AddTabs[]', saved)}"
-    )
     styles = sorted(path.parent.name for path in page.glob("src/parts/*/style.css"))
     sheet = "".join(f"@import url('../src/parts/{name}/style.css');\n" for name in styles)
+    plugins = _listed("plugin", "partPlugins: JupyterFrontEndPlugin<unknown>[]")
+    tabs = _listed(
+        "saved", "savedTabs: AddTabs[]", "type AddTabs = (tabs: IDistOutputTabs, trans: TranslationBundle) => void;\n\n"
+    )
     return {
-        page / "src" / "parts" / "index.ts": source,
-        page / "src" / "parts" / "saved.ts": without_server,
+        page / "src" / "parts" / "index.ts": (
+            "/** The parts of the page. Made by `make generate` from the folders beside this file. */\n"
+            f"import type {{ JupyterFrontEndPlugin }} from '@jupyterlab/application';\n{plugins}"
+        ),
+        page / "src" / "parts" / "saved.ts": (
+            "/** The tabs that parts add to outputs where there is no server. Made by `make generate`. */\n"
+            "import type { TranslationBundle } from '@jupyterlab/translation';\n"
+            f"import type {{ IDistOutputTabs }} from '../tokens';\n{tabs}"
+        ),
         page / "style" / "parts.css": f"/* Made by `make generate` from the parts of the page. */\n{sheet}",
     }
 
 
-def _listed(declared: str, names: list[str]) -> str:
-    """An exported list, on one line where prettier would have it so."""
+def _listed(module: str, declared: str, before: str = "") -> str:
+    """The imports of a module of parts, and the list of what they export, as prettier would break it."""
+    names = sorted(path.parent.name for path in (ROOT / "labextension").glob(f"src/parts/*/{module}.ts*"))
+    imports = "".join(f"import {name} from './{name}/{module}';\n" for name in names)
     line = f"export const {declared} = [{', '.join(names)}];\n"
-    return line if len(line) <= 121 else f"export const {declared} = [\n  {f',{chr(10)}  '.join(names)}\n];\n"
+    listed = line if len(line) <= 121 else f"export const {declared} = [\n  {f',{chr(10)}  '.join(names)}\n];\n"
+    return f"{imports}\n{before}{listed}"
 
 
 def typescript() -> str:

@@ -165,10 +165,9 @@ class AgentGroup:
             JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
         if self.state != "ready":
-            are_dead = say("All ranks of group '%1' are dead.", self.spec.name)
-            message = (
-                are_dead if self.state == "dead" else say("Not all ranks of group '%1' are ready.", self.spec.name)
-            )
+            message = say("Not all ranks of group '%1' are ready.", self.spec.name)
+            if self.state == "dead":
+                message = say("All ranks of group '%1' are dead.", self.spec.name)
             raise JupyterDistError("group_not_ready", message, HOW_TO_BE_READY[self.state])
         self._do(self.process_group.requested(bool(self.dispatcher.queue.in_state("running"))))
 

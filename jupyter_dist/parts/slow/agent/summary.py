@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from jupyter_dist.protocol.models.sentences import say, words_of
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
 from .asking.reports import RankReport
 from .observed import Observed
-from .rules.causes import in_sentence
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
@@ -161,7 +160,7 @@ class PaceTotals:
                 )
             )
         if unread := RankSet(rank for rank, totals in self._ranks.items() if not totals.samples):
-            found.append(say("The stacks of %1 could not be read.", in_sentence(unread)))
+            found.append(say("The stacks of %1 could not be read.", name_ranks(unread)))
         if not self._are_waits_known:
             found.append(
                 say(

@@ -76,7 +76,7 @@ def bytes_in_words(number: float) -> str:
     return f"{number:.0f} bytes"
 
 
-def in_sentence(ranks: RankSet, num_ranks: int = 0) -> str:
+def in_sentence(ranks: RankSet, num_ranks: int) -> str:
     """Return ranks within a sentence: rank 5, ranks 0-3; all ranks, if they are so many."""
     if len(ranks) == num_ranks > 1:
         return say("all ranks")

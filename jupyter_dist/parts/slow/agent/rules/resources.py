@@ -35,7 +35,7 @@ def find_collecting(seen: Observed) -> Cause | None:
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
-    message = say("Python's garbage collector takes %1 of the time of %2.", percent(share), in_sentence(pausing))
+    message = say("Python's garbage collector takes %1 of the time of %2.", percent(share), name_ranks(pausing))
     evidence = [
         say("It has run %1 times in the last seconds, up to %2 of them.", number, format(max(shares.values()), ".0%"))
     ]

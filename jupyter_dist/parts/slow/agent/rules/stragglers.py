@@ -18,7 +18,7 @@ from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
-from .causes import HINTS, SURE, Cause, at_place, in_sentence, percent, seconds_in_words
+from .causes import HINTS, SURE, Cause, at_place, percent, seconds_in_words
 
 MAX_PARTS = 16  # process groups that are judged alone
 LEAST_IN_MESSAGES = 0.45  # more than the busy rank
@@ -98,7 +98,7 @@ def _straggler(seen: Observed) -> Cause | None:
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     step = None if is_seldom else seen.step_seconds
-    values = _waits_in_words(lateness.share, step), in_sentence(lateness.late), at_place(place)
+    values = _waits_in_words(lateness.share, step), name_ranks(lateness.late), at_place(place)
     message = (
         say("The others wait %1 for %2 now and then%3.", *values)
         if is_seldom
