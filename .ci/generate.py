@@ -53,13 +53,13 @@ def files() -> dict[Path, str]:
 
 
 def page_parts() -> dict[Path, str]:
-    """The lists of the parts of the page, which are folders: their plugins, tabs without a server, and styles."""
+    """The lists of the parts of the page, which are folders: their plugins, what they show without a server, and styles."""
     page = ROOT / "labextension"
     styles = sorted(path.parent.name for path in page.glob("src/parts/*/style.css"))
     sheet = "".join(f"@import url('../src/parts/{name}/style.css');\n" for name in styles)
     plugins = _listed("plugin", "partPlugins: JupyterFrontEndPlugin<unknown>[]")
-    tabs = _listed(
-        "saved", "savedTabs: AddTabs[]", "type AddTabs = (tabs: IDistOutputTabs, trans: TranslationBundle) => void;\n\n"
+    saved = _listed(
+        "saved", "savedParts: AddPart[]", "type AddPart = (places: ISavedPlaces, trans: TranslationBundle) => void;\n\n"
     )
     return {
         page / "src" / "parts" / "index.ts": (
@@ -67,9 +67,9 @@ def page_parts() -> dict[Path, str]:
             f"import type {{ JupyterFrontEndPlugin }} from '@jupyterlab/application';\n{plugins}"
         ),
         page / "src" / "parts" / "saved.ts": (
-            "/** The tabs that parts add to outputs where there is no server. Made by `make generate`. */\n"
+            "/** What parts add to outputs where there is no server. Made by `make generate`. */\n"
             "import type { TranslationBundle } from '@jupyterlab/translation';\n"
-            f"import type {{ IDistOutputTabs }} from '../tokens';\n{tabs}"
+            f"import type {{ ISavedPlaces }} from '../tokens';\n{saved}"
         ),
         page / "style" / "parts.css": f"/* Made by `make generate` from the parts of the page. */\n{sheet}",
     }

@@ -457,13 +457,15 @@ export const IDistOutputActions = new Token<IDistOutputActions>(
 export interface IShownCell {
   /** What its output has saved. */
   readonly bundle: IRanksBundle;
+  /** The same as it is in the file: nothing of it has been checked. */
+  readonly unchecked: unknown;
   /** Null if it is not followed: the output is from the file. */
   readonly execution: IExecution | null;
   /** Whether the notebook is trusted; if not, anybody may have written the bundle. */
   readonly isTrusted: boolean;
   /** Whether the connection is lost, so that nothing is known of now. */
   readonly isStale: boolean;
-  /** Whether it is shown why the cell does not end, or the debugger has stopped it. */
+  /** Whether a note before this one says why the cell does not end, or the debugger has stopped it. */
   readonly isHung: boolean;
   /** The server's time, in seconds. */
   readonly now: number;
@@ -479,6 +481,8 @@ export interface IHeaderNote {
   readonly isShown: boolean;
   /** Whether the notes on what single ranks wait for are left out while this one is shown. */
   readonly coversRanks?: boolean;
+  /** Whether it says why the cell does not end while it is shown: notes after it know by `isHung`. */
+  readonly saysWhyItHangs?: boolean;
   /** Added to the tooltip of the summary. */
   readonly hint?: string;
   /** Called each time the output is drawn. */
@@ -499,6 +503,8 @@ export interface IHeaderNotes extends IContribution {
   create(context: INoteContext): IHeaderNote;
   /** How ranks differ in a cell that ran, in sentences, for the strip in the notebook's margin. */
   differences?(execution: IExecution): readonly string[];
+  /** Why a running cell cannot end, in a sentence for a notification; null if it may. */
+  cannotEnd?(execution: IExecution): string | null;
 }
 
 export type IDistHeaderNotes = IContributions<IHeaderNotes>;
@@ -544,6 +550,12 @@ export const IDistOutputTabs = new Token<IDistOutputTabs>(
   'jupyter-dist:IDistOutputTabs',
   'Tabs that parts and other extensions add to the output of ranks.'
 );
+
+/** Where parts add to outputs that are shown without a server. */
+export interface ISavedPlaces {
+  readonly tabs: IDistOutputTabs;
+  readonly notes: IDistHeaderNotes;
+}
 
 /** How long a step of a cell took, and when that was measured: seconds since the epoch. */
 export interface IStepTime {

@@ -2,8 +2,9 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import checks from './checks/plugin';
 import curves from './curves/plugin';
+import hangs from './hangs/plugin';
 import peek from './peek/plugin';
 import ruler from './ruler/plugin';
 import slow from './slow/plugin';
 
-export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, curves, peek, ruler, slow];
+export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, curves, hangs, peek, ruler, slow];

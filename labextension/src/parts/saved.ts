@@ -1,8 +1,9 @@
-/** The tabs that parts add to outputs where there is no server. Made by `make generate`. */
+/** What parts add to outputs where there is no server. Made by `make generate`. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IDistOutputTabs } from '../tokens';
+import type { ISavedPlaces } from '../tokens';
 import curves from './curves/saved';
+import hangs from './hangs/saved';
 
-type AddTabs = (tabs: IDistOutputTabs, trans: TranslationBundle) => void;
+type AddPart = (places: ISavedPlaces, trans: TranslationBundle) => void;
 
-export const savedTabs: AddTabs[] = [curves];
+export const savedParts: AddPart[] = [curves, hangs];

@@ -4,7 +4,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Contributions } from '../model/contributions';
 import type { MissedCells } from '../model/drift/missed';
-import { savedTabs } from '../parts/saved';
+import { savedParts } from '../parts/saved';
 import type { IDistExecutions, IDistGroups, IDistUndo, IHeaderNotes, IOutputAction, IOutputTabs } from '../tokens';
 import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
 
@@ -25,19 +25,19 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
   } as unknown as IDistGroups;
   const trans = nullTranslator.load('jupyter_dist');
   const outputTabs = new Contributions<IOutputTabs>();
-  savedTabs.forEach(add => add(outputTabs, trans));
+  const headerNotes = new Contributions<IHeaderNotes>();
+  savedParts.forEach(add => add({ tabs: outputTabs, notes: headerNotes }, trans));
   return {
     rendermime,
     executions: executions as IDistExecutions,
     groups: groups as IDistGroups,
     widgets: { registryOf: () => rendermime, findShared: () => null, sharedChanged: silent<never, string>() },
     actions: new Contributions<IOutputAction>(),
-    headerNotes: new Contributions<IHeaderNotes>(),
+    headerNotes,
     outputTabs,
     trans,
     missed: { changed: silent(), of: () => null } as unknown as MissedCells,
     undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
-    hasServer: false,
     isConnected: () => true,
     isOwnGroup: () => true,
     waitsFor: () => null,
@@ -46,16 +46,13 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     cellOf: () => null,
     condenses: () => true,
     showsHeaders: () => true,
-    stacks: none,
     answer: none,
-    extend: none,
     openLog: nothing,
     openLine: nothing,
     catchUp: nothing,
     undoCell: nothing,
     redoCell: nothing,
     killRank: nothing,
-    replace: nothing,
-    interrupt: nothing
+    replace: nothing
   };
 }

@@ -8,6 +8,7 @@ const NOW = Date.now() / 1000;
 /** How much the server's clock is behind the browser's. */
 const BEHIND = 600;
 const CANNOT = { kind: 'cannot_end', message: 'rank 0 waits' } as IExecution['verdict'];
+const cannotEnd = ({ verdict }: IExecution): string | null => verdict?.message ?? null;
 
 /** Follows one execution through these states; what was noticed. */
 function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
@@ -17,9 +18,9 @@ function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
   const changed = new Signal<typeof followed, unknown>(followed);
   const executions = { followed: followedSignal, find: () => followed as unknown as IFollowedExecution };
   const said: string[] = [];
-  const cells = new LongCells(executions as never, { now: () => NOW - BEHIND }, () => longSeconds);
-  cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) =>
-    said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`)
+  const cells = new LongCells(executions as never, { now: () => NOW - BEHIND }, () => longSeconds, cannotEnd);
+  cells.noticed.connect((_, { execution, cannotEnd, seconds }: ILongCell) =>
+    said.push(`${execution.state} ${cannotEnd} ${Math.round(seconds)}`)
   );
   cells.outdated.connect((_, { state }) => said.push(`${state} outdated`));
   Object.assign(followed, { changed });
@@ -91,7 +92,7 @@ it('takes back what it has noticed of a cell when that runs again, and not when 
   const entries = new Map<string, IFollowedExecution>();
   const executions = { followed, find: (id: string) => entries.get(id) ?? null };
   const said: string[] = [];
-  const cells = new LongCells(executions as never, { now: () => NOW }, () => 60);
+  const cells = new LongCells(executions as never, { now: () => NOW }, () => 60, cannotEnd);
   cells.noticed.connect((_, { execution }) => said.push(`${execution.id} noticed`));
   cells.outdated.connect((_, { id }) => said.push(`${id} outdated`));
   const run = (id: string, cell: string, end: 'error' | 'ok'): void => {

@@ -8,17 +8,18 @@ import type { IDistExecutions, IFollowedExecution, IClock } from '../../tokens';
 export interface ILongCell {
   execution: IExecution;
   /** Why it cannot end; null: it has ended. */
-  hangs: string | null;
+  cannotEnd: string | null;
   /** How long it ran, or has run. */
   seconds: number;
 }
 
 export class LongCells implements IDisposable {
-  /** `longSeconds`: how long a cell must have run; 0: none is long. */
+  /** `longSeconds`: how long a cell must have run; 0: none is long. `cannotEnd`: why it cannot, as the parts say. */
   constructor(
     private readonly _executions: Pick<IDistExecutions, 'followed' | 'find'>,
     private readonly _clock: Pick<IClock, 'now'>,
-    private readonly _longSeconds: () => number
+    private readonly _longSeconds: () => number,
+    private readonly _cannotEnd: (execution: IExecution) => string | null
   ) {
     _executions.followed.connect(this._onFollowed, this);
   }
@@ -67,12 +68,12 @@ export class LongCells implements IDisposable {
         return;
       }
       wasOpen = true;
-      const { verdict } = execution;
-      if (verdict?.kind !== 'cannot_end') {
+      const reason = this._cannotEnd(execution);
+      if (reason === null) {
         free(execution);
       } else if (!isSaid) {
         isSaid = true;
-        this._say(execution, verdict.message);
+        this._say(execution, reason);
       }
     };
     followed?.changed.connect(look, this);
@@ -98,10 +99,10 @@ export class LongCells implements IDisposable {
     }
   }
 
-  private _say(execution: IExecution, hangs: string | null): void {
+  private _say(execution: IExecution, cannotEnd: string | null): void {
     if (this._longSeconds() > 0) {
       const end = execution.ended_at ?? this._clock.now();
-      this._noticed.emit({ execution, hangs, seconds: end - (execution.started_at ?? end) });
+      this._noticed.emit({ execution, cannotEnd, seconds: end - (execution.started_at ?? end) });
     }
   }
 

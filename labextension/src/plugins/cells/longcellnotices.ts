@@ -8,7 +8,6 @@ import type { IExecution } from '../../services/protocol';
 import { formatSeconds } from '../../model/format/quantities';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
-import { verdictText } from '../../widgets/rankoutput/notes/verdictcard';
 import { stateWord } from '../../widgets/states/statewords';
 import { showCell } from '../notebook/showcell';
 
@@ -39,14 +38,14 @@ export class Notices {
   say(cell: ILongCell): void {
     const text = this._textOf(cell);
     const actions = this._actionsOn(cell);
-    const isGood = cell.hangs === null && cell.execution.state === 'ok';
+    const isGood = cell.cannotEnd === null && cell.execution.state === 'ok';
     const isAway = !document.hasFocus();
     // Who is away finds it when they are back.
     const autoClose = isGood && !isAway ? AUTO_CLOSE_MS : false;
-    const kind = isGood ? 'success' : cell.hangs === null ? 'error' : 'warning';
+    const kind = isGood ? 'success' : cell.cannotEnd === null ? 'error' : 'warning';
     const { group, id } = cell.execution;
     this._shown.get(group)?.notice.end();
-    const holds = cell.hangs === null ? {} : ({ holds: true } as const);
+    const holds = cell.cannotEnd === null ? {} : ({ holds: true } as const);
     const notice = notifyGroup(group, text, kind, { autoClose, actions, ...holds });
     this._shown.set(group, { execution: id, notice });
     if (isAway && isGood) {
@@ -86,16 +85,16 @@ export class Notices {
     return [...(execution.notebook ? [show] : []), ...(permission() === 'default' ? [inBrowser] : [])];
   }
 
-  private _textOf({ execution, hangs, seconds }: ILongCell): string {
+  private _textOf({ execution, cannotEnd, seconds }: ILongCell): string {
     const { trans } = this._options;
-    const { notebook, execution_count: count, state, ranks, verdict } = execution;
+    const { notebook, execution_count: count, state, ranks } = execution;
     const cell = notebook
       ? trans.__('Cell [%1] of %2', count ?? '*', notebook.split('/').pop()!)
       : trans.__('A cell [%1]', count ?? '*');
     const place = `${cell} (${rankSetLabel(trans, ranks)})`;
-    return hangs === null
+    return cannotEnd === null
       ? trans.__('%1: %2 after %3', place, stateWord(trans, state), formatSeconds(seconds))
-      : trans.__('%1: %2', place, verdict ? verdictText(trans, verdict) : hangs);
+      : trans.__('%1: %2', place, cannotEnd);
   }
 
   /** By group. */

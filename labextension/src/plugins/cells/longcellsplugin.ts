@@ -5,7 +5,9 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { LongCells } from '../../model/executions/longcells';
 import { loaded } from '../../services/errors';
-import { CommandIDs, IDistExecutions, IDistGroups } from '../../tokens';
+import type { IExecution } from '../../services/protocol';
+import { guarded } from '../../model/contributions';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes } from '../../tokens';
 import type { Notices } from './longcellnotices';
 
 const ID = 'jupyter-dist:long-cells';
@@ -16,12 +18,13 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Notifies when a long cell on ranks has ended, failed or cannot end.',
   autoStart: true,
-  requires: [IDistExecutions, IDistGroups],
+  requires: [IDistExecutions, IDistGroups, IDistHeaderNotes],
   optional: [INotebookTracker, ISettingRegistry, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     executions: IDistExecutions,
     groups: IDistGroups,
+    notes: IDistHeaderNotes,
     tracker: INotebookTracker | null,
     settings: ISettingRegistry | null,
     palette: ICommandPalette | null,
@@ -50,7 +53,12 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       const module = await loaded(import(/* webpackChunkName: "longcells" */ './longcellnotices'));
       return new module.Notices({ app, tracker, trans, permission, allow });
     };
-    const cells = new LongCells(executions, groups.clock, () => longSeconds);
+    const cells = new LongCells(
+      executions,
+      groups.clock,
+      () => longSeconds,
+      execution => reasonIn(notes, execution)
+    );
     cells.noticed.connect((_, cell) => {
       notices ??= load();
       notices.then(
@@ -61,6 +69,12 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
     cells.outdated.connect((_, execution) => void notices?.then(found => found.outdated(execution)));
   }
 };
+
+/** Why a cell cannot end, as the first part says that knows. */
+function reasonIn({ items }: IDistHeaderNotes, execution: IExecution): string | null {
+  const reasons = items.map(one => guarded(one.id, () => one.cannotEnd?.(execution) ?? null, null));
+  return reasons.find(reason => reason !== null) ?? null;
+}
 
 /** "denied" where there are none, such as on a page without a secure origin. */
 function permission(): NotificationPermission {

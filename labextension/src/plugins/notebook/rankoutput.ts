@@ -1,5 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Notification, showErrorMessage } from '@jupyterlab/apputils';
+import { Notification } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -95,7 +95,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     void followSettings(settings, look);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
-    const acts = actsOf(app, service, trans);
+    const acts = actsOf(app, service);
     const drift = { ...driftOf(app, service, groups, tracker), undo };
     const noteContext = noteContextOf(app, service, tracker, trans);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
@@ -114,7 +114,6 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               headerNotes,
               outputTabs,
               trans,
-              hasServer: true,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),
@@ -158,23 +157,12 @@ function followRegistries(
 /** What the buttons in a cell's output do. */
 function actsOf(
   { commands }: JupyterFrontEnd,
-  service: IDistService,
-  trans: TranslationBundle
-): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'interrupt' | 'extend' | 'stacks' | 'answer'> {
+  service: IDistService
+): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'answer'> {
   return {
     openLog: (group, rank) => void commands.execute(CommandIDs.openLog, { group, rank }),
     killRank: (group, rank) => void commands.execute(CommandIDs.killRank, { group, rank }),
     replace: group => void commands.execute(CommandIDs.replace, { group }),
-    interrupt: (group, ranks) =>
-      void service
-        .interrupt(group, { ranks })
-        .catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason)),
-    extend: (group, execution, ranks) =>
-      service
-        .extend(group, execution, { ranks })
-        .then(() => undefined)
-        .catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason)),
-    stacks: async group => (await service.stacks(group)).stacks,
     answer: (group, execution, body) => service.answerInput(group, execution, body)
   };
 }

@@ -3,7 +3,7 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
-import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
+import type { IExecution, IInputRequest } from '../../services/protocol';
 import type {
   IDistExecutions,
   IDistGroups,
@@ -29,8 +29,6 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   /** The tabs of parts. */
   outputTabs: IDistOutputTabs;
   openLog(group: string, rank: number): void;
-  /** Whether there is a server at all: if not, cells show what their kernels or files have. */
-  hasServer: boolean;
   /** Whether the server is connected. */
   isConnected(): boolean;
   /** Whether the notebook of an element runs on a group of that name. */
@@ -46,10 +44,6 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   groups: IDistGroups;
   /** Replace the dead ranks of a group. */
   replace(group: string): void;
-  interrupt(group: string, ranks: string): void;
-  /** Run a running execution on more ranks; resolves when that was tried. */
-  extend(group: string, execution: string, ranks: string): Promise<void>;
-  stacks(group: string): Promise<IRankStack[]>;
   /** Whether headers are shown where ranks agree, too. */
   showsHeaders(): boolean;
   /** Whether lines that differ in numbers only are one. */

@@ -9,7 +9,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/outputs/parsebundle';
 import { WidgetFollower } from '../../model/cells/output/lateoutput';
 import { includesRank } from '../../model/format/ranks';
-import { FINAL_STATES, IInputPrompt, IRanksBundle, IVerdict, RANKS_MIME } from '../../services/protocol';
+import { FINAL_STATES, IInputPrompt, IRanksBundle, RANKS_MIME } from '../../services/protocol';
 import { localized } from '../../services/errors';
 import type { IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../base/errornote';
@@ -31,7 +31,6 @@ import { countStatuses } from './header/standingout';
 import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { IMoreTab, RankTabBar, TabId } from './header/tabbar';
-import { readVerdict, VerdictCard } from './notes/verdictcard';
 import { stopWords } from './header/stops';
 import { waitWords } from './notes/waitwords';
 import { createAdvice, createError, createHint } from './elements';
@@ -62,13 +61,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._error = createError();
     const kill = (rank: number | null): void => options.killRank(this._bundle!.group.id, rank);
     this._notes = new RankNotes({ trans: options.trans, kill });
-    this._verdict = new VerdictCard({
-      trans: options.trans,
-      hasServer: options.hasServer,
-      interrupt: () => this._interruptWaiting(),
-      extend: ranks => options.extend(this._bundle!.group.id, this._bundle!.execution_id, ranks),
-      stacks: () => options.stacks(this._bundle!.group.id)
-    });
     this._prompts = new Prompts({
       trans: options.trans,
       answer: body => options.answer(this._bundle!.group.id, this._bundle!.execution_id, body)
@@ -95,7 +87,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const bundle = parseBundle(model.data[RANKS_MIME]);
-    this._saidVerdict = readVerdict(model.data[RANKS_MIME]);
+    this._unchecked = model.data[RANKS_MIME];
     this._bundle = bundle;
     this._parts.reset();
     for (const part of this._content.widgets) {
@@ -133,7 +125,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._tabs.dispose();
     this._panes.dispose();
     this._finder.dispose();
-    this._verdict.dispose();
     this._replace.dispose();
     this._drift.dispose();
     this._found.dispose();
@@ -255,18 +246,12 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     );
     this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
-    const running = this._runningVerdict();
-    const verdict = isStale ? null : running;
-    const { execution_id: execution } = this._bundle!;
-    this._verdict.update({ execution, verdict: running, isStale, until: shown.endedAt ?? now ?? 0 });
-    this._updateFound(isStale, verdict !== null, now);
+    this._updateFound(isStale, now);
     const isOwnGroup = this._options.isOwnGroup(this.node, shown.group.name);
     const { hint } = this._found;
     this._summary.update(shown, { now, isStale, isOwnGroup, hint, waiting: at => this._waiting(at) });
     // Not twice; a rank that must be killed stays.
-    this._notes.update(
-      isStale ? [] : this._rankNotes().filter(note => !(verdict || this._found.coversRanks) || note.isStuck)
-    );
+    this._notes.update(isStale ? [] : this._rankNotes().filter(note => !this._found.coversRanks || note.isStuck));
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
     this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
@@ -287,7 +272,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _options: options } = this;
     const isSaid = [
       options.showsHeaders() || this._selected !== 'folded' || isStale || !isOwnGroup,
-      this._runningVerdict() !== null || this._found.isShown || this._drift.isSaid,
+      this._found.isShown || this._drift.isSaid,
       this._rankNotes().length > 0 || this._asking().length > 0 || this._waiting(null) !== null
     ].includes(true);
     const isQuiet = agree && !isSaid;
@@ -325,19 +310,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return execution?.state === 'running' ? this._options.notesOf(execution) : [];
   }
 
-  private _runningVerdict(): IVerdict | null {
-    if (!this._options.hasServer) {
-      return this._bundle!.state === 'running' ? this._saidVerdict : null;
-    }
-    const execution = this._followed?.execution;
-    return execution?.state === 'running' ? (execution.verdict ?? null) : null;
-  }
-
-  private _updateFound(isStale: boolean, hasVerdict: boolean, now: number): void {
-    const { _bundle: bundle, _followed: followed, _trusted: isTrusted } = this;
+  private _updateFound(isStale: boolean, now: number): void {
+    const { _bundle: bundle, _followed: followed, _trusted: isTrusted, _unchecked: unchecked } = this;
     const execution = followed?.id === bundle!.execution_id ? followed.execution : null;
-    const isHung = hasVerdict || (execution?.state === 'running' && this._options.stopOf(execution) !== null);
-    this._found.update({ bundle: bundle!, execution, isTrusted, isStale, isHung, now });
+    const isHung = execution?.state === 'running' && this._options.stopOf(execution) !== null;
+    this._found.update({ bundle: bundle!, unchecked, execution, isTrusted, isStale, isHung, now });
   }
 
   private _createHeader(): Widget {
@@ -355,9 +332,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._actions.node,
       ...this._found.buttons
     );
-    const { _verdict: verdict, _found: found, _notes: notes } = this;
+    const { _found: found, _notes: notes } = this;
     const hint = createHint(this._options.trans);
-    header.node.append(row, hint, verdict.node, verdict.past, ...found.nodes, notes.node);
+    header.node.append(row, hint, ...found.nodes, notes.node);
     found.watch(header.node);
     return header;
   }
@@ -365,13 +342,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _asking(): readonly IInputPrompt[] {
     const execution = this._followed?.execution;
     return execution?.state === 'running' ? (execution.asking ?? []) : [];
-  }
-
-  private _interruptWaiting(): void {
-    const ranks = this._runningVerdict()?.waiting.map(part => part.ranks);
-    if (ranks) {
-      this._options.interrupt(this._bundle!.group.id, ranks.join(','));
-    }
   }
 
   private _isStale(): boolean {
@@ -437,14 +407,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _prompts: Prompts;
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
-  /** The one in the bundle. */
-  private _saidVerdict: IVerdict | null = null;
   private _selected: TabId = 'folded';
   private readonly _summary: SummaryLine;
   private _tabs: RankTabBar;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _trusted = false;
-  private _verdict: VerdictCard;
+  /** The bundle as it is in the file. */
+  private _unchecked: unknown = null;
   private _widgets: WidgetFollower;
 }
 

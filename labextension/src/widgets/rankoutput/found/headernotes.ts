@@ -35,7 +35,11 @@ export class HeaderNotes {
   }
 
   update(cell: IShownCell): void {
-    this._notes.forEach(note => guarded('A note', () => note.update(cell), undefined));
+    let { isHung } = cell;
+    for (const note of this._notes) {
+      guarded('A note', () => note.update({ ...cell, isHung }), undefined);
+      isHung ||= note.saysWhyItHangs === true && note.isShown;
+    }
   }
 
   dispose(): void {

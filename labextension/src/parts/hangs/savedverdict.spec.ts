@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readVerdict } from './verdictcard';
+import { readVerdict } from './savedverdict';
 
 describe('readVerdict', () => {
   const part = { ranks: '0', state: 'waits', place: 'line 2 of cell [4]', call: 'barrier, number 1' };

@@ -1,0 +1,72 @@
+/** Why a cell does not end, in its header: the verdict of its group's agent, or the one that its kernel has put into the output. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IRankStack, IRanksBundle, IVerdict } from '../../services/protocol';
+import type { IHeaderNote, IShownCell } from '../../tokens';
+import { readVerdict } from './savedverdict';
+import { VerdictCard } from './verdictcard';
+
+/** What its buttons do. */
+export interface IHangActions {
+  /** Interrupt the ranks that wait. */
+  interrupt(group: string, ranks: string): void;
+  /** Run the cell, as it was submitted, on more ranks; resolves when that was tried. */
+  extend(group: string, execution: string, ranks: string): Promise<void>;
+  /** Where all ranks are now. */
+  stacks(group: string): Promise<IRankStack[]>;
+}
+
+export class HangNote implements IHeaderNote {
+  /** `actions`: null where there is no server, so that only what the output has is known. */
+  constructor(
+    trans: TranslationBundle,
+    private readonly _actions: IHangActions | null
+  ) {
+    const buttons = _actions && {
+      interrupt: () => _actions.interrupt(this._group, this._verdict!.waiting.map(({ ranks }) => ranks).join(',')),
+      extend: (ranks: string) => _actions.extend(this._group, this._bundle!.execution_id, ranks),
+      stacks: () => _actions.stacks(this._group)
+    };
+    this._card = new VerdictCard(trans, buttons);
+    this.node.append(this._card.node, this._card.past);
+  }
+
+  readonly node = document.createElement('div');
+  readonly coversRanks = true;
+  readonly saysWhyItHangs = true;
+
+  get isShown(): boolean {
+    return this._verdict !== null;
+  }
+
+  update(shown: IShownCell): void {
+    const { bundle, execution, isStale, now } = shown;
+    this._bundle = bundle;
+    this._verdict = this._actions ? verdictOf(execution) : savedVerdict(shown);
+    const until = execution?.ended_at ?? bundle.ended_at ?? now;
+    this._card.update({ execution: bundle.execution_id, verdict: this._verdict, isStale, until });
+    if (isStale) {
+      this._verdict = null;
+    }
+  }
+
+  dispose(): void {
+    this._card.dispose();
+  }
+
+  private get _group(): string {
+    return this._bundle!.group.id;
+  }
+
+  private _bundle: IRanksBundle | null = null;
+  private readonly _card: VerdictCard;
+  /** The one that is shown. */
+  private _verdict: IVerdict | null = null;
+}
+
+function verdictOf(execution: IShownCell['execution']): IVerdict | null {
+  return execution?.state === 'running' ? (execution.verdict ?? null) : null;
+}
+
+function savedVerdict({ bundle, unchecked }: IShownCell): IVerdict | null {
+  return bundle.state === 'running' ? readVerdict(unchecked) : null;
+}
