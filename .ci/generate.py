@@ -53,7 +53,7 @@ def files() -> dict[Path, str]:
 
 
 def page_parts() -> dict[Path, str]:
-    """The lists of the parts of the page, which are folders: their plugins, what they show without a server, and styles."""
+    """The lists of the parts of the page, which are folders: plugins, what is shown without a server, styles."""
     page = ROOT / "labextension"
     styles = sorted(path.parent.name for path in page.glob("src/parts/*/style.css"))
     sheet = "".join(f"@import url('../src/parts/{name}/style.css');\n" for name in styles)
