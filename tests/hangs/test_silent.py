@@ -87,7 +87,10 @@ def silent(tmp_path_factory):
             group.request("ping")
             for name, rank in zip(SILENCES, group.group["ranks"][1:], strict=True):
                 found[name].add(rank["message"] or "")
-            return all(_is_named(found, name) for name in SILENCES) and (group.executions[cell].get("verdict") or {}).get("reason") == "busy"
+            return (
+                all(_is_named(found, name) for name in SILENCES)
+                and (group.executions[cell].get("verdict") or {}).get("reason") == "busy"
+            )
 
         until(
             is_done,
