@@ -57,7 +57,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       executions,
       groups.clock,
       () => longSeconds,
-      execution => reasonIn(notes, execution)
+      execution => reasonOf(notes, execution)
     );
     cells.noticed.connect((_, cell) => {
       notices ??= load();
@@ -71,7 +71,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /** Why a cell cannot end, as the first part says that knows. */
-function reasonIn({ items }: IDistHeaderNotes, execution: IExecution): string | null {
+function reasonOf({ items }: IDistHeaderNotes, execution: IExecution): string | null {
   const reasons = items.map(one => guarded(one.id, () => one.cannotEnd?.(execution) ?? null, null));
   return reasons.find(reason => reason !== null) ?? null;
 }
