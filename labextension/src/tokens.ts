@@ -465,7 +465,7 @@ export interface IShownCell {
   readonly isTrusted: boolean;
   /** Whether the connection is lost, so that nothing is known of now. */
   readonly isStale: boolean;
-  /** Whether a note before this one says why the cell does not end, or the debugger has stopped it. */
+  /** Whether the reason why the cell does not end is shown by a note before this one, or the debugger has stopped it. */
   readonly isHung: boolean;
   /** The server's time, in seconds. */
   readonly now: number;
@@ -481,8 +481,8 @@ export interface IHeaderNote {
   readonly isShown: boolean;
   /** Whether the notes on what single ranks wait for are left out while this one is shown. */
   readonly coversRanks?: boolean;
-  /** Whether it says why the cell does not end while it is shown: notes after it know by `isHung`. */
-  readonly saysWhyItHangs?: boolean;
+  /** Whether the reason why the cell does not end is shown with it: notes after it know by `isHung`. */
+  readonly explainsHang?: boolean;
   /** Added to the tooltip of the summary. */
   readonly hint?: string;
   /** Called each time the output is drawn. */

@@ -1,4 +1,4 @@
-/** Why a cell does not end, in its header: the verdict of its group's agent, or the one that its kernel has put into the output. */
+/** Why a cell does not end, in its header: from the agent of its group, or from the kernel, in its output. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRankStack, IRanksBundle, IVerdict } from '../../services/protocol';
 import type { IHeaderNote, IShownCell } from '../../tokens';
@@ -32,7 +32,7 @@ export class HangNote implements IHeaderNote {
 
   readonly node = document.createElement('div');
   readonly coversRanks = true;
-  readonly saysWhyItHangs = true;
+  readonly explainsHang = true;
 
   get isShown(): boolean {
     return this._verdict !== null;
@@ -59,7 +59,7 @@ export class HangNote implements IHeaderNote {
 
   private _bundle: IRanksBundle | null = null;
   private readonly _card: VerdictCard;
-  /** The one that is shown. */
+  /** What is shown. */
   private _verdict: IVerdict | null = null;
 }
 

@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../model/format/quantities';
 import type { IRankStack, IVerdict, IVerdictPart } from '../../services/protocol';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
-import { StackList } from './stacklist';
+import { StackList } from './stacks/stacklist';
 import { doing, labelOf, verdictTitle } from './verdictwords';
 
 /** What its buttons do. */

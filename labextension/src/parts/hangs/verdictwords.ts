@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, formatRanks } from '../../model/format/ranks';
 import type { IVerdict } from '../../services/protocol';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
-import { placeWords, stateOfStack } from './stackstate';
+import { placeWords, stateOfStack } from './stacks/stackstate';
 
 /** A longer list of ranks is counted in the title. */
 const MAX_NAMED = 16;

@@ -70,7 +70,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** Why a cell cannot end, as the first part says that knows. */
+/** Why a cell cannot end, from the first part that knows. */
 function reasonOf({ items }: IDistHeaderNotes, execution: IExecution): string | null {
   const reasons = items.map(one => guarded(one.id, () => one.cannotEnd?.(execution) ?? null, null));
   return reasons.find(reason => reason !== null) ?? null;

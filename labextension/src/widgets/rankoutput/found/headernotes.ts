@@ -38,7 +38,7 @@ export class HeaderNotes {
     let { isHung } = cell;
     for (const note of this._notes) {
       guarded('A note', () => note.update({ ...cell, isHung }), undefined);
-      isHung ||= note.saysWhyItHangs === true && note.isShown;
+      isHung ||= note.explainsHang === true && note.isShown;
     }
   }
 

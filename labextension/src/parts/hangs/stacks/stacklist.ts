@@ -1,8 +1,8 @@
 /** The Python stacks of all ranks, live while they are shown: ranks with equal ones once, the user's lines first. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { loaded } from '../../services/errors';
-import type { IRankStack } from '../../services/protocol';
-import { isRendered } from '../../widgets/base/focus';
+import { loaded } from '../../../services/errors';
+import type { IRankStack } from '../../../services/protocol';
+import { isRendered } from '../../../widgets/base/focus';
 
 const EVERY_MS = 1000;
 

@@ -1,7 +1,7 @@
 /** Where ranks are and which call they wait in, in the page's language. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IRankStack, IVerdictPart } from '../../services/protocol';
-import { inWords } from '../../services/words';
+import type { IRankStack, IVerdictPart } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
 
 type IStackOwner = Pick<IRankStack, 'ranks' | 'state' | 'call' | 'call_words'>;
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { inWords } from '../../services/words';
+import { inWords } from '../../../services/words';
 import { stateOfStack } from './stackstate';
 
 /** A catalogue that marks what is translated. */

@@ -1,7 +1,7 @@
 /** Draws the stacks of ranks; loaded when they are first shown. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IRankStack, IStackFrame } from '../../services/protocol';
-import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
+import type { IRankStack, IStackFrame } from '../../../services/protocol';
+import { rankSetLabel } from '../../../widgets/rankoutput/items/itemrow';
 import { stateOfStack } from './stackstate';
 
 /** The row for a rank, or for ranks at the same line; `isOpen`: with all calls of the stack. */
