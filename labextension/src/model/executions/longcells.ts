@@ -14,7 +14,7 @@ export interface ILongCell {
 }
 
 export class LongCells implements IDisposable {
-  /** `longSeconds`: how long a cell must have run; 0: none is long. `cannotEnd`: why it cannot, as the parts say. */
+  /** `longSeconds`: how long a cell must have run; 0: none is long. `cannotEnd`: the reason; null if it may end. */
   constructor(
     private readonly _executions: Pick<IDistExecutions, 'followed' | 'find'>,
     private readonly _clock: Pick<IClock, 'now'>,
