@@ -272,3 +272,157 @@ def test_of_a_long_cell_what_matters_is_read():
     assert find_need("rank=f(b,c)+g(d)\n" * 400 + "dist.barrier()", HAS) is None  # much that matters
     assert find_need(line * (MAX_CELL_BYTES // len(line) + 1) + "dist.barrier()", HAS) is None
     assert find_need("a=f(b,c)+g(d)\n" * 150 + "dist.barrier()", HAS) == "barrier"
+
+
+# What calls reach: by other names, in containers, as arguments, in texts.
+TWO = "def f():\n    dist.barrier()\ndef g(): return 1\n"
+REACHED = [
+    "fns = [f]\nfns[0]()",
+    "fns = [g, f]\nfns[1]()",
+    "fns = [g, f]\nfns[-1]()",
+    "fns = [f, g]\n[g() for g in fns]",
+    "fns = [\n    g,\n    f,\n]\nfor fn in fns:\n    fn()",
+    "for fn in (f,): fn()",
+    "for fn in [g, f]: fn()",
+    "for name, fn in {'a': g, 'b': f}.items(): fn()",
+    "ops = {'meet': f, 'none': g}\nops['meet']()",
+    "ops = dict(meet=f)\nops['meet']()",
+    "ops = {'meet': f}\nops.get('meet')()",
+    "ops = {'a': f, 'b': f}\nops[which]()",
+    "for fn in ops_of.values(): pass\nops = {'a': f}\nfor fn in ops.values(): fn()",
+    "for i, fn in enumerate([g, f]): fn()",
+    "for x, fn in zip(xs, [g, f]): fn()",
+    "fns = []\nfns.append(f)\nfor fn in fns: fn()",
+    "fns = [g]\nfns += [f]\nfns[1]()",
+    "ops = {}\nops['a'] = f\nops['a']()",
+    "fns = [f]\nfns.pop()()",
+    "next(iter([f]))()",
+    "fns = [fn for fn in (g, f)]\n_ = [fn() for fn in fns]",
+    "{fn() for fn in (f,)}",
+    "list(fn() for fn in (f,))",
+    "(lambda fn: fn())(f)",
+    "call = lambda fn: fn()\ncall(f)",
+    "call = lambda fn: fn()\ncall(g)\ncall(f)",
+    "def call(fn): fn()\ncall(f)",
+    "def call(fn, *args): fn(*args)\ncall(f)",
+    "def call(*fns):\n    for fn in fns: fn()\ncall(g, f)",
+    "def call(fn=f): fn()\ncall()",
+    "def call(fn): return (lambda: fn())()\ncall(fn=f)",
+    "exec('dist.barrier()')",
+    "exec('f()')",
+    "code = 'f()'\nexec(code)",
+    'code = """\nfor i in range(2):\n    f()\n"""\nexec(code)',
+    "exec(compile('f()', 'a', 'exec'))",
+    "eval('f()')",
+    "exec('f()', globals())",
+    "get_ipython().run_cell('f()')",
+    "globals()['f']()",
+    "(h := f)()",
+    "(f or g)()",
+    "(f if True else g)()",
+    "a = b = f\nb()",
+    "a, b = g, f\nb()",
+    "def make():\n    def inner(): dist.barrier()\n    return inner\nmake()()",
+    "def make():\n    return lambda: dist.barrier()\nh = make()\nh()",
+    "class Box: pass\nbox = Box()\nbox.fn = f\nbox.fn()",
+    "class Box:\n    def __init__(self, fn): self.fn = fn\n    def run(self): self.fn()\nbox = Box(f)\nbox.run()",
+    "f.__call__()",
+    "import functools\nfunctools.reduce(lambda a, b: f(), xs)",
+    "torch.compile(f)()",
+    "d = dist\nd.barrier()",
+    "for fn in (dist.barrier, print): fn()",
+    "exec('import torch.distributed as td\\ntd.barrier()')",
+]
+NOT_REACHED = [
+    "fns = [f]",
+    "fns = [f, g]\nfns[1]()",
+    "fns = [f]\nfns[rank]()",
+    "fns = [f, g]\nfns[which]()",
+    "fns = [f]\nfns = [g]\nfns[0]()",
+    "fns = [f]\nfns.clear()\nfor fn in fns: fn()",
+    "for fn in (g,): fn()",
+    "for fn in (f,): print(fn)",
+    "for fn in (): fn()",
+    "[fn for fn in (f, g)]",
+    "[fn() for fn in (f,) if rank == 0]",
+    "[f() for f in (g,)]",
+    "for fn in (f, g):\n    if rank == 0: fn()",
+    "ops = {'a': f, 'b': g}\nops['b']()",
+    "ops = {'a': f, 'b': g}\nops[which]()",
+    "ops = {'a': f}\nops.keys(); ops.get('a'); list(ops.values())",
+    "(lambda fn: fn())(g)",
+    "(lambda fn: fn)(f)",
+    "lambda fn: fn(f)",
+    "def call(fn): fn()\ncall(g)",
+    "def call(f): f()\ncall(print)",
+    "def call(f): f()\ncall(other)",
+    "def call(fn): return fn\ncall(f)",
+    "def call(fn=f): fn()\ncall(g)",
+    "exec('x = 1')",
+    "exec('if rank == 0: f()')",
+    "exec('def later(): f()')",
+    "exec('f(')",
+    "exec(text)",
+    "exec('f()', {'f': g})",
+    "print('f()')",
+    "code = 'f()'\nprint(code)",
+    "globals()['g']()",
+    "(f if rank == 0 else g)()",
+    "(f if flag else g)()",
+    "a, b = g, f\na()",
+    "def make():\n    def inner(): dist.barrier()\n    return inner\nmake()",
+    "def make():\n    def inner(): dist.barrier()\n    return inner\nh = make()",
+    "class Box: pass\nbox = Box()\nbox.fn = f",
+    "for fn in (lambda: dist.all_reduce(x, group=mine),): fn()",
+    "frame.apply(str); frame.reduce(1); pool.map(g, xs)",
+    "for i, fn in enumerate([g]): fn()",
+    "for a, b in zip([f], [g]): b()",
+    "fns = [f]\ndel fns\nfns = other()\nfns[0]()",
+    "losses = [f, g]\nlosses.index(f)",
+    "torch.compile(f)",
+]
+
+
+def need_of_two(code, *cells):
+    definitions = above(ranks=[0], cells=[TWO, *cells])
+    return find_need(code, HAS, definitions.about(WORDS.union(HAS), [0]), 4)
+
+
+@pytest.mark.parametrize("code", REACHED)
+def test_a_call_is_followed_to_the_function_that_it_reaches(code):
+    assert find_need(TWO + code, HAS) == "barrier"
+    assert need_of_two(code) == "barrier"
+
+
+@pytest.mark.parametrize("code", NOT_REACHED)
+def test_a_function_that_is_only_named_or_may_be_another_is_not_called(code):
+    assert find_need(TWO + code, HAS) is None
+    assert need_of_two(code) is None
+
+
+EARLIER = [
+    ("fns = [f, g]", "fns[0]()", True),
+    ("fns = [f, g]", "fns[1]()", False),
+    ("fns = [f, g]", "for fn in fns: fn()", True),
+    ("ops = {'a': f}", "ops['a']()", True),
+    ("code = 'f()'", "exec(code)", True),
+    ("call = lambda fn: fn()", "call(f)", True),
+    ("call = lambda fn: fn()", "call(g)", False),
+    ("def call(fn): fn()", "call(f)", True),
+    ("fns = (f,)", "[fn() for fn in fns]", True),
+    ("fns = [\n    g,\n    f,\n]", "fns[1]()", True),
+    ("fns = list((f,))", "fns[0]()", True),
+    ("h = torch.compile(f)", "h()", True),
+    ("fns = [f]\nfns = other", "fns[0]()", False),
+]
+
+
+@pytest.mark.parametrize(("before", "code", "needs"), EARLIER)
+def test_what_an_earlier_cell_holds_is_reached_from_a_later_one(before, code, needs):
+    assert need_of_two(code, before) == ("barrier" if needs else None)
+
+
+def test_models_in_containers_are_called_by_loops():
+    assert find_need("for m in models: m(x)", {"models[]": "model"}) == "m"
+    assert find_need("[m(x) for m in (model,)]", HAS) == "model"
+    assert find_need("for m in models: print(m)", {"models[]": "model"}) is None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from .names import Function, Names, Scope, arguments, depends_on_rank, has_own_group, last_name, names_of, owner_of
 
 # Which argument of a collective is its process group.
 GROUP_POSITIONS = {
@@ -43,28 +46,19 @@ _MODELS = frozenset({"model", "ddp", "sharded"})
 _FUNCTIONAL = "torch.distributed.nn.functional"
 _FUNCTIONAL_POSITIONS = {"gather": 2, "all_gather": 1, "scatter": 2}
 # Functions that call one of their arguments, and which.
-_CALLERS = {"map": 0, "filter": 0, "to_thread": 0, "submit": 0, "apply_async": 0, "run_in_executor": 1, "Thread": 1}
+_CALLERS = {
+    **dict.fromkeys(("map", "filter", "starmap", "reduce", "tree_map", "apply"), 0),
+    **dict.fromkeys(("to_thread", "submit", "apply_async", "call_soon"), 0),
+    **dict.fromkeys(("run_in_executor", "Timer", "call_later"), 1),
+    "Thread": 1,
+}
+_OWN_SPACES = frozenset({"globals()", "locals()"})
 TENSOR_METHODS = frozenset({"full_tensor"})  # DTensor alone has it
 CHECKPOINT = frozenset({"save", "load", "async_save"})  # of torch.distributed.checkpoint
-_OWN_GROUP = frozenset({None, "group", "process_group", "device_mesh", "no_dist"})
 _QUIET = frozenset({"no_sync", "no_grad", "inference_mode"})  # DDP synchronizes nothing there
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _EXITS = frozenset({"exit", "quit", "_exit"})
-MAX_ALIASES = 5  # of aliases
-MAX_EARLIER_CHARS = 8_000  # that are parsed for one cell
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-@dataclass
-class _Scope:
-    """The names of a cell, or of a function that it calls."""
-
-    kinds: dict[str, str]
-    assigned: set[str]
-    is_quiet: bool = False
-    instance: tuple[str, str] | None = None  # in a method: what `self` is called there, and outside
-    cls: ast.ClassDef | None = None
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+MAX_ENTERED = 4  # times that a function is read: it may call itself, or get other arguments
 
 
 @dataclass
@@ -79,13 +73,7 @@ class Reader:
     _checkpoint: set[str] = field(default_factory=set)  # and of torch.distributed.checkpoint
     _functional: set[str] = field(default_factory=lambda: {_FUNCTIONAL, "dist.nn.functional"})
     _imported: dict[str, str] = field(default_factory=dict)  # collectives and wrappers by their name here
-    _aliases: dict[str, ast.expr] = field(default_factory=dict)  # what a name stands for: `red = dist.all_reduce`
-    _functions: dict[str, Function] = field(default_factory=dict)
-    _classes: dict[str, ast.ClassDef] = field(default_factory=dict)
-    _instances: dict[str, str] = field(default_factory=dict)  # the class of a name
-    _loaded: set[str] = field(default_factory=set)
-    _num_chars: int = 0
-    _entered: set[int] = field(default_factory=set)  # functions, once each: they may call themselves
+    _entered: Counter[int] = field(default_factory=Counter)  # functions
     _forwards: list[str] = field(default_factory=list)  # models whose backward will need all ranks
 
     def __post_init__(self) -> None:
@@ -94,14 +82,15 @@ class Reader:
             self._note_import(node)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 stored.add(node.id)
-        self._top = _Scope({name: kind for name, kind in self.kinds.items() if _owner(name) not in stored}, stored)
+        self._names = Names(self.earlier, stored, self._note_import)
+        self._top = Scope({name: kind for name, kind in self.kinds.items() if _owner(name) not in stored}, stored)
 
-    def needs(self, body: Sequence[ast.AST], scope: _Scope | None = None) -> Iterator[str]:
+    def needs(self, body: Sequence[ast.AST], scope: Scope | None = None) -> Iterator[str]:
         """Yield the needs of these statements, as far as every rank that runs the cell executes them."""
         scope = scope or self._top
         for node in body:
             if isinstance(node, ast.If | ast.While | ast.IfExp):
-                if _depends_on_rank(node.test):
+                if depends_on_rank(node.test):
                     if _leaves(node):
                         return  # what follows is meant for some ranks
                     continue
@@ -110,40 +99,33 @@ class Reader:
                 contexts = [item.context_expr for item in node.items]
                 yield from self.needs(contexts, scope)
                 yield from self._within(node.body, scope, scope.is_quiet or any(map(_is_quiet, contexts)))
-            elif not self._defines(node, scope):
+            elif isinstance(node, ast.For | ast.AsyncFor):
+                yield from self.needs([node.iter], scope)
+                self._names.bind(node.target, ast.Starred(node.iter), scope)
+                yield from self.needs([*node.body, *node.orelse], scope)
+            elif isinstance(node, Comprehension):
+                yield from self._comprehension(node, scope)
+            elif not self._names.defines(node, scope):
                 yield from self.needs(list(ast.iter_child_nodes(node)), scope)
                 if isinstance(node, ast.Call):
                     yield from self._call(node, scope)
 
-    def _within(self, body: Sequence[ast.AST], scope: _Scope, is_quiet: bool) -> Iterator[str]:
+    def _comprehension(self, node: Comprehension, scope: Scope) -> Iterator[str]:
+        outside = dict(scope.stands)
+        for generator in node.generators:
+            yield from self.needs([generator.iter], scope)
+            if any(map(depends_on_rank, generator.ifs)):
+                break
+            self._names.bind(generator.target, ast.Starred(generator.iter), scope)
+            yield from self.needs(generator.ifs, scope)
+        else:
+            yield from self.needs([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], scope)
+        scope.stands = outside
+
+    def _within(self, body: Sequence[ast.AST], scope: Scope, is_quiet: bool) -> Iterator[str]:
         was_quiet, scope.is_quiet = scope.is_quiet, is_quiet
         yield from self.needs(body, scope)
         scope.is_quiet = was_quiet
-
-    def _defines(self, node: ast.AST, scope: _Scope | None = None) -> bool:
-        """Note a function or class, which is executed when it is called, or another name for something."""
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            self._functions[node.name] = node
-        elif isinstance(node, ast.ClassDef):
-            self._classes[node.name] = node
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name, value = node.targets[0].id, node.value
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-                self._instances[name] = value.func.id
-            if isinstance(value, ast.Lambda):
-                self._functions[name] = value
-            self._alias(name, value, scope)
-            return isinstance(value, ast.Lambda)
-        return isinstance(node, (*_FUNCTIONS, ast.ClassDef))
-
-    def _alias(self, name: str, value: ast.expr, scope: _Scope | None) -> None:
-        self._aliases.pop(name, None)
-        value = _looked_up(value)
-        if isinstance(value, ast.Attribute) or (isinstance(value, ast.Name) and value.id != name):
-            self._aliases[name] = value
-            kind = scope.kinds.get(_name(value, scope)) if scope is not None else None
-            if scope is not None and kind is not None:
-                scope.kinds[name] = kind
 
     def _taken(self, node: ast.If | ast.While | ast.IfExp) -> list[ast.AST]:
         """Return the branches that may be taken."""
@@ -183,22 +165,10 @@ class Reader:
         elif name in GROUP_POSITIONS or name in WRAPPERS:
             self._imported[known_as] = name
 
-    def _load(self, name: str) -> None:
-        """Read the definition of a name in an earlier cell."""
-        text = self.earlier.get(name)
-        if text is None or name in self._loaded or name in self._top.assigned or name in self._functions:
-            return
-        self._loaded.add(name)
-        self._num_chars += len(text)
-        if self._num_chars <= MAX_EARLIER_CHARS:
-            for node in ast.parse(text).body:
-                self._note_import(node)
-                self._defines(node)
-
-    def _distributed(self, func: ast.expr, scope: _Scope) -> str | None:
+    def _distributed(self, func: ast.expr, scope: Scope) -> str | None:
         """Return the name of the collective or wrapper that is called."""
         if isinstance(func, ast.Name):
-            is_ours = func.id not in scope.assigned and func.id not in self._functions
+            is_ours = func.id not in scope.assigned and func.id not in self._names.functions
             return self._imported.get(func.id) if is_ours else None
         if not isinstance(func, ast.Attribute):
             return None
@@ -211,27 +181,52 @@ class Reader:
 
     # -- calls ------------------------------------------------------------------------------------
 
-    def _call(self, node: ast.Call, scope: _Scope) -> Iterator[str]:
-        func = _looked_up(node.func)
-        for _ in range(MAX_ALIASES):
-            self._load(_owner_of(func))
-            if not isinstance(func, ast.Name) or func.id not in self._aliases or func.id in scope.kinds:
-                break
-            func = self._aliases[func.id]
+    def _call(self, node: ast.Call, scope: Scope) -> Iterator[str]:
+        for options in self._names.reached(node.func, scope):
+            if len(options) == 1:
+                yield from self._call_of(options[0], node, scope)
+            elif all(found := [next(self._call_of(func, node, scope), None) for func in options]):
+                yield found[0] or ""
+
+    def _call_of(self, func: ast.expr, node: ast.Call, scope: Scope) -> Iterator[str]:
         name = self._distributed(func, scope)
         if name is not None:
-            if not _has_own_group(node, self._position(name, func)):
+            if not has_own_group(self._given(node, scope), self._position(name, func)):
                 yield name
             return
         if (called := _called_by(node)) is not None:
             yield from self._call(called, scope)
         function, inner = self._function(func, node, scope)
-        if function is not None and id(function) not in self._entered:
-            self._entered.add(id(function))
+        if function is not None and self._entered[id(function)] < MAX_ENTERED:
+            self._entered[id(function)] += 1
             yield from self.needs(function.body if isinstance(function.body, list) else [function.body], inner)
         elif function is None:
+            yield from self.needs(self._code(func, node, scope), scope)
             yield from self._of_torch(node, func)
             yield from self._method(func, scope)
+
+    def _given(self, node: ast.Call, scope: Scope) -> ast.Call:
+        """Return a call with its arguments in place of `*arguments`, where these are known."""
+        found: list[ast.expr] = []
+        for each in node.args:
+            known = self._names.elements(each.value, scope) if isinstance(each, ast.Starred) else None
+            found += [each] if known is None else [element for _, element in known]
+        return ast.Call(node.func, found, node.keywords)
+
+    def _code(self, func: ast.expr, node: ast.Call, scope: Scope) -> list[ast.stmt]:
+        """Return the statements of a text that is run: `exec("dist.barrier()")`."""
+        is_run = last_name(func) == "run_cell" or (isinstance(func, ast.Name) and func.id in ("exec", "eval"))
+        spaces = [ast.unparse(argument) for argument in node.args[1:]]
+        text = self._names.resolve(node.args[0], scope) if is_run and node.args else None
+        if not isinstance(text, ast.Constant) or not isinstance(text.value, str) or set(spaces) - _OWN_SPACES:
+            return []
+        try:
+            body = ast.parse(text.value.strip()).body
+        except (SyntaxError, ValueError):
+            return []
+        for inner in (inner for statement in body for inner in ast.walk(statement)):
+            self._note_import(inner)
+        return body
 
     def _position(self, name: str, func: ast.expr) -> int:
         """Return which argument of a collective or wrapper is its process group."""
@@ -241,19 +236,19 @@ class Reader:
 
     def _of_torch(self, node: ast.Call, func: ast.expr) -> Iterator[str]:
         """Yield a method of a DTensor, or a function of torch.distributed.checkpoint."""
-        if isinstance(func, ast.Attribute) and not _has_own_group(node, len(node.args)):
+        if isinstance(func, ast.Attribute) and not has_own_group(node, len(node.args)):
             owner = ast.unparse(func.value)
             is_checkpoint = owner in self._checkpoint or owner == "torch.distributed.checkpoint"
             if func.attr in TENSOR_METHODS or (func.attr in CHECKPOINT and is_checkpoint):
                 yield f"{owner}.{func.attr}"
 
-    def _function(self, func: ast.expr, node: ast.Call, scope: _Scope) -> tuple[Function | None, _Scope]:
+    def _function(self, func: ast.expr, node: ast.Call, scope: Scope) -> tuple[Function | None, Scope]:
         """Return the function of the user that is called, and its scope."""
         if isinstance(func, ast.Lambda):
             return func, self._inner(func, node, scope, None)
         if isinstance(func, ast.Name):
-            function = self._functions.get(func.id)
-            cls = self._classes.get(func.id)
+            function = self._names.functions.get(func.id)
+            cls = self._names.classes.get(func.id)
             if function is None and cls is not None:
                 function = _method_of(cls, "__init__")
                 return function, self._inner(function, node, scope, ("", cls))
@@ -261,46 +256,37 @@ class Reader:
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
             owner = func.value.id
             is_self = scope.instance is not None and owner == scope.instance[0]
-            cls = scope.cls if is_self else self._class_of(owner)
+            cls = scope.cls if is_self else self._names.class_of(owner)
             function = _method_of(cls, func.attr) if cls is not None else None
             outside = scope.instance[1] if is_self and scope.instance is not None else owner
             return function, self._inner(function, node, scope, (outside, cls) if cls is not None else None)
         return None, scope
 
-    def _class_of(self, name: str) -> ast.ClassDef | None:
-        cls = self._instances.get(name)
-        if cls is not None:
-            self._load(cls)
-        return self._classes.get(cls or "")
-
     def _inner(
-        self, function: Function | None, node: ast.Call, scope: _Scope, bound: tuple[str, ast.ClassDef] | None
-    ) -> _Scope:
+        self, function: Function | None, node: ast.Call, scope: Scope, bound: tuple[str, ast.ClassDef] | None
+    ) -> Scope:
         """Return the scope of a function, with its parameters bound to the arguments of the call."""
         if function is None:
             return scope
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-        own = {*params, *(arg.arg for arg in function.args.kwonlyargs)}
-        own |= {
-            inner.id for inner in ast.walk(function) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
-        }
+        own = names_of(function)
         instance = (params.pop(0), bound[0]) if bound is not None and params else None
-        given = [
-            *zip(params, node.args, strict=False),
-            *((keyword.arg or "", keyword.value) for keyword in node.keywords),
-        ]
+        given = dict(arguments(node, function, params))
         kinds = {name: kind for name, kind in scope.kinds.items() if _owner(name) not in own}
         kinds |= {
             name: scope.kinds[value.id]
-            for name, value in given
+            for name, value in given.items()
             if isinstance(value, ast.Name) and value.id in scope.kinds
         }
-        return _Scope(kinds, scope.assigned | own, scope.is_quiet, instance, bound[1] if bound is not None else None)
+        stands = {name: value for name, value in scope.stands.items() if name not in own}
+        stands |= {name: self._names.resolve(value, scope) for name, value in given.items()}
+        cls = bound[1] if bound is not None else None
+        return Scope(kinds, scope.assigned | own, stands, frozenset(own), scope.is_quiet, instance, cls)
 
-    def _method(self, func: ast.expr, scope: _Scope) -> Iterator[str]:
+    def _method(self, func: ast.expr, scope: Scope) -> Iterator[str]:
         """Yield the method of an object that the ranks have under a name."""
         for method, owner in _readings(func):
-            kind = scope.kinds.get(_name(owner, scope), "")
+            kind = scope.kinds.get(scope.name(owner), "")
             label = ast.unparse(owner)
             if scope.is_quiet and kind != "sharded":
                 continue
@@ -322,58 +308,18 @@ def _readings(func: ast.expr) -> list[tuple[str, ast.expr]]:
     return [*as_method, ("__call__", func)]
 
 
-def _name(owner: ast.expr, scope: _Scope) -> str:
-    """Return under which name ranks have something: `model`, `trainer.model`, `models[]`."""
-    if isinstance(owner, ast.Name):
-        return owner.id
-    if isinstance(owner, ast.Subscript) and isinstance(owner.value, ast.Name):
-        return f"{owner.value.id}[]"
-    if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name):
-        is_self = scope.instance is not None and owner.value.id == scope.instance[0]
-        outside = scope.instance[1] if is_self and scope.instance is not None else owner.value.id
-        return f"{outside}.{owner.attr}"
-    return ""
-
-
 def _owner(name: str) -> str:
     return name.partition(".")[0].partition("[")[0]
 
 
-def _owner_of(func: ast.expr) -> str:
-    while isinstance(func, ast.Attribute | ast.Subscript):
-        func = func.value
-    return func.id if isinstance(func, ast.Name) else ""
-
-
-def _looked_up(func: ast.expr) -> ast.expr:
-    """Return the object behind an expression such as `getattr(dist, "barrier")`, the function of a `partial(...)`."""
-    is_partial = isinstance(func, ast.Call) and func.args and _last_name(func.func) == "partial"
-    if isinstance(func, ast.Call) and is_partial and not _has_own_group(func, len(func.args)):
-        return _looked_up(func.args[0])
-    if (
-        isinstance(func, ast.Call)
-        and isinstance(func.func, ast.Name)
-        and func.func.id == "getattr"
-        and len(func.args) > 1
-    ):
-        owner, name = func.args[:2]
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            return ast.Attribute(owner, name.value, ast.Load())
-    return func
-
-
 def _called_by(node: ast.Call) -> ast.Call | None:
     """Return the call that a function makes of its arguments: `asyncio.to_thread(dist.barrier)`."""
-    position = _CALLERS.get(_last_name(node.func), -1)
+    position = _CALLERS.get(last_name(node.func), -1)
     target = next((keyword.value for keyword in node.keywords if keyword.arg in ("target", "func")), None)
     if position >= 0 and (target is not None or position < len(node.args)):
         rest = [each for each in node.keywords if each.arg not in ("target", "func")]
         return ast.Call(target or node.args[position], node.args[position + 1 :], rest)
     return None
-
-
-def _last_name(func: ast.expr) -> str:
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def _method_of(cls: ast.ClassDef, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -410,17 +356,10 @@ def _number(side: ast.expr, world_size: int) -> int | None:
     return world_size if ast.unparse(side).removesuffix("()").endswith("world_size") else None
 
 
-def _depends_on_rank(test: ast.expr) -> bool:
-    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
-    attributes = {node.attr for node in ast.walk(test) if isinstance(node, ast.Attribute)}
-    words = {node.value for node in ast.walk(test) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return any("rank" in name.lower() or "main_process" in name for name in names | attributes | words)
-
-
 def _leaves(node: ast.AST) -> bool:
     """Whether ranks may leave the code that follows."""
     inner = list(ast.walk(node))
-    called = {_owner_of(call.func) for call in inner if isinstance(call, ast.Call)}
+    called = {owner_of(call.func) for call in inner if isinstance(call, ast.Call)}
     called |= {call.func.attr for call in inner if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)}
     jumps = ast.Return | ast.Raise | ast.Break | ast.Continue
     return not _EXITS.isdisjoint(called) or any(isinstance(each, jumps) for each in inner)
@@ -429,18 +368,3 @@ def _leaves(node: ast.AST) -> bool:
 def _is_quiet(context: ast.expr) -> bool:
     func = context.func if isinstance(context, ast.Call) else context
     return isinstance(func, ast.Attribute) and func.attr in _QUIET
-
-
-def _has_own_group(node: ast.Call, position: int) -> bool:
-    """Whether the call names a process group, or may do so."""
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
-        return True
-    for keyword in node.keywords:
-        if keyword.arg in _OWN_GROUP:
-            return not _is_default(keyword.value)
-    return len(node.args) > position and not _is_default(node.args[position])
-
-
-def _is_default(value: ast.expr) -> bool:
-    is_none = isinstance(value, ast.Constant) and value.value is None
-    return is_none or (isinstance(value, ast.Attribute) and value.attr == "WORLD")

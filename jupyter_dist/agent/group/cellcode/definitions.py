@@ -20,8 +20,15 @@ _BINDS = re.compile(
 )
 _CONTINUES = re.compile(r"[ \t)\]}#]|$")  # how a line begins that belongs to the statement above
 _DEFINES = re.compile(r"(?:@[^\n]*\n)*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
-# A lambda, an instance, or another name for something.
-_MAKES = re.compile(r"(?m)(\w+)[ \t]*=[ \t]*(?:lambda\b|[A-Z]\w*\(|[\w.]*\bpartial\(|[A-Za-z_][\w.]*[ \t]*(?:;|$))")
+WRAPS = ("partial", "compile", "vmap", "lru_cache", "cache")  # functions that make another one of a function
+# What may hold functions: other names, what makes one of another, containers that begin with a name, texts with calls.
+HOLDS = (
+    r"(?:lambda\b|[\w.]*\b(?:" + "|".join(WRAPS) + r"|list|tuple|set|dict|deque)\(|[A-Za-z_][\w.]*[ \t]*(?:;|$)"
+    r"|[\[({]\s*(?:lambda\b|[*A-Za-z_][\w.]*\s*[,)\]}]|[^\n:=]*:\s*(?:lambda\b|[A-Za-z_][\w.]*\s*[,}])|[\w.]*\bpartial\()"
+    r"|[\"'][^\n]*\()"
+)
+# A lambda, an instance, another name for something.
+_MAKES = re.compile(r"(?m)(\w+)[ \t]*=[ \t]*(?:[A-Z]\w*\(|" + HOLDS + ")")
 
 
 class Definition(NamedTuple):
@@ -30,6 +37,7 @@ class Definition(NamedTuple):
     text: str
     words: frozenset[str]
     ranks: frozenset[int]
+    calls_others: bool  # functions that it is handed
 
 
 class Definitions:
@@ -55,7 +63,7 @@ class Definitions:
             if len(text) <= MAX_STATEMENT_CHARS:
                 for name in _defined(text):
                     self._forget(name)
-                    self._by_name[name] = Definition(text, frozenset(_WORD.findall(text)), here)
+                    self._by_name[name] = Definition(text, frozenset(_WORD.findall(text)), here, _calls_others(text))
                     self._num_chars += len(text)
         while self._num_chars > MAX_CHARS:
             self._forget(next(iter(self._by_name)))
@@ -65,9 +73,12 @@ class Definitions:
         self._num_chars -= len(known.text) if known is not None else 0
 
     def about(self, words: frozenset[str], ranks: Sequence[int]) -> dict[str, str]:
-        """Return the definitions on these ranks that contain one of these words, or use such a definition, by name."""
+        """Return the definitions on these ranks that contain one of these words, or use such a definition, by name.
+
+        And those that call what they are handed.
+        """
         here = {name: known for name, known in self._by_name.items() if not known.ranks.isdisjoint(ranks)}
-        found: set[str] = set()
+        found = {name for name, known in here.items() if known.calls_others}
         grown = True
         while grown:
             more = {name for name, known in here.items() if not known.words.isdisjoint(words | found)} - found
@@ -90,6 +101,15 @@ def statements(code: str) -> Iterator[str]:
 
 
 _CLAUSES = ("else:", "elif ", "except:", "except ", "except*", "finally:")
+
+
+_PARAMETERS = re.compile(r"(?:\bdef[ \t]+\w+[ \t]*\(|\blambda\b)([^:]*):|\bfor[ \t]+([\w, \t]+)[ \t]in\b")
+_CALLED = re.compile(r"(?<![\w.])(\w+)\(")
+
+
+def _calls_others(text: str) -> bool:
+    names = {name for found in _PARAMETERS.findall(text) for each in found for name in _WORD.findall(each)}
+    return not names.isdisjoint(_CALLED.findall(text))
 
 
 def _bound(code: str) -> Iterator[str]:

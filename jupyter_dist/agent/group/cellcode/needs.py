@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from .cellreader import CHECKPOINT, GROUP_POSITIONS, METHODS, TENSOR_METHODS, WRAPPERS, Reader
-from .definitions import statements
+from .definitions import WRAPS, statements
 
 # What is longer or denser takes more than 5 ms to parse. Of a longer cell, only the statements that matter are parsed.
 MAX_BYTES = 4_000
@@ -22,10 +22,17 @@ WORDS = frozenset(("dist", "distributed", "backward", *GROUP_POSITIONS, *WRAPPER
 _TIMED = re.compile(r"%%(?:time|capture|prun|timeit|profile)\b[^\n]*\n")
 _MAGIC = re.compile(r"(?m)^([ \t]*)(?:%(?:time|timeit|prun)[ \t]+(?=\w)|[!%?][^\n]*)")
 _WORD = re.compile(r"\w+")
-_DEFINED = re.compile(r"\bdef[ \t]+(\w+)")
+_DEFINED = re.compile(r"\b(?:def|class)[ \t]+(\w+)")
 _BACKWARD = re.compile(r"(\w+)\.backward\b")
 _ALIAS = re.compile(r"\bas[ \t]+(\w+)")
-_OTHER_NAME = re.compile(r"(?m)^[ \t]*(\w+)[ \t]*=[ \t]*((?:[\w.]*\bpartial\([^\n]*|[\w.]+)[ \t]*)$")
+# What a name gets that may be called by it: `red = dist.all_reduce`, `functions.append(step)`.
+_OTHER_NAME = re.compile(
+    r"(?m)^[ \t]*([\w.]+(?:[ \t]*[,=][ \t]*[\w.]+)*)(?:[ \t]*\+?=|\[[^\]\n]*\][ \t]*="
+    r"|\.(?:append|appendleft|add|insert|extend|update)\()[ \t]*"
+    r"((?:[\w.]*\b(?:" + "|".join(WRAPS) + r")\([^\n]*|[\w.]+(?:[ \t]*,[ \t]*[\w.]+)*\)?[ \t]*$|[a-z_]\w*\(\)"
+    r"|[\[({][^\n]*(?:\n[ \t\])}][^\n]*)*"
+    r"|(?:list|tuple|set|dict|deque)\([^\n]*|\"\"\"(?s:.*?)\"\"\"|\'\'\'(?s:.*?)\'\'\'|[\"'][^\n]*))"
+)
 _LAMBDA = re.compile(r"(\w+)[ \t]*=[ \t]*lambda\b")
 
 __all__ = ["METHODS", "WORDS", "find_need"]
@@ -72,9 +79,9 @@ def _words(code: str, kinds: Mapping[str, str], earlier: Mapping[str, str]) -> f
     found = [name for pattern in (_DEFINED, _BACKWARD, _ALIAS, _LAMBDA) for name in pattern.findall(code)]
     names = (re.split(r"[.\[]", name)[0] for name in kinds)
     words = WORDS.union(names, found, earlier)
-    for name, value in _OTHER_NAME.findall(code):
+    for names_here, value in _OTHER_NAME.findall(code):
         if not words.isdisjoint(_WORD.findall(value)):
-            words |= {name}
+            words |= {*_WORD.findall(names_here)}
     return words
 
 
