@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .names import Function, Names, Scope, arguments, depends_on_rank, has_own_group, last_name, names_of, owner_of
+from .reach import Function, Reach, Scope, arguments, depends_on_rank, has_own_group, last_name, names_of, owner_of
 
 # Which argument of a collective is its process group.
 GROUP_POSITIONS = {
@@ -82,7 +82,7 @@ class Reader:
             self._note_import(node)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 stored.add(node.id)
-        self._names = Names(self.earlier, stored, self._note_import)
+        self._reach = Reach(self.earlier, stored, self._note_import)
         self._top = Scope({name: kind for name, kind in self.kinds.items() if _owner(name) not in stored}, stored)
 
     def needs(self, body: Sequence[ast.AST], scope: Scope | None = None) -> Iterator[str]:
@@ -101,11 +101,11 @@ class Reader:
                 yield from self._within(node.body, scope, scope.is_quiet or any(map(_is_quiet, contexts)))
             elif isinstance(node, ast.For | ast.AsyncFor):
                 yield from self.needs([node.iter], scope)
-                self._names.bind(node.target, ast.Starred(node.iter), scope)
+                self._reach.bind(node.target, ast.Starred(node.iter), scope)
                 yield from self.needs([*node.body, *node.orelse], scope)
             elif isinstance(node, Comprehension):
                 yield from self._comprehension(node, scope)
-            elif not self._names.defines(node, scope):
+            elif not self._reach.defines(node, scope):
                 yield from self.needs(list(ast.iter_child_nodes(node)), scope)
                 if isinstance(node, ast.Call):
                     yield from self._call(node, scope)
@@ -116,7 +116,7 @@ class Reader:
             yield from self.needs([generator.iter], scope)
             if any(map(depends_on_rank, generator.ifs)):
                 break
-            self._names.bind(generator.target, ast.Starred(generator.iter), scope)
+            self._reach.bind(generator.target, ast.Starred(generator.iter), scope)
             yield from self.needs(generator.ifs, scope)
         else:
             yield from self.needs([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], scope)
@@ -168,7 +168,7 @@ class Reader:
     def _distributed(self, func: ast.expr, scope: Scope) -> str | None:
         """Return the name of the collective or wrapper that is called."""
         if isinstance(func, ast.Name):
-            is_ours = func.id not in scope.assigned and func.id not in self._names.functions
+            is_ours = func.id not in scope.assigned and func.id not in self._reach.functions
             return self._imported.get(func.id) if is_ours else None
         if not isinstance(func, ast.Attribute):
             return None
@@ -182,7 +182,7 @@ class Reader:
     # -- calls ------------------------------------------------------------------------------------
 
     def _call(self, node: ast.Call, scope: Scope) -> Iterator[str]:
-        for options in self._names.reached(node.func, scope):
+        for options in self._reach.reached(node.func, scope):
             if len(options) == 1:
                 yield from self._call_of(options[0], node, scope)
             elif all(found := [next(self._call_of(func, node, scope), None) for func in options]):
@@ -209,7 +209,7 @@ class Reader:
         """Return a call with its arguments in place of `*arguments`, where these are known."""
         found: list[ast.expr] = []
         for each in node.args:
-            known = self._names.elements(each.value, scope) if isinstance(each, ast.Starred) else None
+            known = self._reach.elements(each.value, scope) if isinstance(each, ast.Starred) else None
             found += [each] if known is None else [element for _, element in known]
         return ast.Call(node.func, found, node.keywords)
 
@@ -217,7 +217,7 @@ class Reader:
         """Return the statements of a text that is run: `exec("dist.barrier()")`."""
         is_run = last_name(func) == "run_cell" or (isinstance(func, ast.Name) and func.id in ("exec", "eval"))
         spaces = [ast.unparse(argument) for argument in node.args[1:]]
-        text = self._names.resolve(node.args[0], scope) if is_run and node.args else None
+        text = self._reach.resolve(node.args[0], scope) if is_run and node.args else None
         if not isinstance(text, ast.Constant) or not isinstance(text.value, str) or set(spaces) - _OWN_SPACES:
             return []
         try:
@@ -247,8 +247,8 @@ class Reader:
         if isinstance(func, ast.Lambda):
             return func, self._inner(func, node, scope, None)
         if isinstance(func, ast.Name):
-            function = self._names.functions.get(func.id)
-            cls = self._names.classes.get(func.id)
+            function = self._reach.functions.get(func.id)
+            cls = self._reach.classes.get(func.id)
             if function is None and cls is not None:
                 function = _method_of(cls, "__init__")
                 return function, self._inner(function, node, scope, ("", cls))
@@ -256,7 +256,7 @@ class Reader:
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
             owner = func.value.id
             is_self = scope.instance is not None and owner == scope.instance[0]
-            cls = scope.cls if is_self else self._names.class_of(owner)
+            cls = scope.cls if is_self else self._reach.class_of(owner)
             function = _method_of(cls, func.attr) if cls is not None else None
             outside = scope.instance[1] if is_self and scope.instance is not None else owner
             return function, self._inner(function, node, scope, (outside, cls) if cls is not None else None)
@@ -279,7 +279,7 @@ class Reader:
             if isinstance(value, ast.Name) and value.id in scope.kinds
         }
         stands = {name: value for name, value in scope.stands.items() if name not in own}
-        stands |= {name: self._names.resolve(value, scope) for name, value in given.items()}
+        stands |= {name: self._reach.resolve(value, scope) for name, value in given.items()}
         cls = bound[1] if bound is not None else None
         return Scope(kinds, scope.assigned | own, stands, frozenset(own), scope.is_quiet, instance, cls)
 

@@ -75,7 +75,7 @@ class Definitions:
     def about(self, words: frozenset[str], ranks: Sequence[int]) -> dict[str, str]:
         """Return the definitions on these ranks that contain one of these words, or use such a definition, by name.
 
-        And those that call what they are handed.
+        Functions that call one of their arguments are among them.
         """
         here = {name: known for name, known in self._by_name.items() if not known.ranks.isdisjoint(ranks)}
         found = {name for name, known in here.items() if known.calls_others}

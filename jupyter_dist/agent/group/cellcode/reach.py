@@ -32,7 +32,7 @@ class Scope:
     stands: dict[str, ast.expr] = field(default_factory=dict)  # what a name stands for: `red = dist.all_reduce`
     own: frozenset[str] = frozenset()  # names of the function
     is_quiet: bool = False
-    instance: tuple[str, str] | None = None  # in a method: what `self` is called there, and outside
+    instance: tuple[str, str] | None = None  # in a method: the name of `self` there, and outside
     cls: ast.ClassDef | None = None
 
     def name(self, owner: ast.expr) -> str:
@@ -49,8 +49,8 @@ class Scope:
 
 
 @dataclass
-class Names:
-    """What is known of the names of a cell, and of those of earlier cells that it uses."""
+class Reach:
+    """The known names of a cell, and of earlier cells whose names it uses."""
 
     earlier: Mapping[str, str]
     assigned: set[str]  # by the cell
@@ -127,7 +127,7 @@ class Names:
             self.bind(inner, column[0] if not isinstance(value, ast.Starred) and column else known, scope)
 
     def _changes(self, node: ast.Call, scope: Scope) -> None:
-        """Note what a method adds to a container."""
+        """Note the addition of a method to a container."""
         func = node.func
         if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
             return
@@ -147,7 +147,7 @@ class Names:
     # -- what is called ---------------------------------------------------------------------------
 
     def resolve(self, value: ast.expr, scope: Scope) -> ast.expr:
-        """Return what an expression stands for, as far as that is known."""
+        """Return the value of an expression, as far as it is known."""
         for _ in range(MAX_STEPS):
             found = self._step(looked_up(value), scope)
             if found is value:
@@ -172,7 +172,7 @@ class Names:
         return self._of_space(value, scope) if isinstance(value, ast.Subscript) else value
 
     def _of_space(self, value: ast.Subscript, scope: Scope) -> ast.expr:
-        """Return what `globals()["step"]` and `vars(dist)["barrier"]` stand for."""
+        """Return the name in `globals()["step"]`, the attribute in `vars(dist)["barrier"]`."""
         space, key = value.value, self.resolve(value.slice, scope)
         if not isinstance(space, ast.Call) or last_name(space.func) not in _SPACES:
             return value
