@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .definitions import WRAPS
 
-MAX_STEPS = 8  # from a name to what it stands for
+MAX_STEPS = 8  # from a name to its value
 MAX_EARLIER_CHARS = 8_000  # that are parsed for one cell
 ADDS = {"append": 0, "appendleft": 0, "add": 0, "insert": 1}  # methods of containers, and which argument they add
 DROPS = frozenset({"clear", "remove", "discard"})
