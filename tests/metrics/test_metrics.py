@@ -33,38 +33,51 @@ def metrics(server: JupyterServer) -> dict[tuple[str, ...], float]:
     return found
 
 
+class Counted:
+    """What is counted from now on."""
+
+    def __init__(self, server: JupyterServer) -> None:
+        self._server, self._before = server, metrics(server)
+
+    def more(self, *key: str) -> float:
+        return metrics(self._server).get(key, 0) - self._before.get(key, 0)
+
+    def ends(self, *key: str) -> None:
+        """Wait until there is one more."""
+        until(lambda: self.more(*key) == 1, lambda: metrics(self._server))
+
+
 @pytest.mark.timeout(180)
-def test_cells_hangs_saves_and_states_are_counted(group_server: JupyterServer, tmp_path: Path) -> None:
-    server, before = group_server, metrics(group_server)
-
-    def more(*key: str) -> float:
-        return metrics(server).get(key, 0) - before.get(key, 0)
-
-    def ends(*key: str, by: float = 1) -> None:
-        until(lambda: more(*key) == by, lambda: metrics(server))
-
+def test_cells_saves_and_states_are_counted(group_server: JupyterServer, tmp_path: Path) -> None:
+    server, counted = group_server, Counted(group_server)
     assert metrics(server)["jupyter_dist_groups", "ready"] >= 1
     assert metrics(server)["jupyter_dist_ranks", "idle"] >= 2
     server.run("g", "import time; time.sleep(0.3); secret_name = 'a secret text'")
     server.run("g", "1 / 0", "0")
-    ends("jupyter_dist_cells_total", "ok")
-    ends("jupyter_dist_cells_total", "error")
-    assert more("jupyter_dist_ranks_busy_seconds_total") >= 0.6  # of two ranks
-    hung = server.submit("g", "import torch.distributed as dist\nif rank == 0:\n    dist.barrier()")
-    ends("jupyter_dist_hangs_total")
-    assert more("jupyter_dist_hangs_ended_total", "interrupted") == 0
-    server.ask("POST", "groups/g/interrupt", {"ranks": "all"})
-    server.view("g", hung)
-    ends("jupyter_dist_hangs_ended_total", "interrupted")
+    counted.ends("jupyter_dist_cells_total", "ok")
+    counted.ends("jupyter_dist_cells_total", "error")
+    assert counted.more("jupyter_dist_ranks_busy_seconds_total") >= 0.6  # of two ranks
     saved = server.view(
         "g", server.ask("POST", "groups/g/saves", {"name": "of-metrics", "folder": str(tmp_path)})["id"]
     )
     assert saved["execution"]["state"] == "ok", saved
-    ends("jupyter_dist_saves_total", "ok", "save")  # labels in the order of their names
-    assert more("jupyter_dist_hangs_total") == 1
-    assert more("jupyter_dist_verdicts_total") == 1
-    assert more("jupyter_dist_verdicts_refuted_total") == 0  # the user interrupted the cell
+    counted.ends("jupyter_dist_saves_total", "ok", "save")  # labels in the order of their names
     assert "secret" not in text(server)
+
+
+@pytest.mark.timeout(180)
+def test_hangs_are_counted(group_server: JupyterServer) -> None:
+    pytest.importorskip("jupyter_dist.parts.hangs")
+    server, counted = group_server, Counted(group_server)
+    hung = server.submit("g", "import torch.distributed as dist\nif rank == 0:\n    dist.barrier()")
+    counted.ends("jupyter_dist_hangs_total")
+    assert counted.more("jupyter_dist_hangs_ended_total", "interrupted") == 0
+    server.ask("POST", "groups/g/interrupt", {"ranks": "all"})
+    server.view("g", hung)
+    counted.ends("jupyter_dist_hangs_ended_total", "interrupted")
+    assert counted.more("jupyter_dist_hangs_total") == 1
+    assert counted.more("jupyter_dist_verdicts_total") == 1
+    assert counted.more("jupyter_dist_verdicts_refuted_total") == 0  # the user interrupted the cell
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are(group_server: JupyterServer) -> None:
