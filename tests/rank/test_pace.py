@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Iterator
@@ -176,3 +177,21 @@ def test_nothing_is_measured_once_the_cell_has_ended(rank: RankClient) -> None:
     assert rank.result(execution_id).status == "ok"
     assert rank.ask("pace", max_arrivals=1)["execution_id"] is None
     assert rank.run("print(found())").text() == "False\n"
+
+
+def test_the_line_that_makes_the_objects_has_the_time_of_collecting_them() -> None:
+    from jupyter_dist.parts.slow.rank.pauses import CollectorPauses  # imports torch
+
+    pauses = CollectorPauses()
+    pauses.begin()
+    try:
+        code = "kept = [[number] for number in range(100_000)]\nfor _ in range(30):\n    gc.collect()\n"
+        exec(compile(code, "<ipython-input-1-0123456789ab>", "exec"), {"gc": gc})
+    finally:
+        pauses.end()
+    number, seconds, line = pauses.take()
+    assert number >= 30
+    assert seconds > 0
+    assert line is not None
+    assert (line.file, line.number) == ("<ipython-input-1-0123456789ab>", 3)
+    assert pauses.take() == (0, 0.0, None)

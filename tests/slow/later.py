@@ -88,7 +88,7 @@ SLOW = [
     Slow(
         "BaderLab/saber#176: masks of attention are lists in Python in each step",
         "tokens = [number % 7 for number in range(300)] * 400\ndef masks(tokens):\n    return [[float(token > 0)] for token in tokens]\nwhile True:\n    mask = masks(tokens)\n    train(batch)\n    time.sleep(0.01)",
-        ("line",),
+        ("line", "collector"),  # of the lists that the line makes
         EVERYONE,
         ("float(token > 0)", "masks(tokens)"),
         computes=True,

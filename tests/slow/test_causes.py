@@ -8,7 +8,7 @@ from jupyter_dist.parts.slow.agent.asking.reports import Arrival, Grown, RankRep
 from jupyter_dist.parts.slow.agent.judge import judge
 from jupyter_dist.parts.slow.agent.observed import StepsSeen, observe
 
-from .reports import LOOP, place, samples, seen, steps
+from .reports import LOOP, SLOW, place, samples, seen, steps
 
 LOADS = place(5, "for batch in loader:")
 READS = place(17, "return decode(self.files[index])")
@@ -92,11 +92,25 @@ def test_steps_that_are_tracked_are_the_steps():
     assert [cause.kind for cause in judge(observe(alone, {}))] == ["collector"]  # without collectives
 
 
+def test_many_reduces_to_one_rank_are_small_collectives_although_the_others_wait_for_it():
+    """Of forty metrics: the other ranks have sent theirs, and wait in the next collective of all."""
+    arrivals = steps(3, 400, 0.0005, name="reduce")
+    gathered = {rank: samples(wait=(90, LOOP), run=10) for rank in range(3)}
+    ahead = {rank: [one._replace(began=one.began - 400 * (rank > 0)) for one in its] for rank, its in arrivals.items()}
+    cause = only(seen(ahead, gathered))
+    assert (cause.kind, str(cause.ranks), cause.place) == ("small_collectives", "0-2", LOOP)
+    as_broadcasts = {rank: [one._replace(name="all_reduce") for one in its] for rank, its in ahead.items()}
+    assert "small_collectives" not in [cause.kind for cause in judge(seen(as_broadcasts, gathered))]
+
+
 def test_pauses_of_the_collector_are_counted_by_rank():
     cause = only(alike(BALANCED, collecting_seconds={0: 0.1, 1: 2.0, 2: 0.1, 3: 0.1}, num_collections=50))
     assert (cause.kind, str(cause.ranks)) == ("collector", "1")
     assert "25 %" in cause.message
     assert judge(alike(BALANCED, collecting_seconds=0.3)) == []
+    named = only(alike(BALANCED, collecting_seconds=2.0, num_collections=50, collecting_place=SLOW))
+    assert named.place == SLOW
+    assert named.message.endswith("of the time of ranks 0-3, at line 12 of cell [7]: tokens = tokenise(batch).")
     assert judge(alike((), collecting_seconds=2.0)) == []  # what makes the objects is not known
 
 

@@ -106,6 +106,31 @@ def test_a_rank_whose_waits_for_a_core_are_as_long_as_the_others_wait_is_not_bla
     assert "straggler" not in [cause.kind for cause in judged(1.19)]
 
 
+def test_ranks_that_do_the_same_on_a_busy_machine_are_not_told_apart():
+    """Lists made in each step, at a load of six: the cores are another rank's for seconds, and memory is slower on one."""
+    mine, others = samples(run=(80, SLOW), backward=20), samples(run=(55, SLOW), backward=20, wait=25)
+    alike = {rank: mine if rank == 2 else others for rank in range(4)}
+
+    def judged(sampled, delay, seconds=0.025):
+        fields = {"run_delay_seconds": delay, "cpu_seconds": 3.0}
+        return [cause.kind for cause in judge(seen(steps(4, 60, 0.1, late(2, seconds)), sampled, **fields))]
+
+    assert judged(alike, 0.4) == ["straggler"]
+    assert judged(alike, 1.2) == []
+    # But one that does more than half as much again is named, and one that is alone at a line.
+    assert judged(alike, 1.2, 0.08) == ["straggler"]
+    assert judged(of_four(2), 1.2) == ["straggler"]
+
+
+def test_lines_of_a_loop_that_share_the_time_are_named_by_the_longest():
+    loop = {f"run{number}": (part, place(number, "n += k")) for number, part in ((4, 14), (5, 12), (6, 16))}
+    mine = tuple(one._replace(activity="run") for one in samples(**loop)) + samples(backward=58)
+    (cause,) = judge(
+        seen(steps(4, 60, 0.1, late(2, 0.06)), {rank: mine if rank == 2 else WAITING for rank in range(4)})
+    )
+    assert (str(cause.ranks), cause.place) == ("2", place(6, "n += k"))
+
+
 def test_less_time_without_a_core_is_enough_if_the_others_wait_for_the_rank():
     delays = {rank: 1.6 if rank == 2 else 0.1 for rank in range(4)}
     alike = dict.fromkeys(range(4), WAITING)

@@ -152,7 +152,9 @@ class Observed:
         """
         used, usual = (max(self.median(_cpu, few), LEAST_CPU) for few in (ranks, others))
         return (
-            self.median(_kept, ranks) - self.median(_kept_by_work, others) * used if used <= MOST_WORK * usual else 0.0
+            self.median(kept_part, ranks) - self.median(_kept_by_work, others) * used
+            if used <= MOST_WORK * usual
+            else 0.0
         )
 
     def among(self, ranks: Set[int]) -> Observed:
@@ -174,13 +176,14 @@ def _cpu(rank: RankPaceSeen) -> float:
     return rank.part(lambda report: report.cpu_seconds)
 
 
-def _kept(rank: RankPaceSeen) -> float:
+def kept_part(rank: RankPaceSeen) -> float:
+    """Return for which part of its time a rank could run, and got no core."""
     return rank.part(lambda report: report.kept_seconds)
 
 
 def _kept_by_work(rank: RankPaceSeen) -> float:
     """Return for how long a rank is kept from running for each second of processor time."""
-    return _kept(rank) / max(_cpu(rank), LEAST_CPU)
+    return kept_part(rank) / max(_cpu(rank), LEAST_CPU)
 
 
 def observe(

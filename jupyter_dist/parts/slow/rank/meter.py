@@ -205,7 +205,7 @@ class MeasuredCell:
         self.asked_at = now = time.monotonic()
         seconds, since, self._since = now - self._since, self._since, now
         samples, self._samples = self._samples, _no_samples()
-        num_collections, collecting = self.pauses.take()
+        num_collections, collecting, collecting_line = self.pauses.take()
         num_compiles, self._num_compiles = self._num_compiles, 0
         stopped = seconds * self._num_late / max(1, self._num_samples - self._num_taken)
         self._num_late, self._num_taken = 0, self._num_samples
@@ -218,7 +218,7 @@ class MeasuredCell:
             "seconds": seconds,
             "samples": _rows(samples),
             "arrivals": self._arrivals.take(max_arrivals),
-            "collections": [num_collections, collecting],
+            "collections": [num_collections, collecting, _line(collecting_line)],
             "compiles": num_compiles,
             "cpu_seconds": cpu / 1e9,
             "run_delay_seconds": delay / 1e9,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections import defaultdict
 from typing import Any
 
 from jupyter_dist.rank.guard.own import gc, time
+
+from .stacks import Line, users_line
+
+PLACED_SECONDS = 0.002  # of collections that are noted for a line at once: to find it takes some microseconds
 
 
 class CollectorPauses:
@@ -14,6 +20,10 @@ class CollectorPauses:
         self._seconds = 0.0
         self._number = 0
         self._began: float | None = None
+        self._lines: defaultdict[Line | None, float] = defaultdict(
+            float
+        )  # seconds for the user's line that has made the objects
+        self._unplaced = 0.0
 
     def begin(self) -> None:
         """Count from now on."""
@@ -26,9 +36,11 @@ class CollectorPauses:
             gc.callbacks.remove(self._note)
         self._began = None
 
-    def take(self) -> tuple[int, float]:
-        """Return the number of collections since the last call, and how many seconds they took."""
-        found = self._number, self._seconds
+    def take(self) -> tuple[int, float, Line | None]:
+        """Return the number of collections since the last call, their seconds, and the line that took most of them."""
+        lines, self._lines = self._lines, defaultdict(float)
+        line = max(lines, key=lines.__getitem__, default=None)
+        found = self._number, self._seconds, line if lines[line] > self._seconds / 2 else None
         self._number, self._seconds = 0, 0.0
         return found
 
@@ -38,5 +50,9 @@ class CollectorPauses:
             self._began = now
         elif self._began is not None:
             self._seconds += now - self._began
+            self._unplaced += now - self._began
             self._number += 1
             self._began = None
+            if self._unplaced > PLACED_SECONDS:
+                self._lines[users_line(sys._getframe(1))] += self._unplaced
+                self._unplaced = 0.0

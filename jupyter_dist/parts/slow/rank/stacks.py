@@ -117,6 +117,16 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any], waited: bool = 
     return Doing(activity, walk.line, walk.inner, walk.cell, outer=walk.outer, runs=walk.runs, maybe=earlier)
 
 
+def users_line(frame: FrameType | None) -> Line | None:
+    """Return the innermost line of the user's code."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if (_known.get(file) or _classify(file))[0]:
+            return Line(file, lines.line_of(frame), frame.f_code.co_name)
+        frame = frame.f_back
+    return None
+
+
 class _Walk:
     """What is found on the way from the innermost frame outwards."""
 

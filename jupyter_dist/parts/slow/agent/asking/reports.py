@@ -83,6 +83,7 @@ class RankReport:
     num_compiles: int = 0
     num_collections: int = 0
     collecting_seconds: float = 0.0
+    collecting_place: CodePlace | None = None  # the line that has made the objects
     cpu_seconds: float = 0.0  # of the main thread
     run_delay_seconds: float = 0.0  # in which it could run, and got no core
     stopped_seconds: float = 0.0  # in which nothing of its process ran
@@ -114,6 +115,7 @@ def read_report(answer: Mapping[str, Any]) -> RankReport | None:
             num_compiles=_whole(answer["compiles"]),
             num_collections=_whole(answer["collections"][0]),
             collecting_seconds=_seconds(answer["collections"][1]),
+            collecting_place=_place(answer["collections"][2:3]),  # not in 0.2
             cpu_seconds=_seconds(answer["cpu_seconds"]),
             run_delay_seconds=_seconds(answer["run_delay_seconds"]),
             stopped_seconds=_seconds(answer["stopped_seconds"]),
@@ -140,6 +142,10 @@ def _sampled(row: Sequence[Any]) -> Sampled:
         times=found.times[:MAX_TIMES],
         maybe=tuple(filter(None, earlier)),
     )
+
+
+def _place(rows: Sequence[Any]) -> CodePlace | None:
+    return parse(CodePlace, rows[0]) if rows and rows[0] is not None else None
 
 
 def _whole(value: Any) -> int:

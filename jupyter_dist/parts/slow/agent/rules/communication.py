@@ -23,12 +23,18 @@ MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks unev
 FEW = 2  # collectives for each change of the parameters
 
 
+_ROOTED = frozenset({"reduce", "gather"})  # a rank that is not the root sends, and goes on
+
+
 def find_communication(seen: Observed) -> Cause | None:
     """Return the cause if collectives themselves take a large part of the time."""
     if seen.period is None or not seen.is_sampled or not seen.are_waits_known or _waits_for_cores(seen):
         return None
     in_collectives = min(rank.share("wait") for rank in seen.ranks.values())
     waiting = statistics.median(seen.waits.share(rank) for rank in seen.waits.stays)
+    if sum(meeting.name in _ROOTED for meeting in seen.meetings) > len(seen.meetings) / 2:  # all wait for the root
+        root = max(seen.waits.stays, key=lambda rank: seen.ranks[rank].share("wait") - seen.waits.share(rank))
+        in_collectives, waiting = seen.ranks[root].share("wait"), seen.waits.share(root)
     share = in_collectives - waiting
     step = seen.step_seconds
     if share < LEAST_SHARE or waiting > share or not step or find_accumulation(seen) is not None:

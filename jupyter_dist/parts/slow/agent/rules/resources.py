@@ -35,14 +35,17 @@ def find_collecting(seen: Observed) -> Cause | None:
         return None
     share = statistics.median(shares[rank] for rank in pausing)
     number = max(sum(report.num_collections for report in seen.ranks[rank].reports) for rank in pausing)
-    message = say("Python's garbage collector takes %1 of the time of %2.", percent(share), name_ranks(pausing))
+    places = Counter(report.collecting_place for rank in pausing for report in seen.ranks[rank].reports)
+    place = places.most_common(1)[0][0]
+    its, who = percent(share), name_ranks(pausing)
+    message = say("Python's garbage collector takes %1 of the time of %2%3.", its, who, at_place(place))
     evidence = [
         say("It has run %1 times in the last seconds, up to %2 of them.", number, format(max(shares.values()), ".0%"))
     ]
     advice = say(
         "Call gc.freeze() before the loop, or gc.disable() there and gc.collect() on all ranks at the same step."
     )
-    return Cause("collector", pausing, share, message, evidence, advice)
+    return Cause("collector", pausing, share, message, evidence, advice, place)
 
 
 def find_memory(seen: Observed) -> Cause | None:

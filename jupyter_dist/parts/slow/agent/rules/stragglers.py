@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
-from jupyter_dist.parts.slow.agent.observed import RUN, Observed
+from jupyter_dist.parts.slow.agent.observed import RUN, Observed, kept_part
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
@@ -40,6 +40,8 @@ LEAST_SEEN = 0.6  # of it, if a line stands out at which late ranks alone are fo
 SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now and then
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
 MOST_OF_OTHERS = 0.2  # of what late ranks are at a line: less, and they are there alone
+BUSY = 0.1  # of the time ranks wait for a core
+MORE_WORK = 1.5  # times the others' own work: less may be the machine's doing, if it is busy
 
 
 class Lateness(NamedTuple):
@@ -75,7 +77,7 @@ def find_in_messages(seen: Observed) -> Cause | None:
     if least - shares[late] < LEAST_IN_MESSAGES or most > MOST_IN_MESSAGES:
         return None
     lateness = Lateness(RankSet([late]), others, least, 0, 0, 0)
-    place, activity = _excess(seen, lateness)
+    place, activity, _ = _excess(seen, lateness)
     kept = seen.median(lambda rank: rank.part(lambda report: report.kept_seconds), [late])
     if place is None or (kept > least / 2 and seen.lack_cores([late], others)):
         return None
@@ -93,8 +95,10 @@ def _straggler(seen: Observed) -> Cause | None:
     lateness = _lateness(seen) or _long_lateness(seen)
     if lateness is None:
         return None
-    place, activity = _excess(seen, lateness)
+    place, activity, is_alone = _excess(seen, lateness)
     if not _agree(seen, lateness, place) or (lateness.is_long and place is None):
+        return None
+    if not is_alone and _may_be_the_machine(seen, lateness):
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     step = None if is_seldom else seen.step_seconds
@@ -223,14 +227,27 @@ def _agree(seen: Observed, lateness: Lateness, place: CodePlace | None) -> bool:
     return is_seen or nearly_all - late >= LEAST_AGREEMENT * lateness.share
 
 
-def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
-    """Return the line at which late ranks are more than the others, and their activity there.
+def _may_be_the_machine(seen: Observed, lateness: Lateness) -> bool:
+    """Whether ranks that do the same may differ so much: on a busy machine each gets its cores at other times."""
+    its, others = ([rank for rank in ranks if rank in seen.ranks] for ranks in (lateness.late, lateness.others))
+    if max(seen.median(kept_part, its), seen.median(kept_part, others)) < BUSY:
+        return False
+    own, usual = (
+        statistics.median(1 - seen.waits.share(rank) - kept_part(seen.ranks[rank]) for rank in ranks)
+        for ranks in (its, others)
+    )
+    return own < MORE_WORK * usual
+
+
+def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str, bool]:
+    """Return the line at which late ranks are more than the others, their activity there, and if they alone are there.
 
     A line at which late ranks alone are found comes before one at which the others are, too: where these wait, as in a
     backward pass, a rank that does not wait is found working.
     """
     places = {key for rank in lateness.late for key in seen.ranks[rank].samples}
     found: list[tuple[bool, float, CodePlace, str]] = []
+    of_late: list[tuple[float, CodePlace, str]] = []  # lines at which late ranks alone are
     num_late, num_other = (
         sum(seen.ranks[rank].num_samples for rank in ranks if rank in seen.ranks)
         for ranks in (lateness.late, lateness.others)
@@ -242,12 +259,19 @@ def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str]:
         other = seen.median(lambda rank, a=activity, p=place: rank.share_at(a, p), lateness.others)  # type: ignore[misc]
         there = other + seen.median(lambda rank, p=place: rank.share_at("wait", p), lateness.others)  # type: ignore[misc]
         by_chance = math.sqrt(late * (1 - late) / max(1, num_late) + other * (1 - other) / max(1, num_other))
+        is_alone = there < MOST_OF_OTHERS * late
         if late - other >= max(LEAST_EXCESS * lateness.share, SURE * by_chance):
-            found.append((there < MOST_OF_OTHERS * late, late - other, place, activity))
+            found.append((is_alone, late - other, place, activity))
+        elif is_alone and late - other >= SURE * by_chance:
+            of_late.append((late - other, place, activity))
+    if not any(is_alone for is_alone, *_ in found) and sum(part for part, *_ in of_late) >= (
+        LEAST_EXCESS * lateness.share
+    ):
+        found = [(True, *max(of_late, key=lambda one: one[0]))]  # several lines of a loop
     if not found:
-        return None, RUN
-    *_, place, activity = max(found, key=lambda one: one[:2])
-    return _call_of_late(seen, lateness, place, activity), activity
+        return None, RUN, False
+    is_alone, _, place, activity = max(found, key=lambda one: one[:2])
+    return _call_of_late(seen, lateness, place, activity), activity, is_alone
 
 
 def _call_of_late(seen: Observed, lateness: Lateness, place: CodePlace, activity: str) -> CodePlace:
