@@ -23,7 +23,7 @@ MOST_DELAY = 0.1  # of the time, for a core: above, the machine makes ranks unev
 FEW = 2  # collectives for each change of the parameters
 
 
-_ROOTED = frozenset({"reduce", "gather"})  # a rank that is not the root sends, and goes on
+_ROOTED = frozenset({"reduce", "gather"})  # the other ranks only send
 
 
 def find_communication(seen: Observed) -> Cause | None:

@@ -41,7 +41,7 @@ SELDOM = 0.3  # of the collectives: a rank that comes late to fewer is late now 
 LEAST_EXCESS = 0.4  # of the others' waiting: what a line must take more on a straggler to be named
 MOST_OF_OTHERS = 0.2  # of what late ranks are at a line: less, and they are there alone
 BUSY = 0.1  # of the time ranks wait for a core
-MORE_WORK = 1.5  # times the others' own work: less may be the machine's doing, if it is busy
+MORE_WORK = 1.5  # times the others' own work: a busy machine may cause less
 
 
 class Lateness(NamedTuple):
