@@ -261,6 +261,33 @@ WRONG = [
     ),
     Wrong("zero_grad is forgotten", LOOP.replace("    opt.zero_grad()\n", ""), ("not_zeroed",), line=STEP),
     Wrong(
+        "zero_grad in each pass of an accumulation",
+        "for i in range(40):\n    for k in range(3):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
+        ("gradients_discarded",),
+        line=STEP,
+    ),
+    Wrong(
+        "zero_grad before the step",
+        "for i in range(40):\n    loss_of(model(batch())).backward()\n    opt.zero_grad()\n    opt.step()\n    pause()",
+        ("gradients_discarded",),
+        line=STEP,
+    ),
+    Wrong(
+        "a layer in no group of the optimizer",
+        "model = DDP(net(nn.ReLU(), nn.Linear(8, 8)))\nopt = optim.SGD([*model.module[0].parameters(), *model.module[4].parameters()], lr=0.01)\n"
+        + LOOP,
+        ("parameters_not_held",),
+        line=STEP,
+    ),
+    Wrong(
+        "a list of files that each rank has in another order",
+        "class Files(torch.utils.data.Dataset):\n    def __init__(self):\n        self.paths = random.Random(rank).sample([f'{i}.jpg' for i in range(256)], 256)\n"
+        "    def __len__(self):\n        return len(self.paths)\n    def __getitem__(self, i):\n        return X[int(self.paths[i][:-4])]\n"
+        "files = Files()\nfor x in DataLoader(files, 8, sampler=DistributedSampler(files)):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("subsets_differ",),
+        line=("for x in DataLoader",),
+    ),
+    Wrong(
         "zero_grad of another optimizer",
         "other = optim.SGD(net().parameters(), lr=0.01)\n" + LOOP.replace("opt.zero_grad", "other.zero_grad"),
         ("not_zeroed",),

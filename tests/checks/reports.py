@@ -25,7 +25,7 @@ def ddp(averaging=RANKS, **fields):
 
 def calls(batch, **fields):
     given = Batch(batch, 0.5, True, (8, 4), LINE) if batch else None
-    return ModelCalls(True, 1, 1, True, True, 0, 0, False, given)._replace(**fields)
+    return ModelCalls(True, 1, 1, 1, True, True, 0, 0, "ddp", given)._replace(**fields)
 
 
 def look(rank, step, batch=None, gradient="g", weight="w", **fields):

@@ -45,6 +45,16 @@ def test_each_string_has_a_translation(language):
     assert [string for string, texts in found.items() if not all(texts)] == []
 
 
+def test_no_sentence_is_in_the_language_of_another_catalogue():
+    found = {}
+    for language in LANGUAGES:
+        for message in catalogue(language):
+            english, text = forms(message.id)[0], forms(message.string)[0]
+            if len(re.findall(r"[^\W\d_]{2,}", re.sub(r"%\d", "", text))) > 4 and text != english:
+                found.setdefault(text, set()).add(language)
+    assert {text: languages for text, languages in found.items() if len(languages) > 1} == {}
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_form_has_the_placeholders_of_its_string(language):
     wrong = []

@@ -35,12 +35,13 @@ class ModelCalls(NamedTuple):
 
     is_watched: bool
     outer: int
+    batches: int  # calls with other data than the call before
     num_synced: int
     is_synced: bool
     is_training: bool | None
     num_layers: int
     num_active: int
-    is_sharded: bool
+    kind: str  # of the model
     batch: Batch | None
 
 
@@ -50,6 +51,8 @@ class Stale(NamedTuple):
     passes: int
     stale: int
     fresh: int
+    lost: int  # passes after the first that found no gradient
+    is_empty: bool  # nor did the step
     name: str
     value: float
 
@@ -63,6 +66,7 @@ class Left(NamedTuple):
     gone: int
     frozen: int
     unheld: tuple[str, ...]
+    forgotten: int = 0  # those that come after held ones, and are fewer
 
 
 NOTHING_LEFT = Left(0, 0, (), 0, 0, ())
@@ -132,7 +136,7 @@ class Pass(NamedTuple):
     trains: bool
     sampler: str
     length: int | None
-    subset: str | None
+    order: str | None  # of its data, as far as that has names or numbers; of a Subset it begins with +
     distributed: Distributed | None
     place: CodePlace | None
 

@@ -126,6 +126,12 @@ WORDS: Mapping[str, Sequence[str]] = {
         "rank %1: digest of the indices %2",
         "Split with the same seed on all ranks: random_split(..., generator=torch.Generator().manual_seed(0)).",
     ),
+    "subsets_differ/order": templates(
+        "The data is in another order on each of %1%2, and a DistributedSampler divides it by places: samples repeat, "
+        "and others are lost.",
+        "rank %1: digest of the order %2",
+        "Sort what was listed, or shuffle it with the same seed on all ranks, before the sampler divides it.",
+    ),
     "labels_differ": templates(
         "`%3` has the same %4 names on %1, and other numbers: the model learns another meaning of each number on each "
         "rank.",
@@ -151,11 +157,28 @@ WORDS: Mapping[str, Sequence[str]] = {
         "zero",
         "Call optimizer.zero_grad() once in each step.",
     ),
+    "gradients_discarded": templates(
+        "%1 step by a part of their %3 backward passes%2: gradients were set to zero between these, so that the other "
+        "batches are not learned.",
+        "step %1, rank %2: the gradient of %3 was gone before %4 of the later passes",
+        "Call optimizer.zero_grad() once in each step, after optimizer.step(), and not in each pass.",
+    ),
+    "gradients_discarded/all": templates(
+        "The optimizer of %1%2 trains nothing: the gradients of its %3 were set to zero between the backward pass and "
+        "the step in %4.",
+        "step %1, rank %2: the gradient of %3 was None when the step began, after %4 backward passes",
+        "Call optimizer.zero_grad() before loss.backward(), or after optimizer.step().",
+    ),
     "parameters_not_held": templates(
         "%3 of the model on %1 get gradients, but no optimizer holds them%2: the optimizer was made before, and still "
         "holds %4.",
         "step %1, rank %2: %3 of %4 parameters of the optimizer are not in the model, %5 are frozen; %6 have gradients",
         "Make the optimizer after the last change of the model, or use optimizer.add_param_group().",
+    ),
+    "parameters_not_held/never": templates(
+        "%3 of the model on %1 get gradients, and no optimizer has them%2: they are never trained.",
+        "step %1, rank %2: %3 parameters have a gradient, and are not among the %4 of the optimizer",
+        "Give them to the optimizer, too, or set requires_grad_(False) if they should not be trained.",
     ),
     "training_in_eval_mode": templates(
         "Training on %1 is in evaluation mode since step %3%2: %4 of dropout or batch norm act as in evaluation.",

@@ -63,13 +63,13 @@ class Forwards:
         self.begin_step()
 
     def take_cost(self) -> float:
-        """Return the seconds that digests of batches took since the last call."""
+        """Return the seconds that calls were held up since the last call."""
         spent, self._spent = self._spent, 0.0
         return spent
 
     def begin_step(self) -> None:
         """Forget the calls before."""
-        self.num_outer = self.num_synced = 0
+        self.num_outer = self.num_batches = self.num_synced = 0
         self.is_synced = True
         self.is_watched = bool(self._handles)  # since the step before
         self.is_training: bool | None = None
@@ -83,19 +83,27 @@ class Forwards:
         if self._handles or (outer := self.model.outer()) is None:
             return
         if not torch_compat.is_compiled(outer):
-            self._handles += [
-                outer.register_forward_pre_hook(_Hook(self._outer_called), with_kwargs=True),
-                outer.register_forward_hook(_Hook(self._outer_returned)),
-            ]
+            self._handles.append(outer.register_forward_pre_hook(_Hook(self._outer_called), with_kwargs=True))
+
+    def watch_outputs(self, are_wanted: bool) -> None:
+        """Note what calls return, or end to."""
+        if not are_wanted:
+            _end(self._handles[1:])
+            del self._handles[1:]
+        elif len(self._handles) == 1 and (outer := self.model.outer()) is not None:
+            self._handles.append(outer.register_forward_hook(_Hook(self._outer_returned)))
 
     def remove(self) -> None:
         """Take the hooks away."""
-        for handle in self._handles:
-            with contextlib.suppress(KeyError):
-                handle.remove()
+        _end(self._handles)
         self._handles.clear()
 
     def _outer_called(self, module: Module, args: Any, kwargs: Any) -> None:
+        began = time.perf_counter()
+        self._called(module, args, kwargs)
+        self._spent += time.perf_counter() - began
+
+    def _called(self, module: Module, args: Any, kwargs: Any) -> None:
         if not torch.is_grad_enabled():
             self._evaluates(module, args, kwargs)
             return
@@ -105,7 +113,10 @@ class Forwards:
         self.is_synced = bool(getattr(module, "require_backward_grad_sync", True))
         self.num_synced += self.is_synced
         self.num_synced_ever += self.is_synced
-        self._inputs = _references((*args, *kwargs.values()))
+        before, self._inputs = self._inputs[:1], _references((*args, *kwargs.values()))
+        # Passes over one batch, or over what an attack changes, are no accumulation.
+        is_same = any(one is other for one, other in zip(before, self._inputs, strict=False))
+        self.num_batches += not is_same and not any(getattr(one, "requires_grad", False) for one in args)
         if self.num_outer == 1 and self.wants_batch:
             self.batch = self._batch(sampling.tensors_in((args, kwargs)))
 
@@ -113,10 +124,8 @@ class Forwards:
         self._outputs = _references(output if type(output) in (tuple, list) else (output,))
 
     def _batch(self, tensors: list[torch.Tensor]) -> Batch | None:
-        began = time.perf_counter()
         with torch.no_grad():
             found = sampling.sample([sampling.local(tensor) for tensor in tensors], sampling.MAX_BATCH)
-        self._spent += time.perf_counter() - began
         samples = [one for one in found if one is not None]
         if not samples:
             return None
@@ -190,9 +199,14 @@ class IdleLayers:
         for name in self._called:
             self._num_called[name] = self._num_called.get(name, 0) + 1
         self._called.clear()
-        while self._handles:
-            with contextlib.suppress(KeyError):
-                self._handles.pop().remove()
+        _end(self._handles)
+        self._handles.clear()
+
+
+def _end(handles: Iterable[Any]) -> None:
+    for handle in handles:
+        with contextlib.suppress(KeyError):
+            handle.remove()
 
 
 def _references(values: Iterable[Any]) -> list[weakref.ref[torch.Tensor]]:

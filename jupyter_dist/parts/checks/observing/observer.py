@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -45,6 +46,7 @@ class Observer:
         self._optimizers: dict[int, SteppingOptimizer] = {}  # of this cell, by id
         self._forwards: dict[int, Forwards] = {}  # by id of what cells call
         self._within: int | None = None  # the optimizer that steps: it may call another one
+        self._last: int | None = None  # the optimizer that has stepped last
         self._num_failures = 0
         self._trained: dict[int, Forwards] = {}  # of earlier cells
         self._thread = threading.get_ident()
@@ -87,6 +89,7 @@ class Observer:
             for forwards in self._trained.values():
                 forwards.begin_cell()
                 forwards.install()
+                forwards.watch_outputs(are_wanted=True)
 
     def end_cell(self) -> dict[str, Any] | None:
         """Take the hooks of models away; return what was not sent yet."""
@@ -118,9 +121,9 @@ class Observer:
         if self._within is None and self.is_on and threading.get_ident() == self._thread:
             self._within = id(optimizer)
             self._scalers.has_stepped = True
-            one = self._optimizers.get(id(optimizer))
-            if one is not None and one.may_be_local:
-                one.compare_weight()
+            if (one := self._optimizers.get(id(optimizer))) is not None:
+                one.begin_step(is_again=self._last == id(optimizer))
+            self._last = id(optimizer)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if torch.compiler.is_compiling() or self._within != id(optimizer) or threading.get_ident() != self._thread:
@@ -143,7 +146,8 @@ class Observer:
                 forwards.evaluated.clear()
 
     def _stepped(self, optimizer: Optimizer) -> None:
-        began = time.perf_counter()
+        clock = _clock_of(optimizer)
+        began = clock()
         one = self._optimizers.get(id(optimizer))
         if one is None or one.optimizer() is not optimizer:
             if len(self._optimizers) >= MAX_OPTIMIZERS:
@@ -152,15 +156,16 @@ class Observer:
             one.schedule.num_steps = 1
         one.end_probe()
         if one.is_due() and not _is_captured():
-            held = frozenset[int]().union(*(other.ids for other in self._optimizers.values()))
-            row = one.look(self.facts.place(), held, self._roots)._replace(passes=tuple(self._loaders.take()))
+            row = one.look(self.facts.place(), self._held(), self._roots)._replace(passes=tuple(self._loaders.take()))
             self._core.send({"execution_id": self.facts.execution_id, "look": row})
             if self._is_first:
                 self._is_first = False
                 note_labels(self.facts, self.names, self._loaders.datasets())
                 self._note_earlier()
             seconds = sum(forwards.take_cost() for forwards in one.forwards)
-            one.schedule.looked(time.perf_counter() - began + seconds)
+            now = clock()
+            one.schedule.looked(now - began + seconds)
+            began = now
         comes_next = one.schedule.comes_next
         one.begin_next(may_probe=comes_next and not _compiles())
         one.schedule.plan()
@@ -168,8 +173,16 @@ class Observer:
         may_hook = comes_next or not one.schedule.is_fast
         for forwards in one.forwards:
             self._hook(forwards, may_hook)
+            forwards.watch_outputs(comes_next or not one.schedule.is_short)
             forwards.begin_step()
             forwards.wants_batch = comes_next
+        one.schedule.spent += clock() - began
+
+    def _held(self) -> frozenset[int]:
+        """Return the ids of the parameters that optimizers hold: of those that step, and of variables."""
+        known = list(self._core.namespace.values())
+        named = (id(one) for value in known if issubclass(type(value), Optimizer) for one in held_by(value))
+        return frozenset(named).union(*(one.ids for one in self._optimizers.values()))
 
     def _note_earlier(self) -> None:
         """Send which earlier cells have named variables of this one: other ranks may have missed them."""
@@ -200,6 +213,12 @@ class Observer:
             forwards.remove()
         elif model.is_compiled or model.about.kind == "ddp" or not _compiles():
             forwards.install()
+
+
+def _clock_of(optimizer: Optimizer) -> Callable[[], float]:
+    """Return the clock by which looks are measured: those at a device's tensors wait for it."""
+    is_on_host = all(tensor.device.type == "cpu" for tensor in held_by(optimizer)[:1])
+    return time.thread_time if is_on_host else time.perf_counter
 
 
 def _compiles() -> bool:

@@ -8,13 +8,15 @@ from jupyter_dist.rank.guard.own import time
 
 NUM_FIRST = 4
 NUM_COSTS = 3
-BUDGET = 0.005  # of the time of the loop
+BUDGET = 0.005  # of the time of the loop: for looks, and for what is done in each step
 LEAST_SECONDS = 0.3  # between looks after the first ones
 # At these steps what is rare is asked: whether the learning rate is still zero, whether no pass has averaged anything.
 IDLE_STEP, UNSYNCED_STEP = 9, 1024
 AFTER_CHANGE, MAX_CHANGES = (1, 2, 10), 2
-HOOK_SECONDS = 3e-5  # of a step that is not looked at
+MEASURED = 32  # one of so many steps without a look is measured
 FAST_SECONDS = 0.005  # steps that take less have no hooks between looks
+SHORT_SECONDS = 0.02  # those that take less have no hook of outputs, and their mode is read now and then
+MODE_STEPS = 8
 
 
 class Schedule:
@@ -25,7 +27,8 @@ class Schedule:
 
     def __init__(self) -> None:
         self.num_steps = 0  # counted by the caller
-        self.spent = 0.0  # seconds, of the looks after the first ones: these have a cost once, whatever a loop is
+        self.spent = 0.0  # seconds, since the first step
+        self.mode_steps = 1  # of so many, the mode is read in one
         self.next_event = 1  # the step at which something is to be done: not before
         self._began = time.perf_counter()
         self._costs: deque[float] = deque(maxlen=NUM_COSTS)  # of the newest looks
@@ -46,13 +49,20 @@ class Schedule:
         step = self.num_steps
         if step <= NUM_FIRST or step in self._more:
             return True
-        spent = self.spent + (0.0 if self.is_fast else HOOK_SECONDS * step)
-        return step % self._interval == 0 and spent <= BUDGET * self.seconds
+        return step % self._interval == 0 and self.spent <= BUDGET * self.seconds
 
     @property
     def is_fast(self) -> bool:
         """Whether steps are so short that hooks of a model would be felt."""
-        return self.num_steps > NUM_FIRST and self.seconds / self.num_steps < FAST_SECONDS
+        return self._takes_less(FAST_SECONDS)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether steps are so short that little should be done in each."""
+        return self._takes_less(SHORT_SECONDS)
+
+    def _takes_less(self, seconds: float) -> bool:
+        return self.num_steps > NUM_FIRST and self.seconds < self.num_steps * seconds
 
     @property
     def comes_next(self) -> bool:
@@ -68,7 +78,7 @@ class Schedule:
     def looked(self, cost: float) -> None:
         """Choose the interval after a look that has cost so many seconds."""
         self._costs.append(cost)
-        self.spent += cost if self.num_steps > NUM_FIRST else 0.0
+        self.spent += cost
         if self.num_steps < NUM_FIRST:
             return
         usual = self.seconds / self.num_steps
@@ -85,3 +95,4 @@ class Schedule:
         before = [one - 1 for one in (look, *self._more)]
         events = (look, *before, IDLE_STEP, UNSYNCED_STEP, *self._more)
         self.next_event = min(one for one in events if one > step)
+        self.mode_steps = MODE_STEPS if self.is_short else 1

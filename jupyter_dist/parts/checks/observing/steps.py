@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from . import sampling
 from .facts import collectives_since
 from .forwards import Forwards, IdleLayers, active_layers
 from .models import Roots, TrainedModel, strangers
-from .schedule import IDLE_STEP, UNSYNCED_STEP, Schedule
+from .schedule import IDLE_STEP, MEASURED, UNSYNCED_STEP, Schedule
 
 MAX_CHOSEN = 48  # parameters of which digests are sent
 MAX_NAMES = 4
@@ -52,6 +53,7 @@ class SteppingOptimizer:
         self._stepped_ns = time.time_ns()
         self._mode: tuple[bool, ...] = ()  # at the last step
         self._was_finite = True
+        self._has_forgotten = False  # parameters without an optimizer, in the last look
         self.may_be_local = False  # no pass has averaged gradients yet
         self.is_written = False  # by something else than the optimizer
         self._weight: float | None = None  # of the probe, after the last step
@@ -66,6 +68,7 @@ class SteppingOptimizer:
             gradient_wrong, weight_wrong = self._not_finite(is_gradient=True), self._not_finite(is_gradient=False)
         is_wrong = gradient_wrong is not None or weight_wrong is not None
         left = self._left_out(others)
+        self._has_forgotten = left.forgotten > 0
         row = StepLook(
             optimizer=self.number,
             step=self.schedule.num_steps,
@@ -100,10 +103,16 @@ class SteppingOptimizer:
         self.may_be_local = any(one.num_ever and not one.num_synced_ever for one in self.forwards)
         self._weight = self._probed_weight() if self.may_be_local else None
 
-    def compare_weight(self) -> None:
-        """Note whether anything but the optimizer has changed the parameters: local SGD averages them now and then."""
-        self.is_written = self.is_written or self._weight not in (None, self._probed_weight())
-        self._weight = None
+    def begin_step(self, is_again: bool) -> None:
+        """Note whether anything but the optimizer has changed the parameters: local SGD averages them now and then.
+
+        `is_again`: no other optimizer has stepped since.
+        """
+        if self._zeroing is not None:
+            self._zeroing.begin_step(is_again)
+        if self.may_be_local:
+            self.is_written = self.is_written or self._weight not in (None, self._probed_weight())
+            self._weight = None
 
     def _probed_weight(self) -> float | None:
         tensor = None if self._probe is None else self._probe()
@@ -118,18 +127,22 @@ class SteppingOptimizer:
     def is_quiet(self) -> bool:
         """Count a step; whether nothing is to be done about it. Called at each step: it takes some microseconds."""
         schedule = self.schedule
-        schedule.num_steps += 1
+        step = schedule.num_steps = schedule.num_steps + 1
+        began = None if step % MEASURED else time.thread_time()
         if self._idle is not None:
             self._idle.step()
-        before, self._mode = self._mode, self._mode_now()
-        if self._mode != before and schedule.num_steps > 2:
-            schedule.changed()
-        if schedule.num_steps >= schedule.next_event or not self._is_probe_finite():
+        if step % schedule.mode_steps == 0:
+            before, self._mode = self._mode, self._mode_now()
+            if self._mode != before and step > 2:
+                schedule.changed()
+        if step >= schedule.next_event or not self._is_probe_finite():
             return False
         for one in self.forwards:
-            one.num_outer = one.num_synced = 0
+            one.num_outer = one.num_batches = one.num_synced = 0
         if self.may_be_local:
             self._weight = self._probed_weight()
+        if began is not None:
+            schedule.spent += MEASURED * (time.thread_time() - began)
         return True
 
     def _mode_now(self) -> tuple[bool, ...]:
@@ -144,7 +157,7 @@ class SteppingOptimizer:
         if self.schedule.is_due or not self._was_finite:
             return True
         if self.schedule.num_steps == IDLE_STEP:
-            if self._idle is not None and self._idle.called():
+            if self._has_forgotten or (self._idle is not None and self._idle.called()):
                 return True
             optimizer = self.optimizer()
             return optimizer is not None and all(_is_zero(group.get("lr")) for group in optimizer.param_groups)
@@ -184,7 +197,11 @@ class SteppingOptimizer:
         idle = [name for name, tensor in alive if tensor.grad is None and tensor.requires_grad]
         of_models = [one for model in self.models for one in model.named()]
         inside = {id(tensor) for _, tensor in of_models}
-        unheld = [name for name, tensor in of_models if tensor.grad is not None and id(tensor) not in others]
+        places = [place for place, (_, one) in enumerate(of_models) if one.grad is not None and id(one) not in others]
+        unheld = [of_models[place][0] for place in places]
+        first_held = next((place for place, (_, one) in enumerate(of_models) if id(one) in others), len(of_models))
+        # Who trains a part of a model alone holds its end, or little of it.
+        is_forgotten = bool(places) and first_held < places[0] and len(places) < len(of_models) / 2
         return Left(
             held=len(alive),
             idle=len(idle),
@@ -192,6 +209,7 @@ class SteppingOptimizer:
             gone=sum(id(tensor) not in inside and tensor.grad is None for _, tensor in alive),
             frozen=sum(not tensor.requires_grad for _, tensor in alive),
             unheld=tuple(unheld[:MAX_NAMES]),
+            forgotten=len(places) if is_forgotten else 0,
         )
 
     def _not_finite(self, is_gradient: bool) -> Wrong | None:
@@ -208,40 +226,45 @@ def _calls(forward: Forwards) -> ModelCalls:
     module = forward.model.outer()
     batch, forward.batch = forward.batch, None
     layers = (0, 0) if module is None or forward.is_training is not False else active_layers(module)
-    synced = forward.num_synced, forward.is_synced
-    is_sharded = forward.model.about.kind == "fsdp"
-    return ModelCalls(forward.is_watched, forward.num_outer, *synced, forward.is_training, *layers, is_sharded, batch)
+    calls = forward.num_outer, forward.num_batches, forward.num_synced, forward.is_synced
+    return ModelCalls(forward.is_watched, *calls, forward.is_training, *layers, forward.model.about.kind, batch)
 
 
 class _Zeroing:
     """Whether a backward pass finds the gradient that the last step has used.
 
-    A gradient that was set to None, or to zero, is another tensor, or has another version.
+    A gradient that was set to None, or to zero, is another tensor, or has another version. Nor may what one pass has
+    left be set to zero before the next, or before the step.
     """
 
     def __init__(self, named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
         self._handle: Any = None
-        self.num_passes = self.num_stale = self.num_fresh = 0
+        self.num_passes = self.num_stale = self.num_fresh = self.num_lost = 0
+        self.is_empty = self._has_begun = False  # the step, whose closure may begin passes
+        self._next_version: int | None = None  # if nothing but the pass changes it
         self.began_ns: int | None = None  # the first pass
         self.name, self.value = "", 0.0
-        for name, tensor in _alive(named):
-            gradient = tensor.grad
-            part = None if gradient is None else sampling.part_of(gradient)
-            if tensor.requires_grad and tensor.is_leaf and type(part) is torch.Tensor:
-                self.name = name
-                self._tensor, self._gradient = weakref.ref(tensor), weakref.ref(gradient)
-                self._version = torch_compat.version_of(part) or 0
-                self._handle = tensor.register_hook(self._begins)
-                return
+        alive = [(name, tensor) for name, tensor in _alive(named) if tensor.requires_grad and tensor.is_leaf]
+        for name, tensor in sorted(alive, key=lambda one: one[1].grad is None)[:1]:
+            part = sampling.part_of(tensor.grad)
+            self.name, self._tensor = name, weakref.ref(tensor)
+            self._gradient: Callable[[], Any] = type(None) if tensor.grad is None else weakref.ref(tensor.grad)
+            self._version = (torch_compat.version_of(part) or 0) if type(part) is torch.Tensor else -1
+            self._handle = tensor.register_hook(self._begins)
 
     def _begins(self, _: torch.Tensor) -> None:
         tensor = self._tensor()
         gradient: Any = None if tensor is None else tensor.grad
+        part = sampling.part_of(gradient)
+        version = None if gradient is None else torch_compat.version_of(part)
+        if self.num_passes and not self._has_begun:
+            is_changed = version is not None and self._next_version not in (None, version)
+            self.num_lost += gradient is None or (is_changed and not part.any())
+        self._next_version = None if version is None else version + 1
         self.num_passes += 1
         self.began_ns = self.began_ns or time.time_ns()
         is_old = gradient is not None and gradient is self._gradient()
-        part = sampling.part_of(gradient)
-        if not is_old or torch_compat.version_of(part) != self._version:
+        if not is_old or version != self._version:
             self.num_fresh += 1
             return
         self.num_stale += 1
@@ -255,11 +278,19 @@ class _Zeroing:
             self._handle.remove()
             self._handle = None
 
+    def begin_step(self, is_again: bool) -> None:
+        """Note whether the step has a gradient. A pass for another optimizer, as in a GAN, is to be lost."""
+        self._has_begun = True
+        tensor = self._tensor() if self.num_passes else None
+        self.is_empty = tensor is not None and tensor.grad is None
+        self.num_lost *= is_again
+
     def result(self) -> Stale | None:
         """Return the counts of the passes; None if there were none."""
         if not self.num_passes:
             return None
-        return Stale(self.num_passes, self.num_stale, self.num_fresh, self.name, self.value)
+        counts = self.num_passes, self.num_stale, self.num_fresh, self.num_lost
+        return Stale(*counts, self.is_empty, self.name, self.value)
 
 
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:

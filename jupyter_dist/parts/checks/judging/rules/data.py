@@ -107,9 +107,10 @@ def _samplers(ranks: Ranks, newest: Mapping[int, Pass]) -> Iterator[Proof]:
         which = "few" if replicas < len(ranks) else "many" if replicas > len(ranks) else "same" if are_same else ""
         if which:
             yield prove(f"samplers_differ/{which}", ranks, (replicas, len(ranks)), places, (None, place))
-    subsets = {rank: one.subset for rank, one in newest.items()}
-    if None not in subsets.values() and len(set(subsets.values())) > 1:
-        yield prove("subsets_differ", ranks, (), list(subsets.items()), (None, place))
+    orders = {rank: one.order for rank, one in newest.items() if one.order is not None}
+    if len(orders) == len(newest) and len(set(orders.values())) > 1:
+        kind = "subsets_differ" if orders[ranks[0]].startswith("+") else "subsets_differ/order"
+        yield prove(kind, ranks, (), [(rank, order.strip("+")) for rank, order in orders.items()], (None, place))
 
 
 def _distributed_passes(seen: Seen, ranks: Ranks) -> dict[int, Pass]:

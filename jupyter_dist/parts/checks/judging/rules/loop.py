@@ -39,7 +39,7 @@ def _other_optimizer(look: StepLook, since: int) -> Words:
 
 
 def _is_never_averaged(look: StepLook) -> bool:
-    return look.left.idle == look.left.held > 0 and any(one.is_sharded and one.outer for one in look.calls)
+    return look.left.idle == look.left.held > 0 and any(one.kind == "fsdp" and one.outer for one in look.calls)
 
 
 def _never_averaged(look: StepLook, since: int) -> Words:
@@ -72,6 +72,28 @@ def _is_stale(look: StepLook) -> bool | None:
 def _not_zeroed(look: StepLook, _: int) -> Words:
     assert look.stale is not None
     return (), (look.stale.name, look.step - 1, number(look.stale.value))
+
+
+def _are_lost(look: StepLook) -> bool | None:
+    """Whether each pass had a batch of its own, and gradients of some were gone before the next."""
+    stale = look.stale
+    averaged = [one for one in look.calls if one.kind in ("ddp", "fsdp")]
+    return None if stale is None else stale.lost > 0 and any(one.batches == stale.passes for one in averaged)
+
+
+def _lost(look: StepLook, _: int) -> Words:
+    assert look.stale is not None
+    return (look.stale.passes,), (look.stale.name, look.stale.lost)
+
+
+def _is_empty(look: StepLook) -> bool | None:
+    is_idle = look.left.idle == look.left.held > 0 and look.strangers is None
+    return None if look.stale is None else is_idle and look.stale.is_empty
+
+
+def _empty(look: StepLook, since: int) -> Words:
+    assert look.stale is not None
+    return (parameters(look.left.held), steps(since, look.step)), (look.stale.name, look.stale.passes)
 
 
 def _num_in_eval_mode(look: StepLook) -> int:
@@ -107,6 +129,14 @@ ROWS = (
         _idle_layers,
         num_looks=1,
     ),
+    LoopRule(
+        "parameters_not_held/never",
+        lambda look: look.left.forgotten > 0 and not look.left.gone if look.step >= LEAST_IDLE else None,
+        lambda look, _: ((listed(look.left.unheld, look.left.forgotten),), (look.left.forgotten, look.left.held)),
+        num_looks=1,
+    ),
+    LoopRule("gradients_discarded", _are_lost, _lost),
+    LoopRule("gradients_discarded/all", _is_empty, _empty),
     LoopRule("not_zeroed", _is_stale, _not_zeroed),
     LoopRule("training_in_eval_mode", lambda look: _num_in_eval_mode(look) > 0, _eval_mode),
     LoopRule(

@@ -37,6 +37,7 @@ SOURCES = ("torch", "random", "numpy", "dataset")
 SIZE = sampling.MAX_DIGEST + 1  # of a source: the digest, and whether it was used
 MAX_WORKERS = 64
 MAX_DEPTH, MAX_HELD = 3, 32  # of the objects in a dataset
+NUM_NAMED = 64  # items of its list
 
 
 class Loaders:
@@ -138,17 +139,37 @@ def _data_of(loader: Any) -> tuple[str, int | None, str | None, Distributed | No
     inner = getattr(batches, "sampler", None)
     sampler = inner if isinstance(inner, DistributedSampler) else sampler
     settings = None
-    if isinstance(sampler, DistributedSampler):
+    if all(type(getattr(sampler, name, None)) is int for name in ("num_replicas", "rank", "total_size")):
         kinds = get_type_hints(Distributed)
         settings = Distributed(**{name: kind(getattr(sampler, name, 0)) for name, kind in kinds.items()})
     elif (number := getattr(batches, "num_processes", None)) is not None:  # Accelerate divides the batches
         settings = Distributed(int(number), int(getattr(batches, "process_index", 0)), 0, 0, False, True, 0)
-    length = indices = None
+    length = None
     with contextlib.suppress(Exception):  # of the user's class
         length = usercode.call(len, dataset)
-    if isinstance(dataset, Subset) and len(dataset.indices) <= MAX_INDICES:  # as random_split makes them
-        indices = sampling.digest_of(map(str, dataset.indices))
-    return type(sampler).__name__[:80], length, indices, settings
+    return type(sampler).__name__[:80], length, _order_of(dataset, length) if settings else None, settings
+
+
+def _order_of(dataset: Any, length: int | None) -> str | None:
+    """Return the digest of the order of a dataset: of its indices, or of the names in a list; None: unknown."""
+    if isinstance(dataset, Subset):  # as random_split makes them
+        return "+" + sampling.digest_of(map(str, dataset.indices)) if len(dataset.indices) <= MAX_INDICES else None
+    for name, value in (attributes_of(dataset) or {}).items():
+        if type(value) is list and len(value) == length:
+            some = value[:: max(1, len(value) // NUM_NAMED)]
+            kinds = (str, int) if "ind" in name or "idx" in name else (str,)  # other numbers may be data
+            texts = [" ".join(_texts_in(one, kinds)) for one in some]
+            if len(set(texts)) == len(some) > 1:
+                return sampling.digest_of(texts)
+    return None
+
+
+def _texts_in(value: Any, kinds: tuple[type, ...], depth: int = MAX_DEPTH) -> list[str]:
+    """Return what an item of a list has of these types, as texts. No code of the user runs."""
+    if type(value) in kinds:
+        return [str(value)]
+    held = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return [text for one in list(held)[:MAX_HELD] for text in _texts_in(one, kinds, depth - 1)] if depth else []
 
 
 class Workers:
