@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.transport.rows import CodePlace
 
+NO_RATE = 1e-10  # a learning rate that changes nothing
 Settings = tuple[dict[str, Any], ...]  # of each group of an optimizer's parameters
 
 
@@ -52,7 +53,6 @@ class Stale(NamedTuple):
     stale: int
     fresh: int
     lost: int  # passes after the first that found no gradient
-    is_empty: bool  # nor did the step
     name: str
     value: float
 

@@ -193,7 +193,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     ),
     "zero_learning_rate": templates(
         "The learning rate on %1 is 0 in %3%2: the parameters do not change.",
-        "step %1, rank %2: lr 0",
+        "step %1, rank %2: lr %3",
         "Look at the scheduler: it has ended, or its warm-up counts other steps.",
     ),
     "fewer_steps": templates(

@@ -155,6 +155,10 @@ class Observer:
             one = self._optimizers[id(optimizer)] = self._begin(optimizer, len(self._optimizers))
             one.schedule.num_steps = 1
         one.end_probe()
+        if one.num_held != len(held_by(optimizer)):  # add_param_group()
+            after = self._begin(optimizer, one.number)
+            after.schedule = one.schedule
+            one = self._optimizers[id(optimizer)] = after
         if one.is_due() and not _is_captured():
             row = one.look(self.facts.place(), self._held(), self._roots)._replace(passes=tuple(self._loaders.take()))
             self._core.send({"execution_id": self.facts.execution_id, "look": row})

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import Optimizer
 
-from jupyter_dist.parts.checks.reports import About, Left, ModelCalls, Settings, Stale, StepLook, Wrong
+from jupyter_dist.parts.checks.reports import NO_RATE, About, Left, ModelCalls, Settings, Stale, StepLook, Wrong
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.guard.own import time
 from jupyter_dist.transport.rows import CodePlace
@@ -41,6 +41,7 @@ class SteppingOptimizer:
         self.schedule = Schedule()
         held = held_by(optimizer)
         self.ids = frozenset(map(id, held))
+        self.num_held = len(held)
         self._named = _name(held, models)
         inside = {id(tensor) for model in models for _, tensor in model.named()}
         # What a model has no more may differ between ranks.
@@ -50,6 +51,7 @@ class SteppingOptimizer:
         self._probe = next((one for _, one in reversed(self._named) if _can_probe(one())), None)
         self._zeroing: _Zeroing | None = None
         self._idle: IdleLayers | None = None
+        self._empty: set[str] | None = None  # without a gradient when the step began
         self._stepped_ns = time.time_ns()
         self._mode: tuple[bool, ...] = ()  # at the last step
         self._was_finite = True
@@ -110,6 +112,7 @@ class SteppingOptimizer:
         """
         if self._zeroing is not None:
             self._zeroing.begin_step(is_again)
+            self._empty = {name for name, tensor in _alive(self._named) if tensor.grad is None}
         if self.may_be_local:
             self.is_written = self.is_written or self._weight not in (None, self._probed_weight())
             self._weight = None
@@ -194,7 +197,8 @@ class SteppingOptimizer:
     def _left_out(self, others: frozenset[int]) -> Left:
         """Count the parameters without a gradient, and name parameters with a gradient that no optimizer holds."""
         alive = _alive(self._named)
-        idle = [name for name, tensor in alive if tensor.grad is None and tensor.requires_grad]
+        empty = {name for name, tensor in alive if tensor.grad is None} if self._empty is None else self._empty
+        idle = [name for name, tensor in alive if name in empty and tensor.grad is None and tensor.requires_grad]
         of_models = [one for model in self.models for one in model.named()]
         inside = {id(tensor) for _, tensor in of_models}
         places = [place for place, (_, one) in enumerate(of_models) if one.grad is not None and id(one) not in others]
@@ -240,7 +244,7 @@ class _Zeroing:
     def __init__(self, named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
         self._handle: Any = None
         self.num_passes = self.num_stale = self.num_fresh = self.num_lost = 0
-        self.is_empty = self._has_begun = False  # the step, whose closure may begin passes
+        self._has_begun = False  # the step, whose closure may begin passes
         self._next_version: int | None = None  # if nothing but the pass changes it
         self.began_ns: int | None = None  # the first pass
         self.name, self.value = "", 0.0
@@ -279,18 +283,23 @@ class _Zeroing:
             self._handle = None
 
     def begin_step(self, is_again: bool) -> None:
-        """Note whether the step has a gradient. A pass for another optimizer, as in a GAN, is to be lost."""
+        """Count the passes until now. Those for another optimizer, as in a GAN, are to be lost."""
         self._has_begun = True
-        tensor = self._tensor() if self.num_passes else None
-        self.is_empty = tensor is not None and tensor.grad is None
         self.num_lost *= is_again
+        if self._handle is not None and not self.num_passes:  # FSDP2 adds to gradients without its parameters' hooks
+            tensor = self._tensor()
+            gradient: Any = None if tensor is None else tensor.grad
+            part = sampling.part_of(gradient)
+            is_old = gradient is not None and gradient is self._gradient()
+            if is_old and torch_compat.version_of(part) == self._version + 1:
+                self.num_passes, self.num_stale, self.value = 1, 1, float(part.detach().abs().max())
 
     def result(self) -> Stale | None:
         """Return the counts of the passes; None if there were none."""
         if not self.num_passes:
             return None
         counts = self.num_passes, self.num_stale, self.num_fresh, self.num_lost
-        return Stale(*counts, self.is_empty, self.name, self.value)
+        return Stale(*counts, self.name, self.value)
 
 
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
@@ -308,7 +317,7 @@ def _name(held: list[torch.Tensor], models: list[TrainedModel]) -> list[tuple[st
 
 
 def _is_zero(rate: Any) -> bool:
-    return type(rate) in (int, float) and rate == 0
+    return type(rate) in (int, float) and abs(rate) < NO_RATE
 
 
 def _can_probe(tensor: torch.Tensor | None) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, Seen
 from jupyter_dist.parts.checks.judging.words import listed, number, parameters, steps
-from jupyter_dist.parts.checks.reports import StepLook
+from jupyter_dist.parts.checks.reports import NO_RATE, StepLook
 from jupyter_dist.protocol.models.sentences import say, say_n, templates
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
@@ -88,7 +88,7 @@ def _lost(look: StepLook, _: int) -> Words:
 
 def _is_empty(look: StepLook) -> bool | None:
     is_idle = look.left.idle == look.left.held > 0 and look.strangers is None
-    return None if look.stale is None else is_idle and look.stale.is_empty
+    return None if look.stale is None else is_idle
 
 
 def _empty(look: StepLook, since: int) -> Words:
@@ -108,7 +108,7 @@ def _eval_mode(look: StepLook, since: int) -> Words:
 
 
 def _has_no_rate(look: StepLook) -> bool:
-    return bool(look.settings) and all(group.get("lr") == 0.0 for group in look.settings)
+    return bool(look.settings) and all(abs(group.get("lr", 1.0)) < NO_RATE for group in look.settings)
 
 
 ROWS = (
@@ -142,7 +142,7 @@ ROWS = (
     LoopRule(
         "zero_learning_rate",
         _has_no_rate,
-        lambda look, since: ((steps(since, look.step),), ()),
+        lambda look, since: ((steps(since, look.step),), (number(max(group["lr"] for group in look.settings)),)),
         num_steps=LEAST_AT_ZERO,
     ),
 )

@@ -143,7 +143,8 @@ def _data_of(loader: Any) -> tuple[str, int | None, str | None, Distributed | No
         kinds = get_type_hints(Distributed)
         settings = Distributed(**{name: kind(getattr(sampler, name, 0)) for name, kind in kinds.items()})
     elif (number := getattr(batches, "num_processes", None)) is not None:  # Accelerate divides the batches
-        settings = Distributed(int(number), int(getattr(batches, "process_index", 0)), 0, 0, False, True, 0)
+        divided = getattr(getattr(getattr(batches, "batch_sampler", None), "sampler", None), "num_replicas", 1)
+        settings = Distributed(int(number * divided), int(getattr(batches, "process_index", 0)), 0, 0, False, True, 0)
     length = None
     with contextlib.suppress(Exception):  # of the user's class
         length = usercode.call(len, dataset)
@@ -155,7 +156,8 @@ def _order_of(dataset: Any, length: int | None) -> str | None:
     if isinstance(dataset, Subset):  # as random_split makes them
         return "+" + sampling.digest_of(map(str, dataset.indices)) if len(dataset.indices) <= MAX_INDICES else None
     for name, value in (attributes_of(dataset) or {}).items():
-        if type(value) is list and len(value) == length:
+        is_of_files = "file" in name or "path" in name  # each may have several samples
+        if type(value) is list and (len(value) == length or is_of_files):
             some = value[:: max(1, len(value) // NUM_NAMED)]
             kinds = (str, int) if "ind" in name or "idx" in name else (str,)  # other numbers may be data
             texts = [" ".join(_texts_in(one, kinds)) for one in some]
