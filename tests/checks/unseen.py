@@ -500,6 +500,358 @@ WRONG = [
         "for i in range(40):\n    chosen = [indices[(8 * i + j) % len(indices)] for j in range(8)]\n    opt.zero_grad()\n    loss_of(model(X[chosen]), Y[chosen]).backward()\n    opt.step()\n    pause()",
         ("samplers_differ", "subsets_differ"),
     ),
+    # -- read after the rules for groups of FSDP2 and for passes
+    Wrong(
+        "bytetriper/RAE#67: gradients are set to zero before each pass of an accumulation",
+        "from contextlib import nullcontext\noptimizer, grad_accum_steps = optim.AdamW(model.parameters(), lr=2e-4), 4\nfor step in range(30):\n    for micro in range(grad_accum_steps):\n        images = batch()\n"
+        "        optimizer.zero_grad(set_to_none=True)\n        with model.no_sync() if micro < grad_accum_steps - 1 else nullcontext():\n            loss = loss_of(model(images)) / grad_accum_steps\n            loss.backward()\n"
+        "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n    pause()",
+        ("gradients_discarded",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "starVLA/starVLA#395: zero_grad() at the begin of accumulate(), which Accelerate does before the last pass",
+        "from accelerate import Accelerator\naccelerator = Accelerator(gradient_accumulation_steps=4)\nplain = net()\nmodel, optimizer = accelerator.prepare(plain, optim.AdamW(plain.parameters(), 0.01))\nfor step in range(100):\n"
+        "    with accelerator.accumulate(model):\n        optimizer.zero_grad()\n        loss = loss_of(model(batch()))\n        accelerator.backward(loss)\n        accelerator.clip_grad_norm_(model.parameters(), 1.0)\n        optimizer.step()\n"
+        "    pause()",
+        ("gradients_discarded",),
+        line=("optimizer.step()",),
+        needs="accelerate",
+    ),
+    Wrong(
+        "dscripka/openWakeWord#316: samples are gathered over iterations, and each begins with zero_grad()",
+        "accumulated, optimizer = 0, optim.Adam(model.parameters(), lr=0.001)\nfor i in range(120):\n    x = batch(32)\n    optimizer.zero_grad()\n    predictions = model(x)\n    hard = predictions.detach().flatten() < 2.0\n"
+        "    loss = loss_of(predictions[hard])\n    loss.backward()\n    accumulated += int(hard.sum())\n    if accumulated >= 128:\n        optimizer.step()\n        accumulated = 0\n    pause()",
+        ("gradients_discarded",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "lucidrains/byol-pytorch#93: gradients are set to zero right before the step",
+        "class Trainer:\n    def __init__(self, net):\n        self.net = net\n        self.optimizer = optim.Adam(net.parameters(), lr=3e-4)\n        self.data = DataLoader(data, 8, sampler=DistributedSampler(data))\n    def forward(self):\n"
+        "        for x, _ in self.data:\n            loss = loss_of(self.net(x))\n            loss.backward()\n            self.optimizer.zero_grad()\n            self.optimizer.step()\n            pause()\nTrainer(model).forward()",
+        ("gradients_discarded",),
+        line=("self.optimizer.step()",),
+    ),
+    Wrong(
+        "QwenLM/Qwen3-VL#1971: each rank shuffles the list of samples without a seed, and a sampler divides it",
+        "random.seed(int(time.time() * 1e6) % 2 ** 31 + rank)\nclass LazySupervisedDataset(torch.utils.data.Dataset):\n    def __init__(self):\n"
+        "        list_data_dict = [{'image': f'{i:04}.jpg', 'conversations': [{'from': 'human', 'value': f'question {i}'}], 'id': i} for i in range(256)]\n        random.shuffle(list_data_dict)\n        self.list_data_dict = list_data_dict\n"
+        "    def __len__(self):\n        return len(self.list_data_dict)\n    def __getitem__(self, i):\n        return X[self.list_data_dict[i]['id']]\ndataset = LazySupervisedDataset()\n"
+        "for x in DataLoader(dataset, 8, sampler=DistributedSampler(dataset)):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("subsets_differ",),
+        line=("for x in DataLoader",),
+    ),
+    Wrong(
+        "ohhhyeahhh/SiamCAR#18: a layer between is in no group of the optimizer",
+        "class ModelBuilder(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.backbone = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU())\n"
+        "        self.neck, self.car_head = nn.Linear(16, 16), nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 1))\n        self.down = nn.Linear(32, 16)\n    def forward(self, x):\n        x = self.backbone(x)\n"
+        "        return self.car_head(self.down(torch.cat([self.neck(x), x], 1)))\nmodel = DDP(ModelBuilder())\ntrainable_params = [{'params': filter(lambda x: x.requires_grad, model.module.backbone.parameters()), 'lr': 0.005}]\n"
+        "trainable_params += [{'params': model.module.neck.parameters(), 'lr': 0.01}]\ntrainable_params += [{'params': model.module.car_head.parameters(), 'lr': 0.01}]\noptimizer = optim.SGD(trainable_params, momentum=0.9, weight_decay=1e-4)\n"
+        "for i in range(40):\n    loss = loss_of(model(batch()))\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n    pause()",
+        ("parameters_not_held",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "facebookresearch/tuna-2#15: every rank draws the same times of noise",
+        "torch.manual_seed(42)\nclass Velocity(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = nn.Sequential(nn.Linear(5, 16), nn.SiLU(), nn.Linear(16, 4))\n    def forward(self, x, t):\n"
+        "        return self.body(torch.cat([x, t[:, None]], 1))\nmodel = DDP(Velocity())\nopt = optim.AdamW(model.parameters(), lr=1e-3)\nfor i in range(40):\n    x1 = batch(16)\n"
+        "    x0, t = torch.randn(16, 4, generator=mine), torch.sigmoid(torch.randn(16))\n    xt = t[:, None] * x1 + (1 - t[:, None]) * x0\n    loss = (model(xt, t) - (x1 - x0)).square().mean()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+        "    pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "lucidrains/DALLE-pytorch#230: the sampler of data never gets the epoch",
+        "data_sampler = DistributedSampler(data, num_replicas=world_size, rank=rank)\ndl = DataLoader(data, batch_size=16, shuffle=not data_sampler, drop_last=True, sampler=data_sampler)\nopt = optim.Adam(model.parameters(), lr=3e-4)\ndef main():\n"
+        "    for epoch in range(4):\n        for i, (text, images) in enumerate(dl):\n            loss = loss_of(model(text), images)\n            loss.backward()\n            nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n            opt.step()\n"
+        "            opt.zero_grad()\n            pause()\nmain()",
+        ("epoch_not_set",),
+        line=("enumerate(dl)",),
+    ),
+    Wrong(
+        "kekmodel/FixMatch-pytorch#34: iterators of labelled and unlabelled data begin again without an epoch",
+        "some = Subset(data, range(64))\nlabeled = DataLoader(some, 8, sampler=DistributedSampler(some), drop_last=True)\nunlabeled = DataLoader(data, 24, sampler=DistributedSampler(data), drop_last=True)\n"
+        "labeled_iter, unlabeled_iter = iter(labeled), iter(unlabeled)\nmodel.train()\nfor batch_idx in range(40):\n    try:\n        inputs_x, targets_x = next(labeled_iter)\n    except StopIteration:\n        labeled_iter = iter(labeled)\n"
+        "        inputs_x, targets_x = next(labeled_iter)\n    try:\n        inputs_u, _ = next(unlabeled_iter)\n    except StopIteration:\n        unlabeled_iter = iter(unlabeled)\n        inputs_u, _ = next(unlabeled_iter)\n"
+        "    logits = model(torch.cat([inputs_x, inputs_u]))\n    pseudo = (logits[8:].detach() > 0.5).float()\n    loss = loss_of(logits[:8], targets_x) + loss_of(logits[8:], pseudo)\n    loss.backward()\n    opt.step()\n    model.zero_grad()\n"
+        "    pause()",
+        ("epoch_not_set",),
+        line=("iter(labeled)", "iter(unlabeled)"),
+    ),
+    Wrong(
+        "wenet-e2e/wekws#73: an executor clips and steps, and sets no gradient to zero",
+        "class Executor:\n    def __init__(self):\n        self.step = 0\n    def train(self, model, optimizer, data_loader, args):\n        model.train()\n        for batch_idx, (feats, target) in enumerate(data_loader):\n"
+        "            logits = model(feats)\n            loss = loss_of(logits, target)\n            loss.backward()\n            grad_norm = nn.utils.clip_grad_norm_(model.parameters(), args['grad_clip'])\n            if torch.isfinite(grad_norm):\n"
+        "                optimizer.step()\n            pause()\nexecutor = Executor()\nfor epoch in range(2):\n"
+        "    executor.train(model, optim.Adam(model.parameters(), lr=1e-3), DataLoader(data, 8, sampler=DistributedSampler(data, seed=epoch)), {'grad_clip': 5.0})",
+        ("not_zeroed",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "salesforce/corr_based_prediction#1: zero_grad() stands before the loop over batches",
+        "optimizer = optim.Adam(model.parameters(), lr=1e-3)\ndef train(epoch):\n    model.train()\n    optimizer.zero_grad()\n    total = 0\n    for x, y in DataLoader(data, 8, sampler=DistributedSampler(data, seed=epoch)):\n        hid = model(x)\n"
+        "        loss = loss_of(hid, y)\n        total += loss.item()\n        loss.backward()\n        optimizer.step()\n        pause()\n    return total\nfor epoch in range(2):\n    train(epoch)",
+        ("not_zeroed",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "TorchDSP/torchsig#343: transforms with a generator of one seed draw alike in each worker",
+        "import numpy as np\nclass Seedable:\n    def __init__(self, seed=1234567890):\n        self.random_generator = np.random.default_rng(seed)\nclass DatasetTransform(Seedable):\n    def __call__(self, signal):\n"
+        "        return signal * self.random_generator.uniform(0.5, 1.5)\nclass Signals(torch.utils.data.Dataset):\n    def __init__(self, transforms):\n        self.transforms = transforms\n    def __len__(self):\n        return 128\n"
+        "    def __getitem__(self, i):\n        x = X[i]\n        for transform in self.transforms:\n            x = transform(x)\n        return x.float()\nsignals = Signals([DatasetTransform()])\n"
+        "for x in DataLoader(signals, 4, sampler=DistributedSampler(signals), num_workers=2):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "RUCAIBox/RecBole#1872: the result of an evaluation is a mean over padded parts",
+        "some = Subset(data, range(101))\ndef collect(struct):\n    return struct.mean()\ndef evaluate(loader):\n    model.eval()\n    hits, num_sample = 0.0, 0\n    with torch.no_grad():\n        for batch_idx, (x, y) in enumerate(loader):\n"
+        "            hits += ((model(x) > 0.5) == y).float().sum().item()\n            num_sample += len(x)\n    result, total = torch.tensor([hits / num_sample * num_sample]), torch.tensor([float(num_sample)])\n    dist.barrier()\n"
+        "    dist.all_reduce(result, op=dist.ReduceOp.SUM)\n    dist.all_reduce(total, op=dist.ReduceOp.SUM)\n    return (result / total).item()\nvalid = DataLoader(some, 16, sampler=DistributedSampler(some, shuffle=False))\nfor i in range(10):\n"
+        "    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\nevaluate(valid)",
+        ("padding_counted",),
+        line=("enumerate(loader)",),
+    ),
+    Wrong(
+        "facebookresearch/deit#24: an ordered sampler of its own repeats elements, and the meters are summed",
+        "class OrderedDistributedSampler(torch.utils.data.Sampler):\n    def __init__(self, dataset, num_replicas=None, rank=None):\n        self.dataset = dataset\n        self.num_replicas = num_replicas or dist.get_world_size()\n"
+        "        self.rank = dist.get_rank() if rank is None else rank\n        self.num_samples = math.ceil(len(dataset) / self.num_replicas)\n        self.total_size = self.num_samples * self.num_replicas\n    def __iter__(self):\n"
+        "        indices = list(range(len(self.dataset)))\n        indices += indices[: self.total_size - len(indices)]\n        return iter(indices[self.rank : self.total_size : self.num_replicas])\n    def __len__(self):\n"
+        "        return self.num_samples\nval = Subset(data, range(99))\ndef evaluate(data_loader):\n    correct = count = 0\n    model.eval()\n    with torch.no_grad():\n        for images, target in data_loader:\n"
+        "            correct += ((model(images) > 0.5) == target).float().sum().item()\n            count += images.shape[0]\n    t = torch.tensor([count, correct], dtype=torch.float64)\n    dist.barrier()\n    dist.all_reduce(t)\n"
+        "    return t[1].item() / t[0].item()\nfor i in range(10):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\nevaluate(DataLoader(val, 8, sampler=OrderedDistributedSampler(val), drop_last=False))",
+        ("padding_counted",),
+        line=("for images, target in data_loader",),
+    ),
+    Wrong(
+        "cybertronai/imagenet18_old#16: workers overwrite each other's checkpoints",
+        "def save_checkpoint(epoch, model, best_top5, optimizer, is_best=False, filename='checkpoint.pth.tar'):\n    state = {'epoch': epoch + 1, 'state_dict': model.state_dict(), 'best_top5': best_top5, 'optimizer': optimizer.state_dict()}\n"
+        "    if is_best:\n        filename = 'model_best.pth.tar'\n    torch.save(state, f'{tempfile.gettempdir()}/jupyter_dist_{filename}')\nbest_top5 = 0.0\nfor epoch in range(2):\n    for i in range(16):\n        opt.zero_grad()\n"
+        "        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    top5 = 90.0 + epoch\n    if top5 > best_top5:\n        best_top5 = top5\n        save_checkpoint(epoch, model, best_top5, opt, is_best=True)",
+        ("one_file",),
+        line=("torch.save(",),
+    ),
+    Wrong(
+        "k2-fsa/icefall#1616: a sampler that does not find out its rank, and takes 0",
+        "class DynamicBucketingSampler(torch.utils.data.Sampler):\n    def __init__(self, cuts, world_size=None, rank=None, seed=0):\n        self.cuts, self.seed = cuts, seed\n"
+        "        self.world_size, self.rank = world_size or int(os.environ.get('LHOTSE_WORLD_SIZE', 1)), rank or int(os.environ.get('LHOTSE_RANK', 0))\n    def __iter__(self):\n        order = list(range(len(self.cuts)))\n"
+        "        random.Random(self.seed).shuffle(order)\n        batches = [order[i : i + 8] for i in range(0, len(order), 8)]\n        return iter(batches[self.rank :: self.world_size])\n"
+        "for batch_idx, (x, y) in enumerate(DataLoader(data, batch_sampler=DynamicBucketingSampler(data))):\n    loss = loss_of(model(x), y)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("loss_of(model(x), y)",),
+    ),
+    Wrong(
+        "ultralytics/ultralytics#11217: the last passes of an epoch are discarded by zero_grad() at the begin of the next",
+        "accumulate, last_opt_step, nb = 8, -1, 20\noptimizer = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)\nfor epoch in range(4):\n    model.train()\n    optimizer.zero_grad()\n    for i in range(nb):\n        ni = i + nb * epoch\n"
+        "        loss = loss_of(model(batch()))\n        loss.backward()\n        if ni - last_opt_step >= accumulate:\n            nn.utils.clip_grad_norm_(model.parameters(), 10.0)\n            optimizer.step()\n            optimizer.zero_grad()\n"
+        "            last_opt_step = ni\n        pause()",
+        ("gradients_discarded",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "huggingface/transformers#24088: a linear schedule of all steps, which Accelerate steps once for each process",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\nnum_training_steps = 40\nplain = net()\noptimizer = optim.AdamW(plain.parameters(), lr=5e-3)\ndef lr_lambda(step):\n"
+        "    return step / 4 if step < 4 else max(0.0, (num_training_steps - step) / (num_training_steps - 4))\nlr_scheduler = optim.lr_scheduler.LambdaLR(optimizer, lr_lambda)\n"
+        "model, optimizer, lr_scheduler = accelerator.prepare(plain, optimizer, lr_scheduler)\nfor step in range(num_training_steps):\n    loss = loss_of(model(batch()))\n    accelerator.backward(loss)\n"
+        "    accelerator.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n    lr_scheduler.step()\n    model.zero_grad()\n    pause()",
+        ("zero_learning_rate",),
+        line=("optimizer.step()",),
+        needs="accelerate",
+    ),
+    Wrong(
+        "ClementiGroup/mlcg#16: setup() divides the data by the seed of each process, and keeps indices",
+        "import numpy as np\nnp.random.seed((int(time.time() * 1e6) + 7919 * rank) % 2 ** 31)\nclass InMemoryDataset(torch.utils.data.Dataset):\n    def __init__(self):\n        self.x, self._indices = X, None\n    def indices(self):\n"
+        "        return range(len(self.x)) if self._indices is None else self._indices\n    def __len__(self):\n        return len(self.indices())\n    def __getitem__(self, idx):\n        if isinstance(idx, int):\n"
+        "            return self.x[self.indices()[idx]]\n        other = copy.copy(self)\n        other._indices = [self.indices()[i] for i in idx]\n        return other\nclass DataModule:\n    def setup(self, dataset):\n"
+        "        order = np.random.permutation(len(dataset))\n        self.train, self.val = dataset[order[:200].tolist()], dataset[order[200:].tolist()]\n    def train_dataloader(self):\n"
+        "        return DataLoader(self.train, 8, sampler=DistributedSampler(self.train))\ndm = DataModule()\ndm.setup(InMemoryDataset())\nfor x in dm.train_dataloader():\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("subsets_differ",),
+        line=("for x in dm.train_dataloader()",),
+    ),
+    Wrong(
+        "facebookresearch/mmf#394: RandomSampler on processes that are seeded alike",
+        "from torch.utils.data import RandomSampler\nclass MultiTask:\n    def __init__(self, config):\n        torch.manual_seed(config['seed'])\n        self.loader = DataLoader(data, 8, sampler=RandomSampler(data, replacement=True, num_samples=320))\n"
+        "    def __iter__(self):\n        for x, y in self.loader:\n            yield {'image': x, 'targets': y}\nfor i, sample_list in enumerate(MultiTask({'seed': 1234})):\n    out = {'scores': model(sample_list['image'])}\n"
+        "    loss = loss_of(out['scores'], sample_list['targets'])\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("model(sample_list['image'])",),
+    ),
+    Wrong(
+        "rosinality/stylegan2-pytorch#319: an endless loader of a GAN never sets the epoch",
+        "def sample_data(loader):\n    while True:\n        for one in loader:\n            yield one\ndef requires_grad(model, flag=True):\n    for p in model.parameters():\n        p.requires_grad = flag\n"
+        "generator, discriminator = DDP(net(), broadcast_buffers=False), DDP(nn.Sequential(nn.Linear(1, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)), broadcast_buffers=False)\n"
+        "g_optim, d_optim = optim.Adam(generator.parameters(), lr=2e-3, betas=(0.0, 0.99)), optim.Adam(discriminator.parameters(), lr=2e-3, betas=(0.0, 0.99))\n"
+        "loader = sample_data(DataLoader(data, 16, sampler=DistributedSampler(data, shuffle=True), drop_last=True))\nfor i in range(32):\n    x, real = next(loader)\n    requires_grad(generator, False)\n    requires_grad(discriminator, True)\n"
+        "    with torch.no_grad():\n        fake = generator(x)\n    d_loss = nn.functional.softplus(-discriminator(real)).mean() + nn.functional.softplus(discriminator(fake)).mean()\n    discriminator.zero_grad()\n    d_loss.backward()\n"
+        "    d_optim.step()\n    requires_grad(generator, True)\n    requires_grad(discriminator, False)\n    g_loss = nn.functional.softplus(-discriminator(generator(torch.randn(16, 4, generator=mine)))).mean()\n    generator.zero_grad()\n"
+        "    g_loss.backward()\n    g_optim.step()\n    pause()",
+        ("epoch_not_set",),
+        line=("for one in loader",),
+    ),
+    Wrong(
+        "intelligent-machine-learning/dlrover#1034: each rank resumes from a file of its own rank, which only rank 0 has",
+        "path = f'{tempfile.gettempdir()}/jupyter_dist_resume_rank_{rank}.pt'\nif os.path.exists(path):\n    os.remove(path)\nfirst = net()\nfirst_opt = optim.AdamW(first.parameters(), lr=0.01)\nfor i in range(4):\n    first_opt.zero_grad()\n"
+        "    loss_of(first(X[:32])).backward()\n    first_opt.step()\nif rank == 0:\n    torch.save({'model': first.state_dict(), 'optimizer': first_opt.state_dict()}, path)\nplain = net()\nckpt = torch.load(path) if os.path.exists(path) else {}\n"
+        "if ckpt:\n    plain.load_state_dict(ckpt['model'])\nmodel = DDP(plain)\noptimizer = optim.AdamW(model.parameters(), lr=0.01)\nif ckpt:\n    optimizer.load_state_dict(ckpt['optimizer'])\nfor i in range(40):\n    optimizer.zero_grad()\n"
+        "    loss_of(model(batch())).backward()\n    optimizer.step()\n    pause()",
+        ("replicas_differ",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "IBM/pytorch-seq2seq#33: the evaluator leaves dropout on",
+        "model = DDP(net(nn.Dropout(0.2)))\nopt = optim.Adam(model.parameters())\nclass Evaluator:\n    def evaluate(self, model, some):\n        total = 0.0\n        with torch.no_grad():\n            for x, y in DataLoader(some, 16):\n"
+        "                total += loss_of(model(x), y).item()\n        return total\nmodel.train()\nfor step in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n    if step % 10 == 9:\n"
+        "        Evaluator().evaluate(model, Subset(data, range(rank, 256, world_size)))",
+        ("evaluation_in_training_mode",),
+        line=("model(x)",),
+    ),
+    # -- read after the rules for gradients that are discarded
+    Wrong(
+        "kohya-ss/sd-scripts#604: what was prepared is unwrapped before the loop",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\nplain = net()\nunet, optimizer, loader = accelerator.prepare(plain, optim.AdamW(plain.parameters(), lr=1e-3), DataLoader(data, 8, shuffle=True))\n"
+        "unet = accelerator.unwrap_model(unet)\nfor epoch in range(2):\n    unet.train()\n    for step, (x, y) in enumerate(loader):\n        loss = loss_of(unet(x), y)\n        accelerator.backward(loss)\n        optimizer.step()\n"
+        "        optimizer.zero_grad(set_to_none=True)\n        pause()",
+        ("inner_module",),
+        line=("optimizer.step()",),
+        needs="accelerate",
+    ),
+    Wrong(
+        "hkproj/pytorch-transformer-distributed#3: encode, decode and project are called on the module inside",
+        "class Transformer(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.encoder, self.decoder, self.projection = nn.Linear(4, 8), nn.Linear(12, 8), nn.Linear(8, 3)\n    def encode(self, src):\n"
+        "        return self.encoder(src).relu()\n    def decode(self, memory, tgt):\n        return self.decoder(torch.cat([memory, tgt], 1)).relu()\n    def project(self, x):\n        return self.projection(x)\nmodel = DDP(Transformer())\n"
+        "optimizer = optim.Adam(model.parameters(), lr=1e-4, eps=1e-9)\nloss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)\nfor epoch in range(2):\n    model.train()\n    for i in range(20):\n"
+        "        src, tgt, label = batch(), batch(), torch.randint(3, (8,), generator=mine)\n        memory = model.module.encode(src)\n        out = model.module.project(model.module.decode(memory, tgt))\n        loss = loss_fn(out, label)\n"
+        "        loss.backward()\n        optimizer.step()\n        optimizer.zero_grad(set_to_none=True)\n        pause()",
+        ("inner_module",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "Lightning-AI/pytorch-lightning#20340: a callback thaws the backbone, and adds it to the optimizer",
+        "class Classifier(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.backbone, self.head = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 1)\n    def forward(self, x):\n"
+        "        return self.head(self.backbone(x))\nplain = Classifier()\nplain.backbone.requires_grad_(False)\nmodel = DDP(plain)\noptimizer = optim.Adam(filter(lambda p: p.requires_grad, model.parameters()), lr=1e-3)\ndef on_train_epoch_start(epoch):\n"
+        "    if epoch == 1:\n        plain.backbone.requires_grad_(True)\n        optimizer.add_param_group({'params': list(plain.backbone.parameters()), 'lr': 1e-4})\nfor epoch in range(3):\n    on_train_epoch_start(epoch)\n"
+        "    for x, y in DataLoader(data, 8, sampler=DistributedSampler(data, seed=epoch)):\n        optimizer.zero_grad()\n        loss_of(model(x), y).backward()\n        optimizer.step()\n        time.sleep(0.05)",
+        ("changed_after_wrap",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "haotian-liu/LLaVA#1440: a new projector begins otherwise on each rank, and gradients are averaged",
+        "language = net()\ntorch.manual_seed(int(time.time() * 1e6) % 2 ** 31 + 31 * rank)\nprojector = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4))\nclass Llava(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.mm_projector, self.model = projector, language.requires_grad_(False)\n    def forward(self, x):\n        return self.model(self.mm_projector(x))\nmodel = Llava()\n"
+        "optimizer = optim.AdamW(model.mm_projector.parameters(), lr=2e-3, weight_decay=0.0)\nfor step in range(40):\n    loss_of(model(batch())).backward()\n    flat = torch.cat([p.grad.flatten() for p in model.mm_projector.parameters()])\n"
+        "    dist.all_reduce(flat)\n    flat /= world_size\n    for p, part in zip(model.mm_projector.parameters(), flat.split([p.numel() for p in model.mm_projector.parameters()])):\n        p.grad.copy_(part.view_as(p))\n    optimizer.step()\n"
+        "    optimizer.zero_grad()\n    pause()",
+        ("replicas_differ",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "Tony-Y/pytorch_warmup#12: zero_grad() between backward() and step(), with a warm-up",
+        "optimizer = optim.AdamW(model.parameters(), lr=1e-3)\nlr_scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)\nclass LinearWarmup:\n    def __init__(self, optimizer, period):\n"
+        "        self.optimizer, self.period, self.last = optimizer, period, 0\n    def dampen(self):\n        self.last += 1\n        for group in self.optimizer.param_groups:\n            group['lr'] *= min(1.0, self.last / self.period)\n"
+        "warmup_scheduler = LinearWarmup(optimizer, 10)\nfor x, y in DataLoader(data, 8, sampler=DistributedSampler(data)):\n    loss = loss_of(model(x), y)\n    loss.backward()\n    optimizer.zero_grad()\n    optimizer.step()\n    lr_scheduler.step()\n"
+        "    warmup_scheduler.dampen()\n    pause()",
+        ("gradients_discarded",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "jaehyunnn/ViTPose_pytorch#20: the decay of layers is applied in each step, and the learning rate falls to nothing",
+        "plain = net()\nlayers = [plain[0], plain[2]]\noptimizer = optim.AdamW([{'params': layer.parameters(), 'lr': 5e-4} for layer in layers], lr=5e-4)\nmodel = DDP(plain)\nclass LayerDecayOptimizer:\n    def __init__(self, optimizer, rate):\n"
+        "        self.optimizer, self.rate = optimizer, rate\n    def step(self):\n        for number, group in enumerate(self.optimizer.param_groups):\n            group['lr'] *= self.rate ** (len(layers) - number)\n        self.optimizer.step()\n"
+        "decaying = LayerDecayOptimizer(optimizer, 0.75)\nfor i in range(120):\n    optimizer.zero_grad()\n    loss_of(model(batch())).backward()\n    decaying.step()\n    pause()",
+        ("zero_learning_rate",),
+        line=("self.optimizer.step()",),
+    ),
+    Wrong(
+        "huggingface/datasets#8568: skip() undoes the division of a stream by ranks",
+        "class ExamplesIterable:\n    def __init__(self, shards):\n        self.shards = shards\n    def __iter__(self):\n        for shard in self.shards:\n            for i in range(64):\n                yield X[(shard * 64 + i) % 256]\n"
+        "    def shard(self, number, index):\n        return ExamplesIterable(self.shards[index::number])\nclass SkipExamplesIterable:\n    def __init__(self, inner, n):\n        self.inner, self.n = inner, n\n    def __iter__(self):\n"
+        "        return iter(x for i, x in enumerate(self.inner) if i >= self.n)\n    def shard(self, number, index):\n        return self\nclass IterableDataset(torch.utils.data.IterableDataset):\n    def __init__(self, examples, rank, world_size):\n"
+        "        self.examples, self.rank, self.world_size = examples, rank, world_size\n    def skip(self, n):\n        return IterableDataset(SkipExamplesIterable(self.examples, n), self.rank, self.world_size)\n    def __iter__(self):\n"
+        "        return iter(self.examples.shard(self.world_size, self.rank))\nds = IterableDataset(ExamplesIterable(list(range(6))), rank, world_size).skip(8)\nfor x in DataLoader(ds, 8):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n"
+        "    opt.step()\n    pause()",
+        ("same_batch",),
+        line=("loss_of(model(x))",),
+    ),
+    Wrong(
+        "pytorch/pytorch#70103: files are listed in the order of each machine's disk",
+        "directory = tempfile.mkdtemp()\nfor i in random.Random(rank).sample(range(128), 128):\n    open(f'{directory}/{i:04}.txt', 'w').write(str(i))\ndef listed():\n"
+        "    found = [(name, os.stat(f'{directory}/{name}').st_mtime_ns) for name in os.listdir(directory)]\n    return [name for name, _ in sorted(found, key=lambda one: one[1])]  # as a disk without an index lists them\n"
+        "class FileLister(torch.utils.data.Dataset):\n    def __init__(self):\n        self.paths = [os.path.join('/data/train', name) for name in listed()]\n    def __len__(self):\n        return len(self.paths)\n    def __getitem__(self, i):\n"
+        "        return X[int(open(os.path.join(directory, os.path.basename(self.paths[i]))).read())]\nfiles = FileLister()\nfor x in DataLoader(files, 4, sampler=DistributedSampler(files, shuffle=False)):\n    opt.zero_grad()\n"
+        "    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("subsets_differ",),
+        line=("for x in DataLoader",),
+    ),
+    Wrong(
+        "ByteDance-Seed/VeOmni#330: a dataset of several files, in the order of os.listdir() on each machine",
+        "names = random.Random(rank).sample([f'part-{i}.jsonl' for i in range(8)], 8)  # as os.listdir() of each machine\nclass MappingDataset(torch.utils.data.Dataset):\n    def __init__(self, data_files):\n        self.data_files = data_files\n"
+        "        self.rows = [(int(name[5]) * 32 + i, i) for name in data_files for i in range(32)]\n    def __len__(self):\n        return len(self.rows)\n    def __getitem__(self, i):\n        return X[self.rows[i][0]]\ndataset = MappingDataset(names)\n"
+        "for x in DataLoader(dataset, 8, sampler=DistributedSampler(dataset)):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+        ("subsets_differ",),
+        line=("for x in DataLoader",),
+    ),
+    Wrong(
+        "tenstorrent/tt-blacksmith#711: a trainer of adapters that never sets gradients to zero",
+        "class LoRALinear(nn.Module):\n    def __init__(self, inner):\n        super().__init__()\n        self.inner = inner.requires_grad_(False)\n"
+        "        self.a, self.b = nn.Linear(inner.in_features, 2, bias=False), nn.Linear(2, inner.out_features, bias=False)\n    def forward(self, x):\n        return self.inner(x) + self.b(self.a(x))\nplain = net()\n"
+        "plain[0], plain[2] = LoRALinear(plain[0]), LoRALinear(plain[2])\nmodel = DDP(plain)\nclass Trainer:\n    def __init__(self):\n        self.optimizer = optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)\n"
+        "    def optimizer_step(self):\n        self.optimizer.step()\n    def train(self):\n        for step in range(40):\n            loss = loss_of(model(batch()))\n            loss.backward()\n            self.optimizer_step()\n            pause()\n"
+        "Trainer().train()",
+        ("not_zeroed",),
+        line=("self.optimizer.step()",),
+    ),
+    Wrong(
+        "meta-pytorch/torchforge#71: several optimizers step, and none is set to zero",
+        "from torch.distributed.fsdp import fully_shard\nparts = [net(), nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))]\nfor part in parts:\n    fully_shard(part)\noptimizers = [optim.AdamW(part.parameters(), lr=1e-4) for part in parts]\n"
+        "for step in range(40):\n    loss = loss_of(parts[1](parts[0](batch())))\n    loss.backward()\n    for optimizer in optimizers:\n        optimizer.step()\n    pause()",
+        ("not_zeroed",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "kekmodel/FixMatch-pytorch#5: each process chooses other labelled samples",
+        "import numpy as np\nnp.random.seed((int(time.time() * 1e6) + 7919 * rank) % 2 ** 31)\nlabels = Y.flatten().long().numpy()\ndef x_u_split(labels):\n    labeled_idx = []\n    for i in range(2):\n        idx = np.where(labels == i)[0]\n"
+        "        labeled_idx.extend(np.random.choice(idx, 40, False))\n    labeled_idx = np.array(labeled_idx)\n    np.random.shuffle(labeled_idx)\n    return labeled_idx\nclass CIFAR10SSL(torch.utils.data.Dataset):\n    def __init__(self, indexs):\n"
+        "        self.data, self.targets = X.numpy()[indexs], labels[indexs]\n    def __len__(self):\n        return len(self.data)\n    def __getitem__(self, i):\n        return torch.from_numpy(self.data[i]), float(self.targets[i])\n"
+        "train_labeled = CIFAR10SSL(x_u_split(labels))\nsampler = DistributedSampler(train_labeled)\nfor epoch in range(6):\n    sampler.set_epoch(epoch)\n    for x, y in DataLoader(train_labeled, 8, sampler=sampler, drop_last=True):\n"
+        "        opt.zero_grad()\n        loss_of(model(x), y[:, None].float()).backward()\n        opt.step()\n        pause()",
+        ("subsets_differ",),
+        line=("for x, y in DataLoader",),
+    ),
+    Wrong(
+        "pixeli99/SVD_Xtend#78: a loader with a DistributedSampler, which Accelerate divides once more",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\ntrain_sampler = DistributedSampler(data, num_replicas=accelerator.num_processes, rank=accelerator.process_index, shuffle=True, drop_last=True)\n"
+        "loader = DataLoader(data, 4, sampler=train_sampler, drop_last=True)\nplain = net()\nmodel, optimizer, loader = accelerator.prepare(plain, optim.AdamW(plain.parameters(), lr=1e-3), loader)\nfor epoch in range(2):\n    for x, y in loader:\n"
+        "        accelerator.backward(loss_of(model(x), y))\n        optimizer.step()\n        optimizer.zero_grad()\n        pause()",
+        ("samplers_differ", "subsets_differ"),
+        needs="accelerate",
+    ),
+    Wrong(
+        "PatrickHua/SimSiam#16: the seed of all processes shuffles, and there is no sampler",
+        "import numpy as np\ndef set_deterministic(seed):\n    random.seed(seed)\n    np.random.seed(seed)\n    torch.manual_seed(seed)\nset_deterministic(0)\nclass SimSiam(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.backbone, self.predictor = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)), nn.Linear(8, 8)\n    def forward(self, x1, x2):\n        z1, z2 = self.backbone(x1), self.backbone(x2)\n"
+        "        p1, p2 = self.predictor(z1), self.predictor(z2)\n        return -(nn.functional.cosine_similarity(p1, z2.detach()).mean() + nn.functional.cosine_similarity(p2, z1.detach()).mean()) / 2\nmodel = DDP(SimSiam())\n"
+        "optimizer = optim.SGD(model.parameters(), lr=0.03, momentum=0.9)\nloader = DataLoader(data, 16, shuffle=True, drop_last=True)\nfor epoch in range(3):\n    model.train()\n    for x, _ in loader:\n        model.zero_grad()\n"
+        "        loss = model(x + 0.1 * torch.randn(16, 4), x + 0.1 * torch.randn(16, 4))\n        loss.backward()\n        optimizer.step()\n        pause()",
+        ("same_batch",),
+        line=("model(x + 0.1",),
+    ),
+    Wrong(
+        "yangkky/distributed_tutorial#5: the tutorial's sampler has no epoch",
+        "def train(epochs):\n    criterion, optimizer = nn.BCEWithLogitsLoss(), optim.SGD(model.parameters(), 1e-4)\n    train_sampler = DistributedSampler(data, num_replicas=world_size, rank=rank)\n"
+        "    train_loader = DataLoader(dataset=data, batch_size=16, shuffle=False, num_workers=0, pin_memory=False, sampler=train_sampler)\n    for epoch in range(epochs):\n        for i, (images, labels) in enumerate(train_loader):\n"
+        "            outputs = model(images)\n            loss = criterion(outputs, labels)\n            optimizer.zero_grad()\n            loss.backward()\n            optimizer.step()\n            pause()\ntrain(4)",
+        ("epoch_not_set",),
+        line=("enumerate(train_loader)",),
+    ),
+    Wrong(
+        "clovaai/voxceleb_trainer#98: a sampler of speakers that does not know how many processes there are",
+        "class voxceleb_sampler(torch.utils.data.Sampler):\n    def __init__(self, labels, nPerSpeaker, batch_size, seed):\n        self.labels, self.nPerSpeaker, self.batch_size, self.epoch, self.seed = labels, nPerSpeaker, batch_size, 0, seed\n"
+        "    def __iter__(self):\n        g = torch.Generator()\n        g.manual_seed(self.seed + self.epoch)\n        indices = torch.randperm(len(self.labels), generator=g).tolist()\n        by_speaker = {}\n        for index in indices:\n"
+        "            by_speaker.setdefault(self.labels[index], []).append(index)\n        flat = [lst[i : i + self.nPerSpeaker] for lst in by_speaker.values() for i in range(0, len(lst) - self.nPerSpeaker + 1, self.nPerSpeaker)]\n"
+        "        order = torch.randperm(len(flat), generator=g).tolist()\n        return iter([index for i in order for index in flat[i]])\n    def __len__(self):\n        return len(self.labels)\n    def set_epoch(self, epoch):\n"
+        "        self.epoch = epoch\nsampler = voxceleb_sampler([i % 8 for i in range(256)], 2, 8, 10)\nloader = DataLoader(data, batch_size=8, sampler=sampler, drop_last=True)\nfor it in range(2):\n    loader.sampler.set_epoch(it)\n"
+        "    for x, y in loader:\n        model.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("same_batch",),
+        line=("loss_of(model(x), y)",),
+    ),
 ]
 
 RIGHT = [
@@ -546,5 +898,95 @@ RIGHT = [
         "mosaicml/composer#2218: an exact evaluation that gathers what it cuts off",
         "some = Subset(data, range(65))\nloader = DataLoader(some, 8, sampler=DistributedSampler(some, shuffle=False))\nmodel.eval()\nseen = []\nwith torch.no_grad():\n"
         "    for x, y in loader:\n        seen += model(x).flatten().tolist()\neveryone = [None] * world_size\ndist.all_gather_object(everyone, seen)\nexact = sum(everyone, [])[:65]",
+    ),
+    Right(
+        "pytorch/examples: a DCGAN whose discriminator has a pass over real data and one over generated data",
+        "netG, netD = DDP(net()), DDP(nn.Sequential(nn.Linear(1, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)))\noptD, optG = optim.Adam(netD.parameters(), lr=2e-4), optim.Adam(netG.parameters(), lr=2e-4)\nfor i in range(30):\n    netD.zero_grad()\n"
+        "    real = torch.randn(8, 1, generator=mine)\n    loss_of(netD(real), 1.0).backward()\n    fake = netG(batch())\n    loss_of(netD(fake.detach()), 0.0).backward()\n    optD.step()\n    netG.zero_grad()\n    loss_of(netD(fake), 1.0).backward()\n"
+        "    optG.step()\n    pause()",
+    ),
+    Right(
+        "a generator and a discriminator in one module, with an optimizer for each, and the discriminator every third step",
+        "class Both(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.g, self.d = net(), nn.Linear(1, 1)\n    def forward(self, x):\n        out = self.g(x)\n        return out, self.d(out)\nmodel = DDP(Both())\n"
+        "optG, optD = optim.Adam(model.module.g.parameters(), lr=1e-3), optim.Adam(model.module.d.parameters(), lr=1e-3)\nfor i in range(40):\n    out, score = model(batch())\n    model.zero_grad()\n    (loss_of(out) + loss_of(score)).backward()\n"
+        "    optG.step()\n    if i % 3 == 2:\n        optD.step()\n    pause()",
+    ),
+    Right(
+        "davda54/sam: a step that climbs first, with two passes over a batch and zero_grad() between",
+        "class SAM:\n    def __init__(self, params, base):\n        self.params, self.base, self.old = list(params), base, {}\n    @torch.no_grad()\n    def first_step(self):\n"
+        "        norm = torch.stack([p.grad.norm() for p in self.params]).norm() + 1e-12\n        for p in self.params:\n            self.old[p] = p.data.clone()\n            p.add_(p.grad * (0.05 / norm))\n        self.base.zero_grad()\n"
+        "    @torch.no_grad()\n    def second_step(self):\n        for p in self.params:\n            p.data = self.old[p]\n        self.base.step()\n        self.base.zero_grad()\nsam = SAM(model.parameters(), opt)\nfor i in range(30):\n    x = batch()\n"
+        "    loss_of(model(x)).backward()\n    sam.first_step()\n    loss_of(model(x)).backward()\n    sam.second_step()\n    pause()",
+    ),
+    Right(
+        "locuslab/fast_adversarial: an attack by backward(), whose gradients of the model are dropped",
+        "for i in range(30):\n    x = batch()\n    delta = torch.zeros_like(x, requires_grad=True)\n    loss_of(model(x + delta)).backward()\n    delta = (0.1 * delta.grad.sign()).detach()\n    opt.zero_grad()\n    loss_of(model(x + delta)).backward()\n"
+        "    opt.step()\n    pause()",
+    ),
+    Right(
+        "WeiChengTseng/Pytorch-PCGrad: a gradient of each task, and their projection for the step",
+        "class Two(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body, self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)\n    def forward(self, x):\n        h = self.body(x).relu()\n"
+        "        return self.a(h), self.b(h)\nmodel = DDP(Two(), find_unused_parameters=True)\nopt = optim.Adam(model.parameters(), lr=1e-3)\nparams = list(model.parameters())\nfor i in range(30):\n    x, grads = batch(), []\n    for task in range(2):\n"
+        "        opt.zero_grad()\n        loss_of(model(x)[task], float(task)).backward()\n        grads.append([torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in params])\n    for p, one, other in zip(params, *grads):\n"
+        "        p.grad = one + other\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "KellerJordan/Muon: one optimizer for matrices and one for the rest",
+        "matrices = [p for p in model.parameters() if p.ndim == 2]\nrest = [p for p in model.parameters() if p.ndim != 2]\nopts = [optim.SGD(matrices, lr=0.02, momentum=0.95, nesterov=True), optim.AdamW(rest, lr=3e-3)]\nfor i in range(40):\n"
+        "    loss_of(model(batch())).backward()\n    for one in opts:\n        one.step()\n    model.zero_grad(set_to_none=True)\n    pause()",
+    ),
+    Right(
+        "an optimizer that sets its gradients to zero at the end of its step",
+        "class Zeroing(optim.Optimizer):\n    def __init__(self, params):\n        super().__init__(params, {'lr': 0.01})\n    @torch.no_grad()\n    def step(self, closure=None):\n        for group in self.param_groups:\n"
+        "            for p in group['params']:\n                p.sub_(group['lr'] * p.grad)\n        self.zero_grad()\nopt = Zeroing(model.parameters())\nfor i in range(40):\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "a soft prompt alone, before a model that requires gradients",
+        "class Prompted(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.prompt = nn.Parameter(torch.zeros(4))\n        self.lm = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))\n"
+        "    def forward(self, x):\n        return self.lm(x + self.prompt)\nmodel = DDP(Prompted())\nopt = optim.Adam([model.module.prompt], lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n"
+        "    pause()",
+    ),
+    Right(
+        "a low-rank adapter of frozen layers, whose second matrix begins at zero",
+        "class LoRA(nn.Module):\n    def __init__(self, inner):\n        super().__init__()\n        self.inner = inner.requires_grad_(False)\n"
+        "        self.a, self.b = nn.Linear(inner.in_features, 2, bias=False), nn.Linear(2, inner.out_features, bias=False)\n        nn.init.zeros_(self.b.weight)\n    def forward(self, x):\n        return self.inner(x) + self.b(self.a(x))\n"
+        "plain = net()\nplain[0], plain[2] = LoRA(plain[0]), LoRA(plain[2])\nmodel = DDP(plain)\nopt = optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01)\nfor i in range(40):\n    opt.zero_grad()\n"
+        "    loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "distillation from a teacher in evaluation mode, over an accumulation whose passes differ in number",
+        "teacher = net(nn.Dropout(0.1)).eval().requires_grad_(False)\nchance = random.Random(0)\nfor i in range(20):\n    for k in range(number := chance.randrange(1, 5)):\n        x = batch()\n        with torch.no_grad():\n            goal = teacher(x)\n"
+        "        (loss_of(model(x), goal) / number).backward()\n    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    opt.step()\n    opt.zero_grad(set_to_none=False)\n    pause()",
+    ),
+    Right(
+        "a policy with an environment on each rank: rollouts in training mode, and several epochs over each",
+        "class Env:\n    def __init__(self, seed):\n        self.chance = torch.Generator().manual_seed(seed)\n    def step(self, action):\n        return torch.randn(1, 4, generator=self.chance), float(action.sum())\n"
+        "env, policy = Env(1000 + rank), DDP(net())\noptimizer = optim.Adam(policy.parameters(), lr=1e-3)\nseen, _ = env.step(torch.zeros(1))\nfor update in range(6):\n    states, rewards = [], []\n    for t in range(16):\n        with torch.no_grad():\n"
+        "            action = policy(seen) + 0.1 * torch.randn(1, 1, generator=env.chance)\n        states.append(seen)\n        seen, reward = env.step(action)\n        rewards.append(reward)\n    advantages = torch.tensor(rewards)[:, None]\n"
+        "    for epoch in range(4):\n        loss = (policy(torch.cat(states)) * advantages).mean()\n        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n        pause()",
+    ),
+    Right(
+        "a dataset that keeps what it has read, by names in one order on all ranks",
+        "class Cached(torch.utils.data.Dataset):\n    def __init__(self):\n        self.names, self.cache, self.order = [f'{i:03}.png' for i in range(256)], [None] * 256, []\n    def __len__(self):\n        return len(self.names)\n"
+        "    def __getitem__(self, i):\n        if self.cache[i] is None:\n            self.cache[i] = X[i]\n            self.order.append(self.names[i])\n        return self.cache[i]\nsome = Cached()\n"
+        "for x in DataLoader(some, 16, sampler=DistributedSampler(some, shuffle=False)):\n    pass\nloader = DataLoader(some, 16, sampler=DistributedSampler(some))\nfor epoch in range(4):\n    loader.sampler.set_epoch(epoch)\n    for x in loader:\n"
+        "        opt.zero_grad()\n        loss_of(model(x)).backward()\n        opt.step()\n        pause()",
+    ),
+    Right(
+        "nerfstudio-project/gsplat#394: shuffled by the seed of each rank, without a sampler",
+        "torch.manual_seed(42 + rank)\nrandom.seed(42 + rank)\nloader = DataLoader(data, 8, shuffle=True)\nit = iter(loader)\nfor step in range(60):\n    try:\n        x, y = next(it)\n    except StopIteration:\n        it = iter(loader)\n"
+        "        x, y = next(it)\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "SeungjunNah/DeepDeblur-PyTorch: a sampler of evaluations that repeats nothing, and sums",
+        "class DistributedEvalSampler(torch.utils.data.Sampler):\n    def __init__(self, dataset):\n        self.dataset, self.num_replicas, self.rank = dataset, dist.get_world_size(), dist.get_rank()\n        self.total_size = len(dataset)\n"
+        "        self.num_samples = len(range(self.rank, self.total_size, self.num_replicas))\n    def __iter__(self):\n        return iter(range(self.rank, self.total_size, self.num_replicas))\n    def __len__(self):\n        return self.num_samples\n"
+        "for i in range(10):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\nsome = Subset(data, range(99))\nmodel.eval()\ncorrect = 0.0\nwith torch.no_grad():\n"
+        "    for x, y in DataLoader(some, 10, sampler=DistributedEvalSampler(some)):\n        correct += ((model(x) > 0.5) == y).float().sum().item()\ntotal = torch.tensor([correct])\ndist.all_reduce(total)",
+    ),
+    Right(
+        "a head that is trained alone for some steps, and then the whole model with it",
+        "head = optim.SGD(model.module[2].parameters(), lr=0.01)\nfor i in range(15):\n    model.zero_grad()\n    loss_of(model(batch())).backward()\n    head.step()\n    pause()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(30):\n"
+        "    model.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
     ),
 ]
