@@ -808,8 +808,8 @@ WRONG = [
     Wrong(
         "kekmodel/FixMatch-pytorch#5: each process chooses other labelled samples",
         "import numpy as np\nnp.random.seed((int(time.time() * 1e6) + 7919 * rank) % 2 ** 31)\nlabels = Y.flatten().long().numpy()\ndef x_u_split(labels):\n    labeled_idx = []\n    for i in range(2):\n        idx = np.where(labels == i)[0]\n"
-        "        labeled_idx.extend(np.random.choice(idx, 40, False))\n    labeled_idx = np.array(labeled_idx)\n    np.random.shuffle(labeled_idx)\n    return labeled_idx\nclass CIFAR10SSL(torch.utils.data.Dataset):\n    def __init__(self, indexs):\n"
-        "        self.data, self.targets = X.numpy()[indexs], labels[indexs]\n    def __len__(self):\n        return len(self.data)\n    def __getitem__(self, i):\n        return torch.from_numpy(self.data[i]), float(self.targets[i])\n"
+        "        labeled_idx.extend(np.random.choice(idx, 40, False))\n    labeled_idx = np.array(labeled_idx)\n    np.random.shuffle(labeled_idx)\n    return labeled_idx\nclass CIFAR10SSL(torch.utils.data.Dataset):\n    def __init__(self, chosen):\n"
+        "        self.data, self.targets = X.numpy()[chosen], labels[chosen]\n    def __len__(self):\n        return len(self.data)\n    def __getitem__(self, i):\n        return torch.from_numpy(self.data[i]), float(self.targets[i])\n"
         "train_labeled = CIFAR10SSL(x_u_split(labels))\nsampler = DistributedSampler(train_labeled)\nfor epoch in range(6):\n    sampler.set_epoch(epoch)\n    for x, y in DataLoader(train_labeled, 8, sampler=sampler, drop_last=True):\n"
         "        opt.zero_grad()\n        loss_of(model(x), y[:, None].float()).backward()\n        opt.step()\n        pause()",
         ("subsets_differ",),
