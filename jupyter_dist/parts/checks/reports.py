@@ -66,7 +66,7 @@ class Left(NamedTuple):
     gone: int
     frozen: int
     unheld: tuple[str, ...]
-    forgotten: int = 0  # those that come after held ones, and are fewer
+    forgotten: int = 0  # parameters after held ones, and fewer
 
 
 NOTHING_LEFT = Left(0, 0, (), 0, 0, ())

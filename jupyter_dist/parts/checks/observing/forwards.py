@@ -86,7 +86,7 @@ class Forwards:
             self._handles.append(outer.register_forward_pre_hook(_Hook(self._outer_called), with_kwargs=True))
 
     def watch_outputs(self, are_wanted: bool) -> None:
-        """Note what calls return, or end to."""
+        """Note the outputs of calls, or no more."""
         if not are_wanted:
             _end(self._handles[1:])
             del self._handles[1:]

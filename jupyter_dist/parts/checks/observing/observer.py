@@ -183,7 +183,7 @@ class Observer:
         one.schedule.spent += clock() - began
 
     def _held(self) -> frozenset[int]:
-        """Return the ids of the parameters that optimizers hold: of those that step, and of variables."""
+        """Return the ids of the parameters that optimizers hold: in this cell, or of variables."""
         known = list(self._core.namespace.values())
         named = (id(one) for value in known if issubclass(type(value), Optimizer) for one in held_by(value))
         return frozenset(named).union(*(one.ids for one in self._optimizers.values()))

@@ -15,7 +15,7 @@ IDLE_STEP, UNSYNCED_STEP = 9, 1024
 AFTER_CHANGE, MAX_CHANGES = (1, 2, 10), 2
 MEASURED = 32  # one of so many steps without a look is measured
 FAST_SECONDS = 0.005  # steps that take less have no hooks between looks
-SHORT_SECONDS = 0.02  # those that take less have no hook of outputs, and their mode is read now and then
+SHORT_SECONDS = 0.02  # shorter steps have no hook of outputs, and their mode is read now and then
 MODE_STEPS = 8
 
 

@@ -237,8 +237,8 @@ def _calls(forward: Forwards) -> ModelCalls:
 class _Zeroing:
     """Whether a backward pass finds the gradient that the last step has used.
 
-    A gradient that was set to None, or to zero, is another tensor, or has another version. Nor may what one pass has
-    left be set to zero before the next, or before the step.
+    A gradient that was set to None, or to zero, is another tensor, or has another version. Nor may a gradient be
+    set to zero between two passes, or before the step.
     """
 
     def __init__(self, named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> None:

@@ -75,7 +75,7 @@ def _not_zeroed(look: StepLook, _: int) -> Words:
 
 
 def _are_lost(look: StepLook) -> bool | None:
-    """Whether each pass had a batch of its own, and gradients of some were gone before the next."""
+    """Whether each pass had another batch, and gradients of some were gone before the next."""
     stale = look.stale
     averaged = [one for one in look.calls if one.kind in ("ddp", "fsdp")]
     return None if stale is None else stale.lost > 0 and any(one.batches == stale.passes for one in averaged)

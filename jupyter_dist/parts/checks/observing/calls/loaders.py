@@ -167,7 +167,7 @@ def _order_of(dataset: Any, length: int | None) -> str | None:
 
 
 def _texts_in(value: Any, kinds: tuple[type, ...], depth: int = MAX_DEPTH) -> list[str]:
-    """Return what an item of a list has of these types, as texts. No code of the user runs."""
+    """Return the values of these types in an item of a list, as texts. No code of the user runs."""
     if type(value) in kinds:
         return [str(value)]
     held = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
