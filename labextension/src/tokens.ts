@@ -333,6 +333,8 @@ export interface IRefusedCell {
   readonly cellId: string;
   /** The code of the error. */
   readonly code: string;
+  /** What to do about it while it holds, where the cell's output does not say it. */
+  readonly advice?: string;
 }
 
 /** A cell whose group is not known to the server yet: the first start in an environment imports torch before it is. */

@@ -93,6 +93,13 @@ def test_a_translation_ends_as_its_string(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_no_text_has_the_emphasis_of_markdown(language):
+    """The page shows texts as they are: names of buttons and settings are in quotation marks."""
+    texts = [text for message in catalogue(language) for text in forms(message.id) + forms(message.string)]
+    assert [text for text in texts if re.search(r"(?<![\w*])\*\w[^*]*\w\*(?![\w*])", text)] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_jupyterlab_finds_the_catalogue_of_the_installed_package(language):
     found, trouble = get_installed_packages_locale(language)
     assert not trouble

@@ -82,6 +82,10 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await page.keyboard.press('Enter');
   await replaceByDialog(page, 'Nothing');
   await expect(button).toBeHidden();
+  await expect(refused.locator('.jpd-Ranks-advice')).toBeHidden();
+  // What is over tomorrow is not in the file.
+  await expect(refused.locator('.jp-OutputArea-output')).toContainText('Rank 1 was killed');
+  await expect(refused.locator('.jp-OutputArea-output')).not.toContainText('Run on the other ranks');
   for (const rank of [0, 1]) {
     await expect(row(page, rank)).toHaveAttribute('data-state', 'idle');
   }

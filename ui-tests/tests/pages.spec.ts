@@ -69,6 +69,7 @@ test('two pages that opened a notebook before either ran it see what the other o
     await expect(lab.cell(each, 0).prompt).toHaveText('[*]:');
     await expect(lab.cell(each, 0).summary).toContainText('running');
     await expect(lab.cell(each, 1).summary).toContainText('queued');
+    await expect(lab.cell(each, 1).ranks).toHaveClass(/jpd-mod-agrees/); // as of a kernel's cell, [*] says it
   }
   await request.put('/api/contents/stop-both', { data: { type: 'file', format: 'text', content: '' } });
   for (const each of [page, other]) {
@@ -105,6 +106,7 @@ test('cells of two notebooks queue, and an interrupt stops the one that runs', a
     await lab.runCell(other, 0);
     await expect(b.summary).toContainText('queued');
     await expect(b.summary).toContainText(/after cell \[\d+\] of a\.ipynb, running for \d/);
+    await expect(b.ranks).not.toHaveClass(/jpd-mod-agrees/);
     // Whose cell it waits for, and that it waits.
     await expect(group.locator('.jpd-RankRow').first()).toContainText('a.ipynb');
     await expect(waiting).toBeVisible();

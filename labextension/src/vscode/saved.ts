@@ -41,6 +41,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     isConnected: () => true,
     isOwnGroup: () => true,
     waitsFor: () => null,
+    isBehindOwn: () => false,
     stopOf: () => null,
     notesOf: () => [],
     cellOf: () => null,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { IExecution, IGroup, IParkedState, RankState } from '../../services/protocol';
-import { awaited, WaitingModel } from './waiting';
+import { awaited, isBehindOwn, WaitingModel } from './waiting';
 
 function group(states: RankState[], more: Partial<IGroup> = {}, runs: string[] = []): IGroup {
   const ranks = states.map((state, rank) => ({ rank, state, state_at: 100 + rank, execution_id: runs[rank] ?? null }));
@@ -51,6 +51,18 @@ it('is no cell that has ended on these ranks, but for one of its own notebook', 
 it('is busy ranks, if it is unknown with what', () => {
   expect(awaited(mine, group(['busy', 'unresponsive', 'busy']), known())).toEqual({ kind: 'busy', ranks: '0-1' });
   expect(awaited(mine, group(['idle', 'idle', 'busy']), known())).toBeNull();
+});
+
+it('is said by the first cell of a notebook', () => {
+  const busy = group(['busy', 'busy'], { running: ['e-1'], queued: ['e-2', 'e-9'] }, ['e-1', 'e-1']);
+  const other = { ...execution('e-1', '0-1'), notebook: 'b.ipynb' };
+  const second = execution('e-2', '0-1', 'queued');
+  const all = known(other, second, mine);
+  expect(isBehindOwn(second, busy, all)).toBe(false);
+  expect(isBehindOwn(mine, busy, all)).toBe(true);
+  expect(isBehindOwn(mine, busy, known(other, { ...second, ranks: '2' }))).toBe(false);
+  expect(isBehindOwn(second, busy, known())).toBe(true); // not yet known
+  expect(isBehindOwn(mine, group(['importing'], { state: 'starting', queued: ['e-9'] }), known())).toBe(false);
 });
 
 it('requests the cells of a group once, when a cell waits', async () => {

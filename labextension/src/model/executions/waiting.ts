@@ -15,18 +15,16 @@ export type Awaited =
   /** Ranks are busy, for an unknown reason. */
   | { kind: 'busy'; ranks: string };
 
+/** What is known of a cell that waits. */
+export type IWaiting = Pick<IExecution, 'id' | 'ranks' | 'notebook'>;
+
 /** The list of executions is requested at most this often. */
 const ASK_MS = 1000;
 /** The steps of a start, slowest first. */
 const COMING: readonly RankState[] = ['starting', 'importing', 'joining'];
 
 /** What a queued execution waits for; null if unknown. */
-export function awaited(
-  execution: Pick<IExecution, 'id' | 'ranks' | 'notebook'>,
-  group: IGroup,
-  known: ReadonlyMap<string, IExecution>
-): Awaited | null {
-  const own = expandRanks(execution.ranks);
+export function awaited(execution: IWaiting, group: IGroup, known: ReadonlyMap<string, IExecution>): Awaited | null {
   const mine = group.ranks.filter(({ rank }) => includesRank(execution.ranks, rank));
   const slowest = COMING.find(state => mine.some(rank => rank.state === state));
   if (slowest && isStarting(group)) {
@@ -35,27 +33,49 @@ export function awaited(
   if (isAway(group)) {
     return { kind: 'resuming', since: group.parked?.resuming_since ?? null };
   }
-  const at = group.queued.indexOf(execution.id);
-  // Its group may report that it runs before its view does.
-  const running = group.running.filter(id => id !== execution.id);
-  const before = [...running, ...group.queued.slice(0, Math.max(0, at))];
-  const holds = (other: IExecution | undefined): boolean => {
-    if (!other || FINAL_STATES.has(other.state) || !own.some(rank => includesRank(other.ranks, rank))) {
-      return false;
-    }
-    // A rank that finished its part is free for cells of other notebooks.
-    const isShared = other.notebook !== null && other.notebook === execution.notebook;
-    return other.state === 'queued' || isShared || mine.some(rank => rank.execution_id === other.id);
-  };
-  const blocking = before.map(id => known.get(id)).filter(holds);
+  const blocking = blockingOf(execution, group, known);
   if (blocking.length > 0) {
-    return { kind: 'cell', execution: blocking[0]!, more: blocking.length - 1 };
+    return { kind: 'cell', execution: blocking[0], more: blocking.length - 1 };
   }
   if (slowest) {
     return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
   }
   const busy = mine.filter(rank => rank.state === 'busy' || rank.state === 'unresponsive');
   return busy.length > 0 ? { kind: 'busy', ranks: formatRanks(busy.map(({ rank }) => rank)) } : null;
+}
+
+/** Whether an earlier cell of its notebook says what it waits for, too, or that is not known yet. */
+export function isBehindOwn(execution: IWaiting, group: IGroup, known: ReadonlyMap<string, IExecution>): boolean {
+  return (
+    !idsBefore(execution, group).every(id => known.has(id)) ||
+    blockingOf(execution, group, known).some(other => isOfNotebook(other, execution))
+  );
+}
+
+function idsBefore({ id }: IWaiting, { running, queued }: IGroup): string[] {
+  // Its group may report that it runs before its view does.
+  return [...running.filter(other => other !== id), ...queued.slice(0, Math.max(0, queued.indexOf(id)))];
+}
+
+/** The executions before it that have ranks of it. */
+function blockingOf(execution: IWaiting, group: IGroup, known: ReadonlyMap<string, IExecution>): IExecution[] {
+  const own = expandRanks(execution.ranks);
+  const mine = group.ranks.filter(({ rank }) => includesRank(execution.ranks, rank));
+  const holds = (other: IExecution | undefined): other is IExecution => {
+    if (!other || FINAL_STATES.has(other.state) || !own.some(rank => includesRank(other.ranks, rank))) {
+      return false;
+    }
+    // A rank that finished its part is free for cells of other notebooks.
+    const isShared = isOfNotebook(other, execution);
+    return other.state === 'queued' || isShared || mine.some(rank => rank.execution_id === other.id);
+  };
+  return idsBefore(execution, group)
+    .map(id => known.get(id))
+    .filter(holds);
+}
+
+function isOfNotebook(other: IExecution, { notebook }: IWaiting): boolean {
+  return notebook !== null && other.notebook === notebook;
 }
 
 function since(ranks: readonly IRank[], state: RankState): number {
@@ -70,7 +90,7 @@ export class WaitingModel {
   ) {}
 
   /** The cause for which an execution waits, as far as is known; more may be known a second later. */
-  of(execution: Pick<IExecution, 'id' | 'ranks' | 'group' | 'notebook'>): Awaited | null {
+  of(execution: IWaiting & Pick<IExecution, 'group'>): Awaited | null {
     const group = this._groups.find(execution.group);
     if (!group) {
       return null;
@@ -84,6 +104,12 @@ export class WaitingModel {
       void this._ask(group.id);
     }
     return awaited(execution, group, known?.executions ?? new Map());
+  }
+
+  /** Whether an earlier cell of its notebook says what it waits for, too. */
+  isBehindOwn(execution: IWaiting & Pick<IExecution, 'group'>): boolean {
+    const group = this._groups.find(execution.group);
+    return group !== null && isBehindOwn(execution, group, this._known.get(group.id)?.executions ?? new Map());
   }
 
   private async _ask(group: string): Promise<void> {

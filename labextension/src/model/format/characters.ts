@@ -40,6 +40,11 @@ export function shortened(text: string, count: number): string {
   return numCharacters(text) > count ? `${firstCharacters(text, count)}\u2026` : text;
 }
 
+/** The text as the beginning of a sentence. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function unitsOf(text: string, count: number): number {
   if (count >= text.length || !PAIRS.test(text)) {
     return Math.min(count, text.length);

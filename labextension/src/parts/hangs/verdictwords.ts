@@ -1,5 +1,6 @@
 /** A verdict in the page's language. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { capitalized } from '../../model/format/characters';
 import { expandRanks, formatRanks } from '../../model/format/ranks';
 import type { IVerdict } from '../../services/protocol';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
@@ -29,7 +30,7 @@ export function verdictText(trans: TranslationBundle, verdict: IVerdict): string
   const parts = [...verdict.waiting, ...verdict.needed].map(
     part => `${rankSetLabel(trans, part.ranks)} ${doing(trans, part)}`
   );
-  return `${verdictTitle(trans, verdict)}. ${parts.join('; ')}`;
+  return `${verdictTitle(trans, verdict)}. ${capitalized(parts.join('; '))}`;
 }
 
 /** "waits in barrier, number 1 \u00b7 line 2 of cell [4]" */

@@ -3,6 +3,7 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { IAnswer, isOffered, ICatchUpOutcome, IMissedStep, runSteps, stepsOf } from '../../model/drift/steps';
 import { MissedOffer } from '../../model/drift/offer';
+import { capitalized } from '../../model/format/characters';
 import { formatRanks, lowestRank } from '../../model/format/ranks';
 import type { IDrift, IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
@@ -201,8 +202,4 @@ export class CatchUp {
 
   /** By group. */
   private readonly _offers = new Map<string, MissedOffer>();
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -116,6 +116,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               trans,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
+              isBehindOwn: execution => waiting.isBehindOwn(execution),
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
               groups,

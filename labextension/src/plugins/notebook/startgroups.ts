@@ -23,6 +23,7 @@ import {
 } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { mayTakeFocus } from '../../widgets/base/focus';
+import { createAdvice } from '../../widgets/rankoutput/elements';
 import { ReplaceButton } from '../../widgets/rankoutput/notes/replacebutton';
 import { SECTION_RANK } from '../commands/launchersection';
 import { ranksIcon } from '../../widgets/base/icons';
@@ -61,11 +62,11 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
     const all = new WeakMap<NotebookPanel, CellOffers>();
     const viewsOf = (notebook: INotebookModel): NotebookPanel[] =>
       tracker.filter(({ content }) => content.model === notebook);
-    notebooks.refused.connect((_, { notebook, cellId, code }) => {
+    notebooks.refused.connect((_, { notebook, cellId, code, advice }) => {
       for (const panel of viewsOf(notebook)) {
         const offers = all.get(panel) ?? new CellOffers({ app, service, starter, groups, panel, dialogs, trans });
         all.set(panel, offers);
-        offers.add(cellId, code);
+        offers.add(cellId, code, advice);
       }
     });
     notebooks.awaitsStart.connect((_, { notebook, cellId, answered }) => {
@@ -237,18 +238,18 @@ class CellOffers {
     panel.disposed.connect(() => Signal.clearData(this));
   }
 
-  add(cellId: string, code: string): void {
+  add(cellId: string, code: string, advice = ''): void {
     this._drop(cellId);
     if (code === 'rank_dead') {
-      this._offerReplacement(cellId);
+      this._offerReplacement(cellId, advice);
       return;
     }
     this._offers.set(cellId, null);
     this._update();
   }
 
-  /** A button that replaces dead ranks, until the cell has another output. */
-  private _offerReplacement(cellId: string): void {
+  /** A button that replaces dead ranks, until the cell has another output, and what else can be done. */
+  private _offerReplacement(cellId: string, hint: string): void {
     const { app, groups, panel, trans } = this._options;
     const model = panel.content.model!;
     const cell = findCell(model, cellId);
@@ -261,7 +262,7 @@ class CellOffers {
     const button = new ReplaceButton({ trans, groups, replace });
     const line = document.createElement('div');
     line.className = 'jpd-CellOffer';
-    line.append(button.node);
+    line.append(createAdvice({ code: 'rank_dead', message: '', hint }), button.node);
     widget.node.append(line);
     button.show(group.id);
     const { outputs } = cell; // which a cell that is disposed of has not any more

@@ -32,7 +32,7 @@ export class UndoCommands {
           cellId === null
             ? trans.__('No cell of %1 can be undone.', group.name)
             : trans.__('This cell cannot be undone on %1.', group.name),
-        hint: trans.__('Only cells that ran with *Keep Undo* can be, as long as their state is kept.')
+        hint: trans.__('Only cells that ran with "Keep Undo" can be, as long as their state is kept.')
       });
     }
     const undone = undoneWith(cells, chosen.execution_id);

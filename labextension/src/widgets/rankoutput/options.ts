@@ -35,6 +35,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   isOwnGroup(node: HTMLElement, name: string): boolean;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
+  /** Whether an earlier cell of its notebook says that, too. */
+  isBehindOwn(execution: IExecution): boolean;
   /** Where JupyterLab's debugger has stopped the ranks that run it; null: nowhere. */
   stopOf(execution: IExecution): ICellStop | null;
   /** What the ranks that run it wait for. */

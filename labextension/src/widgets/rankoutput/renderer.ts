@@ -20,7 +20,7 @@ import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './items/shown';
 import { ActionButtons } from './header/actionbuttons';
-import { Agreement, describePrompt, numberResult } from './agreement';
+import { Agreement, describePrompt, hasQuietTabs, numberResult } from './agreement';
 import { DriftNote } from './notes/driftnote';
 import { HeaderNotes } from './found/headernotes';
 import { NumbersSwitch } from './header/numbersswitch';
@@ -254,7 +254,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._notes.update(isStale ? [] : this._rankNotes().filter(note => !this._found.coversRanks || note.isStuck));
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
-    this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
+    this.toggleClass('jpd-mod-quiet', this._selected === 'folded' && hasQuietTabs(shown));
     this._quieten(shown, isStale, isOwnGroup);
     this._drawError(shown);
     this._drawPane(shown);
@@ -273,7 +273,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const isSaid = [
       options.showsHeaders() || this._selected !== 'folded' || isStale || !isOwnGroup,
       this._found.isShown || this._drift.isSaid,
-      this._rankNotes().length > 0 || this._asking().length > 0 || this._waiting(null) !== null
+      this._rankNotes().length > 0 || this._asking().length > 0 || this._isWaitNews()
     ].includes(true);
     const isQuiet = agree && !isSaid;
     this.toggleClass('jpd-mod-agrees', isQuiet);
@@ -303,6 +303,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     const awaited = this._options.waitsFor(execution);
     return awaited && { words: waitWords(this._options.trans, awaited, execution.notebook, now), isState: false };
+  }
+
+  /** Of the cells of a notebook that wait for each other, the first says it. */
+  private _isWaitNews(): boolean {
+    const execution = this._followed?.execution;
+    const isBehind = execution?.state === 'queued' && this._options.isBehindOwn(execution);
+    return !isBehind && this._waiting(null) !== null;
   }
 
   private _rankNotes(): IRankNote[] {

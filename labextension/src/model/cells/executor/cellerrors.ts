@@ -19,6 +19,11 @@ export function refuse(model: ICodeCellModel | null, error: DistError): KernelEr
   return kernelError(output.ename, output.evalue, output.traceback);
 }
 
+/** What to do about an error that ends while its output stays: who opens the notebook later need not do it. */
+export function passingAdvice({ code, hint }: DistError): string {
+  return code === 'rank_dead' ? hint : '';
+}
+
 /** A hint for users of the page; the server's hints are for programs, too. */
 function hintFor(error: DistError): string {
   const trans = translation();
@@ -27,7 +32,9 @@ function hintFor(error: DistError): string {
   }
   return error.code === 'unknown_group'
     ? trans.__('Choose another group in the rank picker in the toolbar, or start one there with "Start group\u2026".')
-    : error.hint;
+    : passingAdvice(error)
+      ? ''
+      : error.hint;
 }
 
 /** The error of a cell on ranks that failed. */

@@ -5,7 +5,7 @@ import { DistError } from '../../../services/errors';
 import { IExecution, IGroup, IRunRequest } from '../../../services/protocol';
 import { translation } from '../../../services/translation';
 import type { IAwaitingCell, IDistExecutions, IDistGroups, IRefusedCell } from '../../../tokens';
-import { aborted, failure, refuse } from './cellerrors';
+import { aborted, failure, passingAdvice, refuse } from './cellerrors';
 import type { CellRun } from '../output/cellrun';
 import { CellRuns, findCell } from '../output/cellruns';
 import { KernelCell } from './kernelcells';
@@ -182,11 +182,12 @@ export class RankCellExecutor implements INotebookCellExecutor {
         return aborted(reason);
       }
       const { code = '', isUnanswered } = reason as DistError;
+      const advice = passingAdvice(reason as DistError);
       const error = refuse(findCell(notebook, cellId), reason as DistError);
       if (isUnanswered) {
         this._options.onUnanswered({ notebook, cellId, since });
       }
-      this._options.onRefused({ notebook, cellId, code });
+      this._options.onRefused({ notebook, cellId, code, advice });
       return error;
     }
     const group = this._describe(execution, target);
