@@ -89,6 +89,36 @@ test('the renderer for VS Code shows a saved output folded and by rank, and runs
   expect(errors).toEqual([]);
 });
 
+test('the renderer for VS Code shows no header while ranks agree, and the colors of its theme', async ({ page }) => {
+  const { render, errors } = await openRenderer(page);
+  const statuses = [{ ranks: '0-1', status: 'ok', seconds: 0.1 }];
+  const agreeing = { ...BUNDLE, state: 'ok', statuses, items: [stream('0-1', 'hello from all\n')] };
+  await render(agreeing);
+  const output = page.locator('.jpd-Ranks');
+  const header = output.locator('.jpd-Ranks-header');
+  await page.mouse.move(600, 800);
+  await expect(header).toHaveCSS('opacity', '0');
+  await expect(output.getByText('ranks 0-1', { exact: true })).toBeHidden();
+  await output.hover();
+  await expect(header).toHaveCSS('opacity', '1');
+  await expect(header).toContainText('2 ranks \u00b7 ok');
+
+  await render({ ...agreeing, items: [] });
+  await page.mouse.move(600, 800);
+  expect((await output.boundingBox())!.height).toBe(0);
+  await output.getByRole('tab', { name: 'Folded' }).focus();
+  await expect(header).toBeInViewport();
+
+  await render(BUNDLE);
+  await expect(header).toHaveCSS('opacity', '1');
+  const hue = (): Promise<string> =>
+    output.getByRole('tab', { name: 'Rank 1' }).evaluate(tab => getComputedStyle(tab).getPropertyValue('--jpd-hue'));
+  const light = await hue();
+  await page.locator('body').evaluate(body => body.classList.add('vscode-dark'));
+  expect(await hue()).not.toBe(light);
+  expect(errors).toEqual([]);
+});
+
 test('the renderer for VS Code says why a cell does not end while its kernel says so', async ({ page }) => {
   const { render, errors } = await openRenderer(page);
   const running = { ...BUNDLE, state: 'running', statuses: [], items: [], ended_at: null };

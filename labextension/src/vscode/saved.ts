@@ -46,7 +46,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     notesOf: () => [],
     cellOf: () => null,
     condenses: () => true,
-    showsHeaders: () => true,
+    showsHeaders: () => false,
     answer: none,
     openLog: nothing,
     openLine: nothing,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Agreement, hasQuietTabs } from './agreement';
+import { Agreement } from './agreement';
 import type { IShown } from './items/shown';
 
 function shown(state: string, seconds: readonly (number | null)[], more: Partial<IShown> = {}): IShown {
@@ -29,10 +29,4 @@ it('a difference while they run counts when it has lasted', () => {
   expect(agreement.update(late, 1000)).toBe(false);
   expect(agreement.update(shown('running', [0, 0, null], { items: [item('0')] }), 1900)).toBe(false);
   expect(agreement.update(shown('ok', [0, 0, 0]), 2000)).toBe(true);
-});
-
-it('the tab of a late rank is news, because it has the time', () => {
-  expect(hasQuietTabs(shown('ok', [0, 0, 0.5]))).toBe(true);
-  expect(hasQuietTabs(shown('ok', [0, 0, 3]))).toBe(false);
-  expect(hasQuietTabs(shown('running', [0, 0, null]))).toBe(false);
 });

@@ -28,11 +28,6 @@ function doDiffer({ perRank, items, ranks }: IShown): boolean {
   );
 }
 
-/** Whether the tabs say no more than that all is well; that of a late rank has its time. */
-export function hasQuietTabs({ state, perRank }: IShown): boolean {
-  return state === 'ok' && !isLate(knownSeconds(perRank));
-}
-
 /** Show the number beside a result that is all of the output, as a kernel's cell does. */
 export function numberResult(output: HTMLElement, { items }: IShown, isQuiet: boolean): void {
   const prompt = output.closest('.jp-OutputArea-child')?.querySelector('.jp-OutputPrompt');

@@ -20,7 +20,7 @@ import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './items/shown';
 import { ActionButtons } from './header/actionbuttons';
-import { Agreement, describePrompt, hasQuietTabs, numberResult } from './agreement';
+import { Agreement, describePrompt, numberResult } from './agreement';
 import { DriftNote } from './notes/driftnote';
 import { HeaderNotes } from './found/headernotes';
 import { NumbersSwitch } from './header/numbersswitch';
@@ -254,7 +254,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._notes.update(isStale ? [] : this._rankNotes().filter(note => !this._found.coversRanks || note.isStuck));
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
-    this.toggleClass('jpd-mod-quiet', this._selected === 'folded' && hasQuietTabs(shown));
+    this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
     this._quieten(shown, isStale, isOwnGroup);
     this._drawError(shown);
     this._drawPane(shown);

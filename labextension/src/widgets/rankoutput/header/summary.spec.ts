@@ -40,3 +40,15 @@ it.each([
   const ranks = seconds.map((one, rank): IShownRank => ({ rank, status: 'ok', seconds: one }));
   expect(timesDiffer(ranks)).toBe(expected);
 });
+
+it.each([
+  [[0.1, 0.1, 2.0, 0.1], 'ok', '4 ranks \u00b7 ok \u00b7 rank 2 took 2.0 s'],
+  [[0.1, 2.5, 2.0, 0.1], 'ok', '4 ranks \u00b7 ok \u00b7 ranks 1-2 took 2.5 s'],
+  [[0.1, 0.2, 0.3, 0.1], 'ok', '4 ranks \u00b7 ok \u00b7 2.0 s'],
+  [[0.1, 2.0, 2.0, 2.0, 2.0, 2.0], 'ok', '6 ranks \u00b7 ok \u00b7 2.0 s'],
+  [[0.1, 0.1, 2.0, 0.1], 'error', '4 ranks \u00b7 error \u00b7 2.0 s']
+])('names the few ranks that were late in a cell that went well: %j %s', (seconds, state, words) => {
+  const perRank = seconds.map((one, rank) => ({ rank, status: state, seconds: one }));
+  const shown = { group: { id: 'g', name: 'train' }, perRank, state, startedAt: 1, endedAt: 3 } as unknown as IShown;
+  expect(summarize(trans, shown, null, false, null, true)).toBe(words);
+});

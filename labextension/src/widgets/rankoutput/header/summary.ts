@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { groupedBy } from '../../../model/format/grouped';
 import { formatBytes, formatSeconds } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
+import { isLate } from '../../../model/outputs/lateness';
 import { stateWord } from '../../states/statewords';
 import { rankSetLabel } from '../items/itemrow';
 import { knownSeconds, type IShown, type IShownRank } from '../items/shown';
@@ -36,7 +37,7 @@ export function summarize(
     isOwnGroup ? '' : shown.group.name,
     states(trans, shown, waiting?.isState ? waiting.words : null),
     waiting && !waiting.isState ? waiting.words : '',
-    duration(shown, now),
+    lateWords(trans, shown) || duration(shown, now),
     isStale ? trans.__('not connected') : ''
   ];
   return parts.filter(Boolean).join(' \u00b7 ');
@@ -46,6 +47,19 @@ export function summarize(
 function duration({ startedAt, endedAt, state }: IShown, now: number | null): string {
   const until = endedAt || (state === 'running' ? now : null);
   return startedAt && until ? formatSeconds(Math.max(0, until - startedAt)) : '';
+}
+
+/** "rank 3 took 2.0 s": which ranks were late in a cell that went well, if they are few; else empty. */
+function lateWords(trans: TranslationBundle, { perRank, state }: IShown): string {
+  const fastest = Math.min(...knownSeconds(perRank));
+  const late = state === 'ok' ? perRank.filter(({ seconds }) => seconds !== null && isLate([fastest, seconds])) : [];
+  return late.length > 0 && late.length <= MAX_NAMED
+    ? trans.__(
+        '%1 took %2',
+        rankSetLabel(trans, formatRanks(late.map(({ rank }) => rank))),
+        formatSeconds(Math.max(...knownSeconds(late)))
+      )
+    : '';
 }
 
 function states(trans: TranslationBundle, shown: IShown, instead: string | null): string {
