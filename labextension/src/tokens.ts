@@ -333,7 +333,7 @@ export interface IRefusedCell {
   readonly cellId: string;
   /** The code of the error. */
   readonly code: string;
-  /** What to do about it while it holds, where the cell's output does not say it. */
+  /** What to do about it while it holds, if that is not in the cell's output. */
   readonly advice?: string;
 }
 

@@ -44,7 +44,7 @@ export function awaited(execution: IWaiting, group: IGroup, known: ReadonlyMap<s
   return busy.length > 0 ? { kind: 'busy', ranks: formatRanks(busy.map(({ rank }) => rank)) } : null;
 }
 
-/** Whether an earlier cell of its notebook says what it waits for, too, or that is not known yet. */
+/** Whether an earlier cell of its notebook waits for the same, or that is not known yet. */
 export function isBehindOwn(execution: IWaiting, group: IGroup, known: ReadonlyMap<string, IExecution>): boolean {
   return (
     !idsBefore(execution, group).every(id => known.has(id)) ||
@@ -106,7 +106,7 @@ export class WaitingModel {
     return awaited(execution, group, known?.executions ?? new Map());
   }
 
-  /** Whether an earlier cell of its notebook says what it waits for, too. */
+  /** Whether an earlier cell of its notebook waits for the same. */
   isBehindOwn(execution: IWaiting & Pick<IExecution, 'group'>): boolean {
     const group = this._groups.find(execution.group);
     return group !== null && isBehindOwn(execution, group, this._known.get(group.id)?.executions ?? new Map());

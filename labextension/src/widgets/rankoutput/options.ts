@@ -35,7 +35,7 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   isOwnGroup(node: HTMLElement, name: string): boolean;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
-  /** Whether an earlier cell of its notebook says that, too. */
+  /** Whether an earlier cell of its notebook waits for the same. */
   isBehindOwn(execution: IExecution): boolean;
   /** Where JupyterLab's debugger has stopped the ranks that run it; null: nowhere. */
   stopOf(execution: IExecution): ICellStop | null;

@@ -305,7 +305,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return awaited && { words: waitWords(this._options.trans, awaited, execution.notebook, now), isState: false };
   }
 
-  /** Of the cells of a notebook that wait for each other, the first says it. */
+  /** Of the cells of a notebook that wait for each other, the first has the words. */
   private _isWaitNews(): boolean {
     const execution = this._followed?.execution;
     const isBehind = execution?.state === 'queued' && this._options.isBehindOwn(execution);
