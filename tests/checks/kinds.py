@@ -261,6 +261,13 @@ WRONG = [
     ),
     Wrong("zero_grad is forgotten", LOOP.replace("    opt.zero_grad()\n", ""), ("not_zeroed",), line=STEP),
     Wrong(
+        "zero_grad is forgotten with FSDP2",
+        "from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model)\nopt = optim.AdamW(model.parameters(), lr=0.01)\n"
+        "for i in range(40):\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
+        ("not_zeroed",),
+        line=STEP,
+    ),
+    Wrong(
         "zero_grad in each pass of an accumulation",
         "for i in range(40):\n    for k in range(3):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
         ("gradients_discarded",),
@@ -541,6 +548,11 @@ RIGHT = [
         "class Kept(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.net = net(nn.BatchNorm1d(8))\n        self.register_buffer('queue', torch.zeros(16, 4))\n"
         "    def forward(self, x):\n        self.queue = torch.cat([self.queue[len(x):], x.detach()])\n        return self.net(x)\n"
         "model = DDP(Kept(), broadcast_buffers=False)\nopt = optim.SGD(model.parameters(), lr=0.01)\n" + LOOP,
+    ),
+    Right(
+        "FSDP2, whose gradients are set to zero in place",
+        "from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model[0])\nfully_shard(model)\nopt = optim.SGD(model.parameters(), lr=0.01)\n"
+        + LOOP.replace("zero_grad()", "zero_grad(set_to_none=False)"),
     ),
     Right(
         "an accumulation with FSDP2, which averages before the step",

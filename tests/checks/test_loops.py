@@ -21,6 +21,7 @@ WRONG = (
     "a checkpoint on rank 0 alone",
     "by hand, without the last layer",
     "zero_grad is forgotten",
+    "zero_grad is forgotten with FSDP2",
     "zero_grad in each pass of an accumulation",
     "zero_grad before the step",
     "a layer in no group of the optimizer",
