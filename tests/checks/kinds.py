@@ -154,6 +154,12 @@ WRONG = [
         line=STEP,
     ),
     Wrong(
+        "a model that is unwrapped before it is trained",
+        "model = DDP(net())\nopt = optim.SGD(model.parameters(), lr=0.01)\nmodel = model.module\ngc.collect()\n" + LOOP,
+        ("inner_module",),
+        line=STEP,
+    ),
+    Wrong(
         "the optimizer of an earlier model",
         LOOP,
         ("other_optimizer",),
@@ -260,13 +266,6 @@ WRONG = [
         line=STEP,
     ),
     Wrong("zero_grad is forgotten", LOOP.replace("    opt.zero_grad()\n", ""), ("not_zeroed",), line=STEP),
-    Wrong(
-        "zero_grad is forgotten with FSDP2",
-        "from torch.distributed.fsdp import fully_shard\nmodel = net()\nfully_shard(model)\nopt = optim.AdamW(model.parameters(), lr=0.01)\n"
-        "for i in range(40):\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
-        ("not_zeroed",),
-        line=STEP,
-    ),
     Wrong(
         "zero_grad in each pass of an accumulation",
         "for i in range(40):\n    for k in range(3):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
@@ -460,6 +459,11 @@ RIGHT = [
     Right(
         "one batch that is fitted on purpose",
         "x = X[:8]\nfor i in range(40):\n    opt.zero_grad()\n    loss_of(model(x)).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "a model that is unwrapped after it was trained, and tuned on each rank by itself",
+        "for i in range(10):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n"
+        "model = model.module\nopt = optim.SGD(model.parameters(), lr=0.01 * (rank + 1))\ngc.collect()\n" + LOOP,
     ),
     Right(
         "separate models",

@@ -16,12 +16,12 @@ WRONG = (
     "a loader without a sampler",
     "set_epoch is forgotten",
     "a method of the module inside of DDP",
+    "a model that is unwrapped before it is trained",
     "the optimizer of an earlier model",
     "a layer that was added after the wrap",
     "a checkpoint on rank 0 alone",
     "by hand, without the last layer",
     "zero_grad is forgotten",
-    "zero_grad is forgotten with FSDP2",
     "zero_grad in each pass of an accumulation",
     "zero_grad before the step",
     "a layer in no group of the optimizer",
@@ -41,6 +41,8 @@ WRONG = (
     "a buffer that one rank loads",
 )
 RIGHT = (
+    "a model that is unwrapped after it was trained, and tuned on each rank by itself",
+    "FSDP2, whose gradients are set to zero in place",
     "an evaluation whose padding is cut off",
     "a head for each of two tasks, in turns",
     "workers with a seed by rank",

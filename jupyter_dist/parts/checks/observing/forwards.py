@@ -107,7 +107,7 @@ class Forwards:
         if not torch.is_grad_enabled():
             self._evaluates(module, args, kwargs)
             return
-        self.num_outer += 1
+        self.num_outer += not self.model.is_unwrapped
         self.num_ever += 1
         self.is_training = module.training
         self.is_synced = bool(getattr(module, "require_backward_grad_sync", True))

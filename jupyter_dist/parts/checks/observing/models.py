@@ -6,7 +6,7 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,6 +31,9 @@ class Roots:
 
     def __init__(self) -> None:
         self._known: dict[int, weakref.ref[Module]] = {}
+        self.wrapped: dict[
+            int, Ranks
+        ] = {}  # modules that DDP has wrapped in this cell, and no optimizer has trained yet
 
     def install(self) -> None:
         """Begin to note modules."""
@@ -41,7 +44,12 @@ class Roots:
         if torch.compiler.is_compiling():
             return
         self._note(parent)
-        self._known.pop(id(child), None)
+        if not isinstance(parent, DistributedDataParallel):
+            self._known.pop(id(child), None)
+        elif child is not None:
+            self._note(child)
+            with contextlib.suppress(AttributeError, RuntimeError, ValueError, KeyError):
+                self.wrapped[id(child)] = tuple(dist.get_process_group_ranks(parent.process_group))
 
     def _parameter_added(self, parent: Module, name: str, parameter: Any) -> None:
         if not torch.compiler.is_compiling():
@@ -57,7 +65,7 @@ class Roots:
         """Return the modules that are in no other one."""
         found = [module for one in list(self._known.values()) if (module := one()) is not None]
         inner = {id(one) for module in found for one in Module.modules(module) if one is not module}
-        for key in inner:
+        for key in inner - {id(one.module) for one in found if isinstance(one, DistributedDataParallel)}:
             self._known.pop(key, None)
         return [module for module in found if id(module) not in inner]
 
@@ -70,6 +78,7 @@ class TrainedModel:
     outer: weakref.ref[Module]  # what cells call
     parameters: list[tuple[str, weakref.ref[torch.Tensor]]]
     is_compiled: bool
+    is_unwrapped: bool = False  # its DDP model is gone, and has never been trained
 
     def named(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield the parameters that are alive."""
@@ -84,13 +93,17 @@ class TrainedModel:
         return [(name, one) for name, one in found if name.rpartition(".")[2] not in STATISTICS]
 
 
-def models_of(held: set[int], roots: Sequence[Module]) -> list[TrainedModel]:
+def models_of(held: set[int], roots: Roots) -> list[TrainedModel]:
     """Return the models among these modules that have parameters with one of these ids."""
     found = []
-    for root in roots:
+    for root in roots.alive():
         if any(id(parameter) in held for parameter in Module.parameters(root)):
             with contextlib.suppress(RuntimeError, AttributeError, ValueError, TypeError):
-                found.append(describe(root))
+                ranks = roots.wrapped.pop(id(getattr(root, "module", root)), ())
+                one = describe(root)
+                is_unwrapped = one.about.kind == "plain" and len(ranks) > 1
+                about = one.about._replace(kind="ddp", averaging=ranks, replicas=ranks) if is_unwrapped else one.about
+                found.append(replace(one, about=about, is_unwrapped=is_unwrapped))
     return found
 
 

@@ -82,6 +82,7 @@ class Observer:
         self.facts.begin_cell(self.is_on, execution_id)
         self._is_first = True
         self._optimizers.clear()
+        self._roots.wrapped.clear()
         self._within = None
         self._loaders.begin_cell()
         self._scalers.begin_cell()
@@ -197,7 +198,7 @@ class Observer:
                 self.facts.add("ran", execution, texts=shared[:4])
 
     def _begin(self, optimizer: Optimizer, number: int) -> SteppingOptimizer:
-        models = models_of({id(tensor) for tensor in held_by(optimizer)}, self._roots.alive())
+        models = models_of({id(tensor) for tensor in held_by(optimizer)}, self._roots)
         forwards = [self._forwards_of(model) for model in models]
         return SteppingOptimizer(optimizer, number, models, forwards)
 

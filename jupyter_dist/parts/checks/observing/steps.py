@@ -254,8 +254,6 @@ class _Zeroing:
             self.name, self._tensor = name, weakref.ref(tensor)
             self._gradient: Callable[[], Any] = type(None) if tensor.grad is None else weakref.ref(tensor.grad)
             self._version = (torch_compat.version_of(part) or 0) if type(part) is torch.Tensor else -1
-            buffer = _buffer_of(tensor)
-            self._per_pass = sum(_buffer_of(other) == buffer for _, other in alive)  # changes of the version
             self._handle = tensor.register_hook(self._begins)
 
     def _begins(self, _: torch.Tensor) -> None:
@@ -288,13 +286,6 @@ class _Zeroing:
         """Count the passes until now. Those for another optimizer, as in a GAN, are to be lost."""
         self._has_begun = True
         self.num_lost *= is_again
-        if self._handle is not None and not self.num_passes:  # FSDP2 adds to gradients without its parameters' hooks
-            tensor = self._tensor()
-            gradient: Any = None if tensor is None else tensor.grad
-            part = sampling.part_of(gradient)
-            is_old = gradient is not None and gradient is self._gradient()
-            if is_old and torch_compat.version_of(part) == self._version + self._per_pass:
-                self.num_passes, self.num_stale, self.value = 1, 1, float(part.detach().abs().max())
 
     def result(self) -> Stale | None:
         """Return the counts of the passes; None if there were none."""
@@ -302,12 +293,6 @@ class _Zeroing:
             return None
         counts = self.num_passes, self.num_stale, self.num_fresh, self.num_lost
         return Stale(*counts, self.name, self.value)
-
-
-def _buffer_of(tensor: torch.Tensor) -> int:
-    """Return the address of the memory of a gradient: FSDP2 has one for all gradients of a module."""
-    part = sampling.part_of(tensor.grad)
-    return part.untyped_storage().data_ptr() if type(part) is torch.Tensor else 0
 
 
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:

@@ -87,8 +87,7 @@ def _lost(look: StepLook, _: int) -> Words:
 
 
 def _is_empty(look: StepLook) -> bool | None:
-    is_idle = look.left.idle == look.left.held > 0 and look.strangers is None
-    return None if look.stale is None else is_idle
+    return None if look.stale is None else look.left.idle == look.left.held > 0
 
 
 def _empty(look: StepLook, since: int) -> Words:
@@ -114,7 +113,7 @@ def _has_no_rate(look: StepLook) -> bool:
 ROWS = (
     LoopRule(
         "other_optimizer",
-        lambda look: look.left.idle == look.left.held > 0 and look.strangers is not None,
+        lambda look: look.left.idle == look.left.held > 0 and look.strangers is not None and look.stale is None,
         _other_optimizer,
     ),
     LoopRule("no_sync/fsdp", _is_never_averaged, _never_averaged),
