@@ -43,6 +43,10 @@ def ref(model: Any) -> Schema:
     return {"$ref": f"#/components/schemas/{schema_name(model)}"}
 
 
+# What parts add to.
+_OF_PARTS = {models.ExecutionModel: "EXECUTION_FIELDS", models.RanksBundle: "BUNDLE_FIELDS"}
+
+
 def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
     """Return the type of each field of a TypedDict, and whether the field is required."""
     # `__required_keys__` does not include NotRequired in string annotations.
@@ -52,9 +56,9 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
         name: (get_args(hint)[0], False) if get_origin(hint) is optional else (hint, model.__total__)
         for name, hint in hints.items()
     }
-    if model is models.ExecutionModel:
+    if (of_parts := _OF_PARTS.get(model)) is not None:
         for module in find_modules("api").modules.values():
-            fields.update({name: (hint, False) for name, hint in getattr(module, "EXECUTION_FIELDS", {}).items()})
+            fields.update({name: (hint, False) for name, hint in getattr(module, of_parts, {}).items()})
     return fields
 
 

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from jupyter_dist.client import AsyncClient, JupyterDistError
-from jupyter_dist.client.displays.live import VerdictLine
+from jupyter_dist.client.displays.live import CellNews
 from jupyter_dist.parts.mcp import tools
 
 SLOW = """import os, time
@@ -43,7 +43,7 @@ def test_a_slow_cell_is_reported_once_and_its_pace_and_verdict_are_kept(dist, gr
         group.pace()
     execution = group.submit(SLOW)
     shown = io.StringIO()
-    line = VerdictLine(shown)
+    line = CellNews(shown)
     for state in execution.stream():
         line.update(state)
         if state.execution.get("slowness") and not stop.exists():

@@ -9,7 +9,7 @@ import json
 from checks import kinds
 
 from jupyter_dist.client import AsyncClient
-from jupyter_dist.client.displays.live import VerdictLine
+from jupyter_dist.client.displays.live import CellNews
 from jupyter_dist.parts.mcp import tools
 
 (WRONG,) = (kind for kind in kinds.WRONG if kind.name == "a loader without a sampler")
@@ -33,7 +33,7 @@ def asked_by_an_agent(**arguments):
 def test_a_wrong_cell_is_reported_while_it_runs_and_its_checks_are_kept(dist, group):
     group.run(kinds.FIRST).raise_for_error()
     execution, shown = group.submit(WRONG.code), io.StringIO()
-    line = VerdictLine(shown)
+    line = CellNews(shown)
     for state in execution.stream():
         line.update(state)
     assert shown.getvalue().startswith(f"[wrong] {SAYS}")

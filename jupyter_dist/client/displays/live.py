@@ -41,34 +41,33 @@ class NotebookDisplay:
 
     def __init__(self, states: bool) -> None:
         self._states = states
-        self._show = BundleOutputs(emit_display, _why_it_stands)
-        self._verdict = VerdictLine(sys.stderr)
+        self._show = BundleOutputs(emit_display, _found_by_parts)
+        self._news = CellNews(sys.stderr)
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
         if self._states or result.folded:
             self._show(result)
-            self._verdict.update(result)
+            self._news.update(result)
 
 
-def _why_it_stands(execution: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the verdict on a running cell for its bundle: the renderer of VS Code has no server that knows it."""
-    verdict = execution.get("verdict") if execution["state"] == "running" else None
-    return {"verdict": verdict} if verdict else {}
+def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the bundle of a running cell has: the renderer of VS Code has no server that knows it."""
+    fields = [note.field for note in CELL_NOTES if note.is_in_bundles and execution["state"] == "running"]
+    return {field: found for field in fields if (found := execution.get(field))}
 
 
-class VerdictLine:
-    """Prints once that a running cell may not end, is slow or trains wrongly, and why; and the news of the nodes."""
+class CellNews:
+    """Prints once what parts find in a running cell, as that it cannot end, and why; and the news of the nodes."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
-        self._told = ""
         self._noticed: set[str] = set()
         self._noted: set[tuple[str, ...]] = set()
         self._has_warned = False
 
     def update(self, result: Result) -> None:
-        """Write the verdict if it is new, unless the cell may end by itself."""
+        """Write what is new."""
         if (warning := result.execution.get("warning")) and not self._has_warned:
             self._has_warned = True
             self._file.write(f"[warning] {warning}\n")
@@ -76,20 +75,12 @@ class VerdictLine:
             if notice not in self._noticed:
                 self._noticed.add(notice)
                 self._file.write(f"[warning] {notice}\n")
-        found: Mapping[str, Any] = result.execution
         for note in CELL_NOTES:
-            for one in found.get(note.field) or ():
+            for one in note.findings(result.execution):
                 if (key := (note.field, *(one[name] for name in note.same_by))) not in self._noted:
                     self._noted.add(key)
                     self._file.write(f"[{note.label}] {one['message']} {one['advice']}\n")
                     self._file.flush()
-        verdict = result.execution.get("verdict")
-        if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
-            self._told = verdict["reason"]
-            joining = verdict.get("could_join")
-            other = f", or run it on {rank_label(joining)}, too: extend('{joining}')" if joining else ""
-            self._file.write(f"[cannot end] {verdict['message']} Interrupt the cell{other}; variables are kept.\n")
-            self._file.flush()
 
 
 class TextDisplay:
@@ -99,7 +90,7 @@ class TextDisplay:
         self._file = file
         self._growing = Growing(hidden)
         self._ranks = ""
-        self._verdict = VerdictLine(file)
+        self._news = CellNews(file)
         self._waiting_since: float | None = None
 
     def __call__(self, result: Result) -> None:
@@ -109,7 +100,7 @@ class TextDisplay:
             return
         self._growing.take()
         self._print(new)
-        self._verdict.update(result)
+        self._news.update(result)
         if result.done and result.execution["error"]:
             self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
         self._file.flush()
@@ -152,7 +143,7 @@ class RankDisplay:
     def __init__(self, file: TextIO, hidden: Hidden = nothing) -> None:
         self._file = file
         self._growing = Growing(hidden)
-        self._verdict = VerdictLine(file)
+        self._news = CellNews(file)
 
     def __call__(self, result: Result) -> None:
         """Print new output."""
@@ -161,7 +152,7 @@ class RankDisplay:
             for line in "".join(lines).splitlines():
                 self._file.write(f"{rank:{width}}| {line}\n")
         self._growing.take()
-        self._verdict.update(result)
+        self._news.update(result)
         if result.done and result.execution["error"]:
             self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
         self._file.flush()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO
 
 from jupyter_dist.client.bundles.bundle import item_text, rank_label
 from jupyter_dist.client.bundles.outputs import Emit
-from jupyter_dist.client.displays.live import TOGETHER_SECONDS, VerdictLine
+from jupyter_dist.client.displays.live import TOGETHER_SECONDS, CellNews
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.models import METADATA_KEY, WIDGET_MIME, Output, ViewItem
@@ -72,7 +72,7 @@ class PlainOutputs:
         self._label = ""
         self.pages: list[dict[str, Any]] = []  # the payload of the reply
         self._displays: dict[str, tuple[str, str, Output]] = {}  # by display id: item, ranks and what was sent
-        self._verdict = VerdictLine(StreamFile(emit, "stderr"))  # type: ignore[arg-type]
+        self._news = CellNews(StreamFile(emit, "stderr"))  # type: ignore[arg-type]
         self._waiting_since: float | None = None
         self._failed: str | None = None
         self._late: LateDisplays | None = None  # once the cell has ended
@@ -102,7 +102,7 @@ class PlainOutputs:
         items = {str(item["id"]): item for item in result.folded}
         self._update_displays(items)
         self._send(result, new, items)
-        self._verdict.update(result)
+        self._news.update(result)
         self._tell_of_failure(result)
 
     def _start_over(self) -> None:

@@ -84,10 +84,8 @@ def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
         if execution["state"] == "running":
             parts = [f"{status['status']} on {rank_label(status['ranks'])}" for status in execution["statuses"]]
             since = _since(execution["started_at"] or execution["queued_at"])
-            verdict = execution.get("verdict")
-            why = f" Cannot end: {verdict['message']}" if verdict and verdict["kind"] == "cannot_end" else ""
             notes = "".join(f" {label}: {sentences}" for label, sentences in _notes(execution))
-            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}{notes}"
+            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{notes}"
         elif execution["state"] == "queued":
             yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()
 
@@ -95,7 +93,7 @@ def _cells(executions: Iterable[models.ExecutionModel]) -> Iterator[str]:
 def _notes(execution: Mapping[str, Any], *also: str) -> Iterator[tuple[str, str]]:
     """Yield the notes of parts under a cell: a label, and the sentences."""
     for note in CELL_NOTES:
-        if found := execution.get(note.field):
+        if found := note.findings(execution):
             yield note.label.capitalize(), " ".join(one[name] for one in found for name in ("message", *also))
 
 

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine, models
+from jupyter_dist.protocol.operations import why_stopped
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.server.groups.manager import GroupManager
 
@@ -100,7 +101,7 @@ class GroupCollector(Collector):
             return
         if execution["state"] in FINAL_EXECUTION_STATES:
             self._ended(execution)
-        elif _cannot_end(execution) and execution["id"] not in self._hanging:
+        elif why_stopped(execution) is not None and execution["id"] not in self._hanging:
             self._hanging[execution["id"]] = None
             self._num_hangs += 1
 
@@ -146,11 +147,6 @@ class GroupCollector(Collector):
     async def _read_devices(self) -> None:
         self._devices = (await self._manager.devices.read(lambda _: None))["devices"]
         self._read_at = time.monotonic()
-
-
-def _cannot_end(execution: models.ExecutionModel) -> bool:
-    verdict = execution.get("verdict")
-    return verdict is not None and verdict["kind"] == "cannot_end"
 
 
 def _counter(name: str, text: str, labels: list[str], values: Mapping[Any, float]) -> Metric:

@@ -299,41 +299,6 @@ class RanksStatus(TypedDict):
     seconds: Annotated[float | None, Field("Of the slowest rank; null until they have ended.")]
 
 
-class VerdictPart(TypedDict):
-    """Some ranks of a verdict, and where they are."""
-
-    ranks: RankSet
-    state: Literal["waits", "runs", "idle", "dead", "unknown"]
-    place: Annotated[str | None, Field("The user's line that they are at, or the last cell of idle ones.")]
-    place_words: NotRequired[list[Words] | None]
-    call: Annotated[str | None, Field("The collective that they wait in: its name, process group, number and shape.")]
-    call_words: NotRequired[list[Words] | None]
-
-
-class Verdict(TypedDict):
-    """Why a cell does not end: which ranks wait for which others."""
-
-    kind: Annotated[Literal["cannot_end", "waits"], Field("`waits`: it may end.")]
-    reason: Annotated[
-        Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still", "cut"],
-        Field(
-            "`busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. "
-            "`cut`: so, and nodes cannot connect to each other."
-        ),
-    ]
-    message: str
-    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
-    since: Annotated[float, Field("When this was first seen.")]
-    waiting: list[VerdictPart]
-    needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
-    could_join: NotRequired[
-        Annotated[RankSet, Field("The ranks that are waited for, if they are idle and the cell was not sent to them.")]
-    ]
-    paths: NotRequired[
-        Annotated[str, Field("Which nodes cannot connect to each other, at which addresses, and what to do (`cut`).")]
-    ]
-
-
 VerdictOutcome = Literal["open", "refuted", "not_refuted"]
 
 
@@ -486,7 +451,6 @@ class ExecutionModel(TypedDict):
         Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]
     ]
     transfer: NotRequired[Annotated[Transfer, Field("How far it is, if it saves or restores the ranks.")]]
-    verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
     undo: NotRequired[Annotated[UndoCost, Field("If it was run with `keep_undo`.")]]
     undone_at: NotRequired[Annotated[float, Field("When it was undone: it does not count any more.")]]
     asking: NotRequired[
@@ -611,7 +575,6 @@ class RanksBundle(TypedDict):
     ended_at: float | None
     items: list[SavedItem]
     error: NotRequired[Annotated[ErrorBody | None, Field("Why it was lost or aborted.")]]
-    verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while it runs in a kernel.")]]
     code_checksum: NotRequired[Annotated[str, Field("Of the cell as it ran, if it ran without magics.")]]
 
 

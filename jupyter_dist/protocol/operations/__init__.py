@@ -15,6 +15,11 @@ An operation is declared once, here or in the module `api` of a part. How a clie
   a request whose answer was lost can be repeated.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from jupyter_dist.protocol.parts import find_modules
 
 from .declaration import (
@@ -56,6 +61,7 @@ NOT_IN_LISTS = frozenset(
 CELL_NOTES: tuple[CellNote, ...] = tuple(
     note for module in find_modules("api").modules.values() for note in getattr(module, "CELL_NOTES", ())
 )
+
 BY_NAME = {operation.name: operation for operation in reversed(OPERATIONS)}  # no part replaces one of the core
 
 __all__ = [
@@ -75,4 +81,11 @@ __all__ = [
     "Right",
     "Verb",
     "path_pattern",
+    "why_stopped",
 ]
+
+
+def why_stopped(execution: Mapping[str, Any]) -> str | None:
+    """Return why a running cell cannot end; None: nothing is known that stops it."""
+    found = (one["message"] for note in CELL_NOTES if note.stops_cell for one in note.findings(execution))
+    return next(found, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ SMALL_BODY_BYTES = 64 << 10
 # How long clients wait for most answers. Starting a group probes its interpreter, shutting a group down waits for its
 # processes.
 ANSWER_SECONDS = 120.0
+
+Finding = Mapping[str, Any]  # what a part says of a cell: `message`, `advice`, and what else it knows
 
 KEY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
@@ -107,11 +109,19 @@ class Operation:
 
 @dataclass(frozen=True)
 class CellNote:
-    """A field of executions with a list of what a part has found in a cell; each has a `message` and an `advice`."""
+    """A field of executions with what a part has found in a cell."""
 
     field: str
     label: str  # before the sentence in a terminal: `slow`
     same_by: tuple[str, ...] = ("kind",)  # what is alike in these is one, also when its numbers have changed
+    read: Callable[[Any], Iterable[Finding]] = list  # the findings in the field
+    stops_cell: bool = False  # a cell with such a finding cannot end
+    is_in_bundles: bool = False  # the bundle of a running cell has the field, for pages without a server
+
+    def findings(self, execution: Mapping[str, Any]) -> list[Finding]:
+        """Return what was found in a cell."""
+        value = execution.get(self.field)
+        return list(self.read(value)) if value else []
 
 
 def path_pattern(path: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.operations import why_stopped
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.system.limits import within
 
@@ -80,7 +81,7 @@ class Notices:
             ended = execution["ended_at"] or time.time()
             if ended - execution["started_at"] >= self._seconds and ended >= self._since:  # earlier: another server
                 self._tell(group, execution, execution["state"])
-        elif (verdict := execution.get("verdict")) is None or verdict["kind"] != "cannot_end":
+        elif why_stopped(execution) is None:
             self._forget_hang(execution_id)
         elif (left := self._seconds - (time.time() - execution["started_at"])) <= 0:
             self._tell(group, execution, "hangs")
@@ -147,7 +148,7 @@ class Notices:
 def notice_of(group: str, execution: models.ExecutionModel, what: str) -> dict[str, Any]:
     """Return the standard input of the command: `event` is `hangs`, or the state in which the cell ended."""
     started, ended = execution["started_at"] or 0.0, execution["ended_at"] or time.time()
-    verdict, error = execution.get("verdict"), execution["error"]
+    error = execution["error"]
     seconds = round(ended - started, 1)
     cell = f"Cell [{execution['execution_count']}] on {group} (ranks {execution['ranks']})"
     does = "cannot end" if what == "hangs" else f"ended: {what}"
@@ -159,6 +160,6 @@ def notice_of(group: str, execution: models.ExecutionModel, what: str) -> dict[s
         "notebook": execution["notebook"],
         "ranks": execution["ranks"],
         "seconds": seconds,
-        "message": verdict["message"] if verdict else error["message"] if error else "",
+        "message": why_stopped(execution) or (error["message"] if error else ""),
         "text": f"{cell} {does} after {seconds:g} s",
     }

@@ -333,38 +333,6 @@ export interface IRanksStatus {
   seconds: number | null;
 }
 
-/** Some ranks of a verdict, and where they are. */
-export interface IVerdictPart {
-  ranks: RankSet;
-  state: 'waits' | 'runs' | 'idle' | 'dead' | 'unknown';
-  /** The user's line that they are at, or the last cell of idle ones. */
-  place: string | null;
-  place_words?: IWords[] | null;
-  /** The collective that they wait in: its name, process group, number and shape. */
-  call: string | null;
-  call_words?: IWords[] | null;
-}
-
-/** Why a cell does not end: which ranks wait for which others. */
-export interface IVerdict {
-  /** `waits`: it may end. */
-  kind: 'cannot_end' | 'waits';
-  /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. `cut`: so, and nodes cannot connect to each other. */
-  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still' | 'cut';
-  message: string;
-  /** The message for other languages. */
-  message_words?: IWords[] | null;
-  /** When this was first seen. */
-  since: number;
-  waiting: IVerdictPart[];
-  /** The ranks that are waited for. */
-  needed: IVerdictPart[];
-  /** The ranks that are waited for, if they are idle and the cell was not sent to them. */
-  could_join?: RankSet;
-  /** Which nodes cannot connect to each other, at which addresses, and what to do (`cut`). */
-  paths?: string;
-}
-
 /** A verdict on a cell, and what happened afterwards. */
 export interface IVerdictRecord {
   execution_id: string;
@@ -513,8 +481,6 @@ export interface IExecution {
   notices?: string[];
   /** How far it is, if it saves or restores the ranks. */
   transfer?: ITransfer;
-  /** Why it does not end, while ranks wait for each other. */
-  verdict?: IVerdict | null;
   /** If it was run with `keep_undo`. */
   undo?: IUndoCost;
   /** When it was undone: it does not count any more. */
@@ -523,6 +489,8 @@ export interface IExecution {
   asking?: IInputPrompt[];
   /** What is wrong with the training in it, while it holds; the worst first. */
   checks?: ICheck[];
+  /** Why it does not end, while ranks wait for each other. */
+  verdict?: IVerdict | null;
   /** Why it is slow, while it runs; the costliest first, at most 3. */
   slowness?: ISlowCause[];
   /** Where its time went, of an ended cell that was watched. Not in lists. */
@@ -634,10 +602,10 @@ export interface IRanksBundle {
   items: ISavedItem[];
   /** Why it was lost or aborted. */
   error?: IErrorBody | null;
-  /** Why it does not end, while it runs in a kernel. */
-  verdict?: IVerdict | null;
   /** Of the cell as it ran, if it ran without magics. */
   code_checksum?: string;
+  /** Why it does not end, while it runs in a kernel. */
+  verdict?: IVerdict | null;
 }
 
 /** One entry of a rank's log; its kind decides which of the last fields it has. */
@@ -1831,6 +1799,38 @@ export interface ICurves {
   left_out: number;
   /** Of the log, in the middle of a very long output; their numbers are missing. */
   unread_bytes: number;
+}
+
+/** Some ranks of a verdict, and where they are. */
+export interface IVerdictPart {
+  ranks: RankSet;
+  state: 'waits' | 'runs' | 'idle' | 'dead' | 'unknown';
+  /** The user's line that they are at, or the last cell of idle ones. */
+  place: string | null;
+  place_words?: IWords[] | null;
+  /** The collective that they wait in: its name, process group, number and shape. */
+  call: string | null;
+  call_words?: IWords[] | null;
+}
+
+/** Why a cell does not end: which ranks wait for which others. */
+export interface IVerdict {
+  /** `waits`: it may end. */
+  kind: 'cannot_end' | 'waits';
+  /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. `cut`: so, and nodes cannot connect to each other. */
+  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still' | 'cut';
+  message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
+  /** When this was first seen. */
+  since: number;
+  waiting: IVerdictPart[];
+  /** The ranks that are waited for. */
+  needed: IVerdictPart[];
+  /** The ranks that are waited for, if they are idle and the cell was not sent to them. */
+  could_join?: RankSet;
+  /** Which nodes cannot connect to each other, at which addresses, and what to do (`cut`). */
+  paths?: string;
 }
 
 /** A value, as it was at one moment on some ranks. */

@@ -23,7 +23,7 @@ from .stillness import Stillness
 from .verdict import judge
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.hangs.models import Verdict
 
 FIRST_SECONDS = 0.6  # most cells end within it
 SETTLE_SECONDS = 0.4
@@ -40,7 +40,7 @@ class HangWatch(AgentPart):
     def __init__(self, core: AgentCore) -> None:
         super().__init__(core)
         self._group, self._proving = core.group, core.proving
-        self._shown: dict[str, tuple[models.Verdict, int]] = {}  # by execution, and for how many ranks
+        self._shown: dict[str, tuple[Verdict, int]] = {}  # by execution, and for how many ranks
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         self._wish: float | None = None  # how soon to look again after the present look
@@ -111,7 +111,7 @@ class HangWatch(AgentPart):
         await self._ask_ras(verdicts)
         self._report(verdicts, now)
 
-    async def _ask_ras(self, verdicts: dict[str, models.Verdict]) -> None:
+    async def _ask_ras(self, verdicts: dict[str, Verdict]) -> None:
         """Add to verdicts what NCCL reports of the communicators of waiting ranks; it never makes a verdict."""
         hung = {
             execution_id: RankSet(rank for part in verdict["waiting"] for rank in RankSet.from_text(part["ranks"]))
@@ -126,7 +126,7 @@ class HangWatch(AgentPart):
                 verdict["message"] = message = join(verdict["message"], *found)
                 verdict["message_words"] = words_of(message)
 
-    async def _broken_paths(self, verdicts: dict[str, models.Verdict]) -> str | None:
+    async def _broken_paths(self, verdicts: dict[str, Verdict]) -> str | None:
         """Return which nodes do not reach each other, if a cell is still; None without nodes, or if none waits so."""
         nodes = self._group.nodes
         if nodes is None or not any(verdict["reason"] == "still" for verdict in verdicts.values()):
@@ -135,7 +135,7 @@ class HangWatch(AgentPart):
             self._paths = time.monotonic(), await nodes.broken_paths()
         return self._paths[1]
 
-    def _report(self, verdicts: dict[str, models.Verdict], facts: Facts) -> None:
+    def _report(self, verdicts: dict[str, Verdict], facts: Facts) -> None:
         for execution in self._running():
             verdict = verdicts.get(execution.id)
             known = self._known(execution)
@@ -149,17 +149,17 @@ class HangWatch(AgentPart):
                 self._keep(execution, known, facts)
                 self.core.execution_changed(execution)
 
-    def _known(self, execution: AgentExecution) -> models.Verdict | None:
+    def _known(self, execution: AgentExecution) -> Verdict | None:
         return self._shown[execution.id][0] if execution.id in self._shown else None
 
-    def _show(self, execution: AgentExecution, verdict: models.Verdict | None) -> None:
+    def _show(self, execution: AgentExecution, verdict: Verdict | None) -> None:
         self._shown.pop(execution.id, None)
         if verdict is not None:
             self._shown[execution.id] = verdict, len(execution.spec.ranks)
         execution.add("verdict", verdict)
         execution.cannot_end = verdict is not None and verdict["kind"] == "cannot_end"
 
-    def _keep(self, execution: AgentExecution, before: models.Verdict | None, facts: Facts) -> None:
+    def _keep(self, execution: AgentExecution, before: Verdict | None, facts: Facts) -> None:
         """Keep a verdict that the cell cannot end, with what each rank was found doing, or note that it has gone."""
         verdict = self._known(execution)
         was_hung = before is not None and before["kind"] == "cannot_end"
@@ -181,7 +181,7 @@ def _witness(fact: Fact) -> str:
     return "; ".join(filter(None, [*parts, counts and f"collectives begun: {counts}"]))
 
 
-def _could_join(execution: AgentExecution, verdict: models.Verdict) -> str | None:
+def _could_join(execution: AgentExecution, verdict: Verdict) -> str | None:
     """Return the ranks that are waited for if the cell was sent to none of them: run there, too, it may end."""
     needed = RankSet(rank for part in verdict["needed"] for rank in RankSet.from_text(part["ranks"]))
     is_missing = (verdict["kind"], verdict["reason"]) == ("cannot_end", "missing") and execution.spec.call is None

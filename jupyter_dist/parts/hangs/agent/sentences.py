@@ -19,7 +19,7 @@ from jupyter_dist.protocol.models.sentences import join, say, say_n, words_of
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.hangs.models import Verdict, VerdictPart
 
 Reason = Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still", "cut"]
 
@@ -28,14 +28,14 @@ _ROUGHLY = (86_400, 43_200, 21_600, 7_200, 3_600, 1_800, 600, 300, 120, 60, 30, 
 _MAX_PLACES = 3
 
 
-def is_dead(stuck: list[Fact], dead: list[Fact]) -> models.Verdict:
+def is_dead(stuck: list[Fact], dead: list[Fact]) -> Verdict:
     """A verdict: needed ranks are gone."""
     return _verdict(
         "cannot_end", "dead", stuck, dead, say_n("Rank %2 is dead.", "Ranks %2 are dead.", len(dead), _numbers(dead))
     )
 
 
-def is_missing(stuck: list[Fact], idle: list[Fact]) -> models.Verdict:
+def is_missing(stuck: list[Fact], idle: list[Fact]) -> Verdict:
     """A verdict: needed ranks are idle, and have not called the collective."""
     text = say_n(
         "Rank %2 is idle and has not called it%3.",
@@ -47,7 +47,7 @@ def is_missing(stuck: list[Fact], idle: list[Fact]) -> models.Verdict:
     return _verdict("cannot_end", "missing", stuck, idle, join(_crossing(stuck), text, *_errors(idle)))
 
 
-def in_other_order(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
+def in_other_order(stuck: list[Fact], others: list[Fact]) -> Verdict:
     """Ranks wait in different process groups."""
     text = say(
         "They wait for each other in different process groups: each rank must call the groups in the same order."
@@ -55,13 +55,13 @@ def in_other_order(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
     return _verdict("cannot_end", "order", stuck, others, join(_crossing(stuck), text))
 
 
-def does_not_match(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
+def does_not_match(stuck: list[Fact], others: list[Fact]) -> Verdict:
     """Ranks wait in different calls, or one has skipped a collective."""
     text = say("These calls do not match: ranks must make the same one, with the same root, or its counterpart.")
     return _verdict("cannot_end", "mismatch", stuck, others, join(text, _first_difference([*stuck, *others])))
 
 
-def shapes_differ(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
+def shapes_differ(stuck: list[Fact], others: list[Fact]) -> Verdict:
     """Ranks are in the same collective with other tensors."""
     call = next(fact.call for fact in stuck if fact.call is not None)
     found = _by([*stuck, *others], lambda fact: _shape_of(fact, call))
@@ -69,7 +69,7 @@ def shapes_differ(stuck: list[Fact], others: list[Fact]) -> models.Verdict:
     return _verdict("cannot_end", "shapes", stuck, others, text)
 
 
-def is_busy(waiting: list[Fact], others: list[Fact]) -> models.Verdict:
+def is_busy(waiting: list[Fact], others: list[Fact]) -> Verdict:
     """A verdict: needed ranks may still get there."""
     where = join(*(_where(fact) for fact in others[:_MAX_PLACES] if fact.place or fact.silent), by="; ")
     values = len(others), _numbers(others), say(": %1", where) if where else ""
@@ -85,7 +85,7 @@ def is_busy(waiting: list[Fact], others: list[Fact]) -> models.Verdict:
     return _verdict("waits", "busy", waiting, others, join(text, _limits(waiting)))
 
 
-def still(facts: list[Fact], seconds: float, paths: str | None = None) -> models.Verdict:
+def still(facts: list[Fact], seconds: float, paths: str | None = None) -> Verdict:
     """No rank of a cell has moved for a while, and none is known to be missing.
 
     Args:
@@ -115,7 +115,7 @@ def still(facts: list[Fact], seconds: float, paths: str | None = None) -> models
 
 def _verdict(
     kind: Literal["cannot_end", "waits"], reason: Reason, waiting: list[Fact], others: list[Fact], text: str
-) -> models.Verdict:
+) -> Verdict:
     calling = [fact for fact in [*waiting, *others] if fact.state == "waits"]
     does = [
         say_n("Rank %2 waits in %3.", "Ranks %2 wait in %3.", len(facts), _numbers(facts), what)
@@ -133,9 +133,9 @@ def _verdict(
     }
 
 
-def _part(facts: list[Fact]) -> models.VerdictPart:
+def _part(facts: list[Fact]) -> VerdictPart:
     first = facts[0]
-    part: models.VerdictPart = {
+    part: VerdictPart = {
         "ranks": str(RankSet(fact.rank for fact in facts)),
         "state": first.state,
         "place": (place := _with_error(first)) or None,

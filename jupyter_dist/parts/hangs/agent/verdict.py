@@ -18,7 +18,7 @@ from jupyter_dist.agent.watch.facts import BACKWARD, Fact, Facts, WaitedCall
 from . import sentences
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol.models import models
+    from jupyter_dist.parts.hangs.models import Verdict
 
 # Of processor time, between two looks: data that arrives takes more, an answer to a look less.
 MOVES_SECONDS = 0.08
@@ -34,7 +34,7 @@ def judge(
     cpu_counts: bool = True,
     still: Mapping[str, float] | None = None,
     paths: str | None = None,
-) -> dict[str, models.Verdict]:
+) -> dict[str, Verdict]:
     """Return a verdict for each execution in which ranks wait for others, by its id.
 
     Args:
@@ -46,7 +46,7 @@ def judge(
     """
     waiting = [fact for fact in now.values() if fact.state == "waits" and is_same(before.get(fact.rank), fact)]
     free = _may_continue(before, now, cpu_counts) if waiting else set[int]()
-    found: dict[str, models.Verdict] = {}
+    found: dict[str, Verdict] = {}
     for execution_id in {fact.execution_id for fact in waiting if fact.execution_id is not None}:
         mine = [fact for fact in waiting if fact.execution_id == execution_id]
         stuck = [fact for fact in mine if fact.rank not in free]
@@ -197,7 +197,7 @@ def _apart(waiting: list[Fact], now: Facts) -> list[Fact]:
     return [now[rank] for rank in sorted(found - {fact.rank for fact in waiting})]
 
 
-def _cannot_end(stuck: list[Fact], now: Facts) -> models.Verdict | None:
+def _cannot_end(stuck: list[Fact], now: Facts) -> Verdict | None:
     others = _apart(stuck, now)
     dead = [fact for fact in others if fact.state == "dead"]
     if dead:
@@ -210,7 +210,7 @@ def _cannot_end(stuck: list[Fact], now: Facts) -> models.Verdict | None:
     return _differ(stuck, [fact for fact in others if fact.state == "waits" or fact in idle], now)
 
 
-def _differ(stuck: list[Fact], others: list[Fact], now: Facts) -> models.Verdict | None:
+def _differ(stuck: list[Fact], others: list[Fact], now: Facts) -> Verdict | None:
     """A verdict: all needed ranks wait, too, or have called something else."""
     all_of_them = [*stuck, *others]
     calls = list({fact.call: None for fact in all_of_them if fact.call is not None})  # thousands of ranks are in one
@@ -232,6 +232,6 @@ def _records_alike(call: WaitedCall, facts: list[Fact]) -> bool:
     return len({record.name for record in records if record is not None}) <= 1
 
 
-def _waits(waiting: list[Fact], now: Facts) -> models.Verdict | None:
+def _waits(waiting: list[Fact], now: Facts) -> Verdict | None:
     others = [fact for fact in _apart(waiting, now) if fact.state in ("runs", "unknown", "idle")]
     return sentences.is_busy(waiting, others) if others else None

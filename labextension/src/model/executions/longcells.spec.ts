@@ -7,8 +7,9 @@ import { ILongCell, LongCells } from './longcells';
 const NOW = Date.now() / 1000;
 /** How much the server's clock is behind the browser's. */
 const BEHIND = 600;
-const CANNOT = { kind: 'cannot_end', message: 'rank 0 waits' } as IExecution['verdict'];
-const cannotEnd = ({ verdict }: IExecution): string | null => verdict?.message ?? null;
+const WAITS = 'rank 0 waits';
+/** As a part would know it; here it is in another field. */
+const cannotEnd = ({ warning }: IExecution): string | null => warning ?? null;
 
 /** Follows one execution through these states; what was noticed. */
 function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
@@ -26,7 +27,7 @@ function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
   Object.assign(followed, { changed });
   followedSignal.emit('x');
   for (const state of states) {
-    const started = { silent: false, started_at: NOW, ended_at: null, verdict: null };
+    const started = { silent: false, started_at: NOW, ended_at: null, warning: null };
     followed.execution = { ...started, ...state } as IExecution;
     changed.emit(followed as never as IFollowedExecution);
   }
@@ -52,7 +53,7 @@ it('says nothing of what had ended before, or is silent', () => {
 });
 
 it('notices a cell that cannot end, once each time', () => {
-  const hangs = { state: 'running', verdict: CANNOT } as const;
+  const hangs = { state: 'running', warning: WAITS } as const;
   const said = follow([{ state: 'running' }, hangs, hangs, { state: 'running' }, hangs]);
   expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual([
     'running rank 0 waits',
@@ -69,7 +70,7 @@ it('does not compare the times of the server with the clock of the browser', () 
       { ...past, state: 'ok' }
     ])
   ).toEqual(['ok null 70']);
-  expect(follow([{ state: 'running', started_at: past.started_at, verdict: CANNOT }])).toEqual([
+  expect(follow([{ state: 'running', started_at: past.started_at, warning: WAITS }])).toEqual([
     'running rank 0 waits 70'
   ]);
   expect(follow([{ state: 'ok', started_at: NOW + 500, ended_at: NOW + 600 }])).toEqual([]);
@@ -77,7 +78,7 @@ it('does not compare the times of the server with the clock of the browser', () 
 
 it('notices the end of a cell that could not end, however short it was', () => {
   const said = follow([
-    { state: 'running', verdict: CANNOT },
+    { state: 'running', warning: WAITS },
     { state: 'interrupted', ended_at: NOW + 2 },
     { state: 'interrupted', ended_at: NOW + 2 }
   ]);
@@ -101,7 +102,7 @@ it('takes back what it has noticed of a cell when that runs again, and not when 
     entries.set(id, Object.assign(entry, { changed }) as never);
     followed.emit(id);
     for (const state of ['running', end] as const) {
-      entry.execution = { silent: false, started_at: NOW, verdict: null, ...ran(id, cell, state) } as IExecution;
+      entry.execution = { silent: false, started_at: NOW, warning: null, ...ran(id, cell, state) } as IExecution;
       changed.emit(undefined);
     }
   };

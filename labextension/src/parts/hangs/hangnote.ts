@@ -1,7 +1,8 @@
 /** Why a cell does not end, in its header: from the agent of its group, or from the kernel, in its output. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IRankStack, IRanksBundle, IVerdict } from '../../services/protocol';
+import type { IExecution, IRankStack, IRanksBundle, IVerdict, IVerdicts } from '../../services/protocol';
 import type { IHeaderNote, IShownCell } from '../../tokens';
+import { RefutedNote } from '../../widgets/rankoutput/found/refutednote';
 import { readVerdict } from './savedverdict';
 import { VerdictCard } from './verdictcard';
 
@@ -13,6 +14,8 @@ export interface IHangActions {
   extend(group: string, execution: string, ranks: string): Promise<void>;
   /** Where all ranks are now. */
   stacks(group: string): Promise<IRankStack[]>;
+  /** The verdicts on the cells of a group, and whether they were wrong. */
+  verdicts(group: string): Promise<IVerdicts>;
 }
 
 export class HangNote implements IHeaderNote {
@@ -27,7 +30,15 @@ export class HangNote implements IHeaderNote {
       stacks: () => _actions.stacks(this._group)
     };
     this._card = new VerdictCard(trans, buttons);
-    this.node.append(this._card.node, this._card.past);
+    this._refuted =
+      _actions &&
+      new RefutedNote({
+        trans,
+        verdicts: group => _actions.verdicts(group),
+        title: trans.__('It was shown that this cell cannot end. That was wrong.'),
+        kindsOf
+      });
+    this.node.append(this._card.node, this._card.past, ...(this._refuted ? [this._refuted.node] : []));
   }
 
   readonly node = document.createElement('div');
@@ -44,6 +55,7 @@ export class HangNote implements IHeaderNote {
     this._verdict = this._actions ? verdictOf(execution) : savedVerdict(shown);
     const until = execution?.ended_at ?? bundle.ended_at ?? now;
     this._card.update({ execution: bundle.execution_id, verdict: this._verdict, isStale, until });
+    this._refuted?.update(bundle.group.id, execution);
     if (isStale) {
       this._verdict = null;
     }
@@ -59,6 +71,7 @@ export class HangNote implements IHeaderNote {
 
   private _bundle: IRanksBundle | null = null;
   private readonly _card: VerdictCard;
+  private readonly _refuted: RefutedNote | null;
   /** What is shown. */
   private _verdict: IVerdict | null = null;
 }
@@ -69,4 +82,8 @@ function verdictOf(execution: IShownCell['execution']): IVerdict | null {
 
 function savedVerdict({ bundle, unchecked }: IShownCell): IVerdict | null {
   return bundle.state === 'running' ? readVerdict(unchecked) : null;
+}
+
+function kindsOf({ verdict }: IExecution): string[] {
+  return verdict?.kind === 'cannot_end' ? [verdict.kind] : [];
 }

@@ -40,7 +40,8 @@ function actionsOf(service: IDistService, trans: TranslationBundle): IHangAction
         .extend(group, execution, { ranks })
         .then(() => undefined)
         .catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason)),
-    stacks: async group => (await service.stacks(group)).stacks
+    stacks: async group => (await service.stacks(group)).stacks,
+    verdicts: group => service.verdicts(group)
   };
 }
 

@@ -2,9 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { FINAL_STATES, ICodeLine, IPace, IRanksBundle, ISlowCause, IVerdicts } from '../../services/protocol';
 import type { IHeaderNote, INoteContext, IShownCell } from '../../tokens';
+import { RefutedNote } from '../../widgets/rankoutput/found/refutednote';
 import { PacePanel } from './pace/pacepanel';
 import { paceHint } from './pace/pacewords';
-import { RefutedNote } from './refutednote';
 import { SlowLine } from './slowline';
 
 /** Cells that run for less are not watched. */
@@ -25,7 +25,12 @@ export class Slowness implements IHeaderNote {
     this.button.hidden = true;
     const details = this._panel.createOpener('jpd-Ranks-action', trans.__('Details'));
     this._line = new SlowLine({ trans, goTo, details });
-    this._refuted = new RefutedNote(trans, verdicts);
+    this._refuted = new RefutedNote({
+      trans,
+      verdicts,
+      title: trans.__('A cause of slowness was shown, and was gone after a few seconds: it may have been wrong.'),
+      kindsOf: ({ slowness = [] }) => slowness.map(({ kind }) => kind)
+    });
     this.node.className = 'jpd-Slowness';
     this.node.append(this._line.spoken, this._line.node, this._refuted.node, this._panel.node);
   }

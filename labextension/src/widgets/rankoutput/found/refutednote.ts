@@ -1,13 +1,19 @@
 /** A small note in a cell for which a verdict was shown that turned out to be wrong. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IExecution, IVerdictRecord, IVerdicts } from '../../services/protocol';
-import { inWords } from '../../services/words';
+import type { IExecution, IVerdictRecord, IVerdicts } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
+
+export interface IRefutedOptions {
+  trans: TranslationBundle;
+  /** What it says; the verdict follows. */
+  title: string;
+  verdicts(group: string): Promise<IVerdicts>;
+  /** The kinds of the verdicts that are shown of an execution now. */
+  kindsOf(execution: IExecution): readonly string[];
+}
 
 export class RefutedNote {
-  constructor(
-    private readonly _trans: TranslationBundle,
-    private readonly _verdicts: (group: string) => Promise<IVerdicts>
-  ) {
+  constructor(private readonly _options: IRefutedOptions) {
     this.node.className = 'jpd-Refuted';
     this.node.hidden = true;
   }
@@ -22,10 +28,13 @@ export class RefutedNote {
     if (execution.id !== this._execution) {
       this._execution = execution.id;
       this._shown = new Set();
+      this._gone.clear();
       this._show([]);
     }
-    const present = kindsOf(execution);
-    if ([...this._shown].some(kind => !present.has(kind))) {
+    const present = new Set(this._options.kindsOf(execution));
+    const gone = [...this._shown].filter(kind => !present.has(kind));
+    if (gone.length > 0) {
+      gone.forEach(kind => this._gone.add(kind));
       void this._ask(group, execution.id);
     }
     this._shown = present;
@@ -33,9 +42,10 @@ export class RefutedNote {
 
   private async _ask(group: string, execution: string): Promise<void> {
     try {
-      const { verdicts } = await this._verdicts(group);
+      const { verdicts } = await this._options.verdicts(group);
       if (execution === this._execution) {
-        this._show(verdicts.filter(({ execution_id: id, outcome }) => id === execution && outcome === 'refuted'));
+        const mine = verdicts.filter(({ execution_id: id, kind }) => id === execution && this._gone.has(kind));
+        this._show(mine.filter(({ outcome }) => outcome === 'refuted'));
       }
     } catch (reason) {
       console.debug('jupyter_dist: the verdicts could not be read', reason);
@@ -51,14 +61,11 @@ export class RefutedNote {
     }
   }
 
-  private _entry({ kind, message, message_words: words, witnesses }: IVerdictRecord): HTMLElement {
-    const trans = this._trans;
+  private _entry({ message, message_words: words, witnesses }: IVerdictRecord): HTMLElement {
+    const { trans } = this._options;
     const entry = document.createElement('details');
     const title = document.createElement('summary');
-    title.textContent =
-      kind === 'cannot_end'
-        ? trans.__('It was shown that this cell cannot end. That was wrong.')
-        : trans.__('A cause of slowness was shown, and was gone after a few seconds: it may have been wrong.');
+    title.textContent = this._options.title;
     // In a notebook's command mode Enter edits the cell; here it opens the details.
     title.dataset.lmSuppressShortcuts = 'true';
     const list = document.createElement('ul');
@@ -76,11 +83,7 @@ export class RefutedNote {
   }
 
   private _execution = '';
+  private readonly _gone = new Set<string>();
   private _shape = '[]';
   private _shown: ReadonlySet<string> = new Set();
-}
-
-/** What is shown of an execution now. */
-function kindsOf({ verdict, slowness = [] }: IExecution): Set<string> {
-  return new Set([...(verdict?.kind === 'cannot_end' ? [verdict.kind] : []), ...slowness.map(({ kind }) => kind)]);
 }
