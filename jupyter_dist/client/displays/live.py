@@ -52,7 +52,7 @@ class NotebookDisplay:
 
 
 def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the bundle of a running cell has: the renderer of VS Code has no server that knows it."""
+    """Return the fields of parts for the bundle of a running cell: VS Code has no server."""
     fields = [note.field for note in CELL_NOTES if note.is_in_bundles and execution["state"] == "running"]
     return {field: found for field in fields if (found := execution.get(field))}
 
@@ -67,7 +67,7 @@ class CellNews:
         self._has_warned = False
 
     def update(self, result: Result) -> None:
-        """Write what is new."""
+        """Write each sentence that is new."""
         if (warning := result.execution.get("warning")) and not self._has_warned:
             self._has_warned = True
             self._file.write(f"[warning] {warning}\n")

@@ -19,7 +19,7 @@ BUNDLE_FIELDS = {"verdict": Annotated[Verdict | None, Field("Why it does not end
 
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
-    """Yield it, with what to do, unless the cell may end by itself."""
+    """Yield the verdict, with what to do, unless the cell may end by itself."""
     if verdict["kind"] == "cannot_end":
         joining = verdict.get("could_join")
         other = f", or run it on {name_ranks(RankSet.from_text(joining))}, too: extend('{joining}')" if joining else ""

@@ -15,7 +15,7 @@ SMALL_BODY_BYTES = 64 << 10
 # processes.
 ANSWER_SECONDS = 120.0
 
-Finding = Mapping[str, Any]  # what a part says of a cell: `message`, `advice`, and what else it knows
+Finding = Mapping[str, Any]  # of a part, on a cell: `message`, `advice`, and what else it knows
 
 KEY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
@@ -119,7 +119,7 @@ class CellNote:
     is_in_bundles: bool = False  # the bundle of a running cell has the field, for pages without a server
 
     def findings(self, execution: Mapping[str, Any]) -> list[Finding]:
-        """Return what was found in a cell."""
+        """Return the findings on an execution."""
         value = execution.get(self.field)
         return list(self.read(value)) if value else []
 

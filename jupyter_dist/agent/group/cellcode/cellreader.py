@@ -214,7 +214,7 @@ class Reader:
         return ast.Call(node.func, found, node.keywords)
 
     def _code(self, func: ast.expr, node: ast.Call, scope: Scope) -> list[ast.stmt]:
-        """Return the statements of a text that is run: `exec("dist.barrier()")`."""
+        """Return the statements of a text that is run as code."""
         is_run = last_name(func) == "run_cell" or (isinstance(func, ast.Name) and func.id in ("exec", "eval"))
         spaces = [ast.unparse(argument) for argument in node.args[1:]]
         text = self._reach.resolve(node.args[0], scope) if is_run and node.args else None

@@ -5,7 +5,7 @@ import { inWords } from '../../../services/words';
 
 export interface IRefutedOptions {
   trans: TranslationBundle;
-  /** What it says; the verdict follows. */
+  /** The line above the verdict. */
   title: string;
   verdicts(group: string): Promise<IVerdicts>;
   /** The kinds of the verdicts that are shown of an execution now. */
