@@ -4,13 +4,14 @@ import type { IExecution, IVerdicts } from '../../../services/protocol';
 import { RefutedNote } from './refutednote';
 
 const trans = nullTranslator.load('jupyter_dist');
+const title = 'That was wrong.';
 const record = { execution_id: 'e', kind: 'stuck', message: 'Rank 1 is idle.', witnesses: ['rank 0 waits'] };
 
 /** A note on the kinds that an execution has in `line`. */
 function create(...records: object[]) {
   const verdicts = vi.fn(async () => ({ verdicts: records }) as unknown as IVerdicts);
   const kindsOf = ({ line }: IExecution): string[] => line?.split(' ') ?? [];
-  const note = new RefutedNote({ trans, title: 'That was wrong.', verdicts, kindsOf });
+  const note = new RefutedNote({ trans, title, verdicts, kindsOf });
   const update = (line: string | undefined, id = 'e'): void => note.update('g', { id, line } as IExecution);
   return { node: note.node, verdicts, update };
 }
@@ -21,7 +22,7 @@ test('a refuted verdict is named when it is gone, with what was shown', async ()
   expect(verdicts).not.toHaveBeenCalled();
   update('other');
   await expect.poll(() => node.hidden).toBe(false);
-  for (const words of ['That was wrong.', 'Rank 1 is idle.', 'rank 0 waits']) {
+  for (const words of [title, 'Rank 1 is idle.', 'rank 0 waits']) {
     expect(node.textContent).toContain(words);
   }
   expect(verdicts).toHaveBeenCalledTimes(1);
