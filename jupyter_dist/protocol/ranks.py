@@ -106,12 +106,12 @@ def parse_ranks(expression: str, world_size: int, nodes: Sequence[Iterable[int]]
         JupyterDistError: `bad_ranks`, if it is malformed, names a rank that does not exist, or names none.
     """
     if not isinstance(expression, str):
-        raise _bad(f"A rank expression is a string, not {type(expression).__name__}.", world_size)
+        raise _bad(say("A rank expression is a string, not %1.", type(expression).__name__), world_size)
     if len(expression) > MAX_EXPRESSION_LENGTH:
-        raise _bad(f"The rank expression is longer than {MAX_EXPRESSION_LENGTH} characters.", world_size)
+        raise _bad(say("The rank expression is longer than %1 characters.", MAX_EXPRESSION_LENGTH), world_size)
     terms = _terms(expression)
     if terms == [""]:
-        raise _bad("The rank expression is empty.", world_size)
+        raise _bad(say("The rank expression is empty."), world_size)
     chosen = set(range(world_size)) if terms[0].startswith("!") else set()
     for term in terms:
         if term.startswith("!"):
@@ -119,7 +119,7 @@ def parse_ranks(expression: str, world_size: int, nodes: Sequence[Iterable[int]]
         else:
             chosen.update(_term_ranks(term, expression, world_size, nodes))
     if not chosen:
-        raise _bad(f"'{_AROUND.sub('', expression)}' names no rank.", world_size)
+        raise _bad(say("'%1' names no rank.", _AROUND.sub("", expression)), world_size)
     return RankSet(chosen)
 
 
@@ -229,37 +229,36 @@ def _term_ranks(term: str, expression: str, world_size: int, nodes: Sequence[Ite
     if match := _RANGE.match(term):
         first, last = (_existing(int(number), term, world_size) for number in match.groups())
         if first > last:
-            raise _bad(f"'{term}' is reversed; did you mean '{last}-{first}'?", world_size)
+            raise _bad(say("'%1' is reversed; did you mean '%2-%3'?", term, last, first), world_size)
         return range(first, last + 1)
     if match := _NODE.match(term):
         return _node_ranks(int(match[1]), term, world_size, nodes or [range(world_size)])
     if match := _SLICE.match(term):
         start, stop, step = (int(number) if number else None for number in match.groups())
         if step is not None and step < 1:
-            raise _bad(f"The step of '{term}' must be 1 or more.", world_size)
+            raise _bad(say("The step of '%1' must be 1 or more.", term), world_size)
         return range(world_size)[slice(start, stop, step)]
-    raise _bad(f"'{term}' in '{_AROUND.sub('', expression)[:60]}' is not a rank expression.", world_size)
+    raise _bad(say("'%1' in '%2' is not a rank expression.", term, _AROUND.sub("", expression)[:60]), world_size)
 
 
 def _node_ranks(node: int, term: str, world_size: int, nodes: Sequence[Iterable[int]]) -> Iterable[int]:
     if node >= len(nodes):
-        known = "node 0" if len(nodes) == 1 else f"nodes 0 to {len(nodes) - 1}"
-        raise _bad(f"There is no node {node} ('{term}'): this group has {known}.", world_size)
+        known = say("node 0") if len(nodes) == 1 else say("nodes 0 to %1", len(nodes) - 1)
+        raise _bad(say("There is no node %1 ('%2'): this group has %3.", node, term, known), world_size)
     return nodes[node]
 
 
 def _existing(rank: int, term: str, world_size: int) -> int:
     actual = rank + world_size if rank < 0 else rank
     if not 0 <= actual < world_size:
-        raise _bad(f"There is no rank {rank} ('{term}').", world_size)
+        raise _bad(say("There is no rank %1 ('%2').", rank, term), world_size)
     return actual
 
 
 def _bad(message: str, world_size: int) -> JupyterDistError:
-    valid = "rank 0" if world_size == 1 else f"ranks 0 to {world_size - 1}"
-    return JupyterDistError(
-        "bad_ranks", message, f"This group has {valid}. Write all, 0, 0-3, 0-3,7, ::2, !0 or node:0."
-    )
+    valid = say("rank %1", 0) if world_size == 1 else say("ranks 0 to %1", world_size - 1)
+    hint = say("This group has %1. Write all, 0, 0-3, 0-3,7, ::2, !0 or node:0.", valid)
+    return JupyterDistError("bad_ranks", message, hint)
 
 
 # -- the ranks of each node: consecutive numbers, in the order of the nodes, which may differ in how many they have ----

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import words_of
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.rank.cells.clients.transfers import RankTransfers
 from jupyter_dist.rank.cells.comms import WidgetComms
@@ -281,7 +281,9 @@ class Control:
 
     def _on_preview_save(self, header: Header, _: bytes) -> None:
         if self.interrupter.current is not None:
-            error = JupyterDistError("group_not_ready", f"Rank {self.rank} runs a cell.", "Ask when it has ended.")
+            error = JupyterDistError(
+                "group_not_ready", say("Rank %1 runs a cell.", self.rank), say("Ask when it has ended.")
+            )
             self._refuse(header, error)
             return
         self._in_main_thread(header, lambda: self._answer(header, **self.transfers.preview()))

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,9 @@ SHOWN = [
     ),
     *("saves", "rank/state/saving.py", "agent/group/cells/asking.py", "agent/group/cells/dispatch.py"),
     *("rank/parking", "rank/undo", "rank/cells/clients/transfers.py", "rank/cells/variables/numbers.py"),
+    *("protocol/ranks.py", "protocol/wire/earlier.py", "agent/contact/owners.py", "agent/group"),
+    *("agent/nodes/head.py", "agent/nodes/member.py", "agent/nodes/paths.py", "agent/processes/failedstart.py"),
+    *("rank/control.py", "rank/state", "server/analysis", "server/script/runs.py"),
 ]
 RAISING = {"JupyterDistError": 1, "bad_request": 0, "_bad_devices": 0}  # where their sentences begin
 
@@ -141,3 +145,14 @@ def test_errors_of_the_page_have_words_for_other_languages(place):
     files = [path] if path.is_file() else sorted(path.rglob("*.py"))
     assert files
     assert [f"{file}:{line}" for file in files for line in _english(file.read_text())] == []
+
+
+def test_labels_and_help_of_all_options_of_launchers_have_words_that_the_catalogues_have():
+    known = {text for message in template() if message.id for text in forms(message.id)}
+    options = {}
+    for entry in entry_points(group="jupyter_dist.launchers"):
+        for option in entry.load().options:
+            options[entry.name, option.name] = option.model(())
+    assert len(options) > 50
+    words = [one[key] for one in options.values() for key in ("label_words", "help_words")]
+    assert [each["text"] for several in words for each in several if each["text"] not in known] == []

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system.processes import is_same
 
 
@@ -46,8 +47,8 @@ class Owners:
 
     def farewell(self) -> JupyterDistError:
         """Return why the group has ended."""
-        message = f"It has ended with the process that it belonged to ({self._last})."
-        return JupyterDistError("ended", message, "JUPYTER_DIST_GRACE_SECONDS keeps groups of kernels longer.")
+        message = say("It has ended with the process that it belonged to (%1).", self._last)
+        return JupyterDistError("ended", message, say("JUPYTER_DIST_GRACE_SECONDS keeps groups of kernels longer."))
 
     def model(self) -> dict[str, Any] | None:
         """Return the EndsWith of docs/api.md."""

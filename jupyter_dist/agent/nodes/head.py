@@ -138,7 +138,7 @@ class Nodes:
     async def check_paths(self) -> None:
         """Raise JupyterDistError `start_failed`, naming the nodes that twice could not connect to each other."""
         if await self.broken_paths() and (text := await self.broken_paths()):
-            raise JupyterDistError("start_failed", f"Nodes do not reach each other. {text}")
+            raise JupyterDistError("start_failed", say("Nodes do not reach each other. %1", text))
 
     async def are_connected(self) -> bool:
         """Whether all nodes have joined, and can connect to each other."""

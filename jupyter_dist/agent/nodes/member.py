@@ -25,7 +25,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle,
 from jupyter_dist.agent.processes.starting.startmethod import PreloadingStarter, Preparing, StartMethod
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import words_of
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.system.devices import read_devices, visible
@@ -348,8 +348,8 @@ class NodeAgent:
     def _own_spec(self, spec: RankSpec) -> RankSpec:
         """Return the spec with what only this machine knows. Raises JupyterDistError if it does not fit it."""
         if not os.path.isdir(spec.cwd):
-            message = f"there is no folder {spec.cwd}."
-            raise JupyterDistError("bad_directory", message, "Choose 'cwd' so that every node has it.")
+            message = say("there is no folder %1.", spec.cwd)
+            raise JupyterDistError("bad_directory", message, say("Choose 'cwd' so that every node has it."))
         network = accelerators.on_interface(self._label) if self._label else {}
         own = node_devices(spec, os.environ, len(self._devices))
         given = sorted(os.sched_getaffinity(0))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.transport.frames import Header
 
 from .link.hello import is_place, one_line
@@ -54,8 +55,8 @@ async def find_broken_paths(nodes: Sequence[RemoteNode], interface: str | None) 
     places: dict[int, Header] = {}
     for node, answer in zip(nodes, asked, strict=True):
         if error := answer.get("failed"):
-            message = f"{_capital(node.label)} cannot be connected to: {one_line(error)}."
-            raise JupyterDistError("start_failed", message, "Choose an interface that all nodes have.")
+            message = say("%1 cannot be connected to: %2.", _capital(node.label), one_line(error))
+            raise JupyterDistError("start_failed", message, say("Choose an interface that all nodes have."))
         if is_place(answer):
             places[node.node] = answer
     targets = {node.node: [places[other] for other in _tried(node.node, sorted(places))] for node in nodes}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import say, templates
 
 State = Literal["waits", "runs", "idle", "dead", "unknown"]
 
@@ -93,6 +93,10 @@ class Fact:
 
 
 Facts = Mapping[int, Fact]
+# What comes by itself, as ranks say it.
+COMES = templates(
+    "a thread", "a timer", "the handler of a signal", "its event loop", "a cell that is queued for it", "the user"
+)
 
 
 def waits_in(fact: Fact) -> str | None:

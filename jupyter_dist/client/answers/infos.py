@@ -722,6 +722,7 @@ class LauncherOptionInfo(ApiObject):
     """An option of a launcher.
 
     Attributes:
+        label_words: The label for other languages.
         choices: Values that are known to work; empty: anything.
         common: Whether most users need it: forms show it first.
         advanced: Whether few users need it: forms show it under *Advanced*.
@@ -731,7 +732,9 @@ class LauncherOptionInfo(ApiObject):
 
     name: str
     label: str
+    label_words: list[WordsInfo] | None
     help: str
+    help_words: list[WordsInfo] | None
     kind: Literal["text", "integer", "flag", "words", "object", "script"]
     choices: list[str]
     common: bool
@@ -1761,6 +1764,7 @@ class VerdictRecordInfo(ApiObject):
         outcome: `refuted`: the cell ended or went on by itself, or the cause was gone at once. `open`: it
             still holds. `not_refuted`: anything else, as after an interrupt.
         witnesses: What was known of each rank, or measured, when it was shown.
+        witnesses_words: Of each of these sentences.
     """
 
     execution_id: str
@@ -1770,6 +1774,7 @@ class VerdictRecordInfo(ApiObject):
     shown_at: float
     outcome: Literal["open", "refuted", "not_refuted"]
     witnesses: list[str]
+    witnesses_words: list[list[WordsInfo] | None] | None
 
 
 class VerdictsInfo(ApiObject):

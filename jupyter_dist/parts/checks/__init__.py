@@ -1,5 +1,7 @@
 """Checks: whether training is right, by what ranks can prove while it runs (docs/how-to/find-what-is-wrong.md)."""
 
+from jupyter_dist.protocol.models.sentences import say
+
 WORDS = ("set_checks", "dist_checks", "cell_?checks")  # by which code names it
-NEWER_REQUESTS = {"set_checks": "check whether training is right", "check_model": "compare a model whole"}
+NEWER_REQUESTS = {"set_checks": say("check whether training is right"), "check_model": say("compare a model whole")}
 MAGICS = {"%dist_checks": "In Python, group.checks() and group.set_checks()."}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
+from jupyter_dist.protocol.models.sentences import Words
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -182,7 +183,9 @@ class LauncherOption(TypedDict):
 
     name: str
     label: str
+    label_words: NotRequired[Annotated[list[Words] | None, Field("The label for other languages.")]]
     help: str
+    help_words: NotRequired[list[Words] | None]
     kind: Literal["text", "integer", "flag", "words", "object", "script"]
     choices: Annotated[list[str], Field("Values that are known to work; empty: anything.")]
     common: Annotated[bool, Field("Whether most users need it: forms show it first.")]

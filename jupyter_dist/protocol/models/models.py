@@ -318,6 +318,7 @@ class VerdictRecord(TypedDict):
         ),
     ]
     witnesses: Annotated[list[str], Field("What was known of each rank, or measured, when it was shown.")]
+    witnesses_words: NotRequired[Annotated[list[list[Words] | None], Field("Of each of these sentences.")]]
 
 
 class Verdicts(TypedDict):

@@ -6,24 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.parts import declared
 
 FIRST_PROTOCOL = 1
 NEWER_REQUESTS: Mapping[str, str] = {
-    "transfer": "save or restore its ranks",
-    "preview_save": "save its ranks",
-    "undo": "undo cells",
-    "undoable": "undo cells",
-    "redo": "undo cells",
-    "resize": "be resized",
-    "park": "be parked",
-    "resume": "be parked",
-    "verdicts": "list its verdicts",
-    "ends": "save its ranks before its allocation ends",
-    "tunnels": "connect to its nodes through tunnels",
+    "transfer": say("save or restore its ranks"),
+    "preview_save": say("save its ranks"),
+    "undo": say("undo cells"),
+    "undoable": say("undo cells"),
+    "redo": say("undo cells"),
+    "resize": say("be resized"),
+    "park": say("be parked"),
+    "resume": say("be parked"),
+    "verdicts": say("list its verdicts"),
+    "ends": say("save its ranks before its allocation ends"),
+    "tunnels": say("connect to its nodes through tunnels"),
     **declared("NEWER_REQUESTS"),
 }
-NEWER_FIELDS: Mapping[str, str] = {"keep_undo": "keep undo of cells", "transfer": NEWER_REQUESTS["transfer"]}
+NEWER_FIELDS: Mapping[str, str] = {"keep_undo": say("keep undo of cells"), "transfer": NEWER_REQUESTS["transfer"]}
 UNUSED_FIELDS = frozenset({"expression"})  # of an execution: they matter to the newer requests alone
 
 
@@ -36,7 +37,7 @@ def fields_of_first(t: str, fields: dict[str, Any], version: str) -> dict[str, A
     if t in NEWER_REQUESTS:
         raise cannot(t, version)
     if t == "replace" and (fields.get("wanted") or {}).get("state", "empty") != "empty":
-        raise _cannot("give variables to the ranks that it replaces", version)
+        raise _cannot(say("give variables to the ranks that it replaces"), version)
     if t != "execute":
         return fields
     execution = {name: value for name, value in fields["execution"].items() if name not in UNUSED_FIELDS}
@@ -53,12 +54,12 @@ def is_unknown(t: str, err: JupyterDistError) -> bool:
 
 def cannot(t: str, version: str) -> JupyterDistError:
     """Return the error for a request that the agent of a group does not know."""
-    return _cannot(NEWER_REQUESTS.get(t, f"answer '{t}'"), version)
+    return _cannot(NEWER_REQUESTS.get(t, say("answer '%1'", t)), version)
 
 
 def _cannot(what: str, version: str) -> JupyterDistError:
     return JupyterDistError(
         "incompatible",
-        f"This group cannot {what}: jupyter_dist {version} has started it.",
-        "Its cells run as before. Groups that are started from now on can do it.",
+        say("This group cannot %1: jupyter_dist %2 has started it.", what, version),
+        say("Its cells run as before. Groups that are started from now on can do it."),
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.saves.layout import rank_file
 from jupyter_dist.saves.ownership import OwnFolder
 
@@ -229,10 +230,9 @@ def _titles(covariable: dict[str, Any]) -> list[str]:
 
 def _check_versions(saved: Manifest) -> None:
     if saved["byteorder"] != sys.byteorder:
-        message = (
-            f"The save is of a machine with {saved['byteorder']}-endian numbers; this one is {sys.byteorder}-endian."
-        )
-        raise JupyterDistError("cannot_restore", message, "Restore it on a machine like that one.")
+        orders = saved["byteorder"], sys.byteorder
+        message = say("The save is of a machine with %1-endian numbers; this one is %2-endian.", *orders)
+        raise JupyterDistError("cannot_restore", message, say("Restore it on a machine like that one."))
 
 
 def _other_versions(saved: Manifest) -> list[str]:

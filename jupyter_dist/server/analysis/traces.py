@@ -15,6 +15,7 @@ from pathlib import Path
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.profiles import MAX_RANK_TRACE_BYTES, PROFILE_MIME, TRACES
+from jupyter_dist.protocol.models.sentences import say
 
 READ_BYTES = 1 << 18
 MAX_TRACE_BYTES = 1 << 30  # of all ranks together, as text
@@ -38,8 +39,8 @@ def find_trace(directory: Path, execution_id: str) -> list[Path]:
     except OSError:
         names = []
     if not names:
-        hint = "Begin the cell with %%profile. The oldest traces of a group are removed when they are many."
-        raise JupyterDistError("not_found", "There is no trace of this cell.", hint)
+        hint = say("Begin the cell with %%profile. The oldest traces of a group are removed when they are many.")
+        raise JupyterDistError("not_found", say("There is no trace of this cell."), hint)
     return [folder / name for name in sorted(names, key=int)]
 
 

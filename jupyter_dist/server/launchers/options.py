@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine
+from jupyter_dist.protocol.models.sentences import Words, say, words_of
 
 MAX_CHARS = 500
 MAX_WORDS = 50
@@ -52,7 +53,9 @@ class Option:
         return {
             "name": self.name,
             "label": self.label,
+            "label_words": _words(self.label),
             "help": self.help,
+            "help_words": _words(self.help),
             "kind": self.kind,
             "choices": list(choices or self.choices),
             "common": self.is_common,
@@ -60,6 +63,10 @@ class Option:
             "default": "" if default is None else as_text(default),
             "fixed": is_fixed,
         }
+
+
+def _words(text: str) -> list[Words] | None:
+    return words_of(text) or words_of(say(text))
 
 
 def checked(launcher: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say
 
 from .translate import Plain, commented, to_python
 
@@ -73,13 +74,14 @@ def of_notebook(runs: Sequence[RecordedRun], wanted: str | None) -> list[Recorde
     listed = ", ".join(sorted(known)) or "none"
     if wanted is None:
         if len(known) > 1:
-            message = f"Cells of {len(known)} notebooks ran on this group."
-            raise bad_request(message, f"Name one of them: {listed}.")
+            message = say("Cells of %1 notebooks ran on this group.", len(known))
+            raise bad_request(message, say("Name one of them: %1.", listed))
         return [run for run in runs if run.notebook or not known]
     found = [path for path in known if path == wanted] or [path for path in known if _is_part(path, wanted)]
     if len(found) != 1:
-        what = "No cell of" if not found else "Cells of more than one"
-        raise JupyterDistError("not_found", f"{what} '{wanted[:200]}' ran on this group.", f"Notebooks: {listed}.")
+        none = say("No cell of '%1' ran on this group.", wanted[:200])
+        several = say("Cells of more than one '%1' ran on this group.", wanted[:200])
+        raise JupyterDistError("not_found", several if found else none, say("Notebooks: %1.", listed))
     return [run for run in runs if run.notebook == found[0]]
 
 

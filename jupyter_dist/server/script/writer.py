@@ -10,6 +10,7 @@ from typing import Any
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.server.folding.content import MAX_BYTES
 
@@ -72,7 +73,9 @@ def write_script(
     outdated = _outdated(recent, codes, sources)
     ordered, missing = chosen([run for run in recent if run not in outdated], codes)
     if not any(cell.run.is_ok for cell in ordered):
-        raise JupyterDistError("not_found", "No cell has succeeded on the ranks of this group.", "Run cells first.")
+        raise JupyterDistError(
+            "not_found", say("No cell has succeeded on the ranks of this group."), say("Run cells first.")
+        )
     blocks = [_CellBlock(cell, group["world_size"]) for cell in ordered]
     left = [block.run for block in blocks if block.has_left and block.run.is_ok]
     notes = list(_notes(len(recent) < len(runs), missing, ordered, outdated, left))
@@ -81,8 +84,8 @@ def write_script(
     script = "\n\n".join([*parts, "\n".join(_end(group))]) + "\n"
     script = script.replace("\0", "\N{SYMBOL FOR NULL}")  # in cells that failed: comments cannot have it
     if len(script) > MAX_SCRIPT_CHARS:
-        message = f"The script would have {len(script)} characters; the limit is {MAX_SCRIPT_CHARS}."
-        raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
+        message = say("The script would have %1 characters; the limit is %2.", len(script), MAX_SCRIPT_CHARS)
+        raise JupyterDistError("too_large", message, say("Move data out of the cells into files."))
     return {"script": script, "cells": sum(cell.run.is_ok for cell in ordered), "notes": notes, "notebook": name}
 
 

@@ -346,6 +346,8 @@ export interface IVerdictRecord {
   outcome: 'open' | 'refuted' | 'not_refuted';
   /** What was known of each rank, or measured, when it was shown. */
   witnesses: string[];
+  /** Of each of these sentences. */
+  witnesses_words?: (IWords[] | null)[];
 }
 
 /** The verdicts on the cells of a group since its agent was started, and how many were wrong. */
@@ -857,7 +859,10 @@ export interface IHistory {
 export interface ILauncherOption {
   name: string;
   label: string;
+  /** The label for other languages. */
+  label_words?: IWords[] | null;
   help: string;
+  help_words?: IWords[] | null;
   kind: 'text' | 'integer' | 'flag' | 'words' | 'object' | 'script';
   /** Values that are known to work; empty: anything. */
   choices: string[];

@@ -55,6 +55,7 @@ class ShownVerdict:
             "shown_at": self.shown_at,
             "outcome": self.outcome,
             "witnesses": list(self.witnesses),
+            "witnesses_words": [words_of(sentence) for sentence in self.witnesses],
         }
 
 

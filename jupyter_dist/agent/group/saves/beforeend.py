@@ -12,6 +12,7 @@ from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.processes import records
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 
 from .automatic import AutomaticSave, SavingGroup
 from .transfers import NOTHING_SAVED
@@ -134,11 +135,11 @@ class SaveBeforeEnd:
         """Interrupt running cells, and end queued ones, with the reason; saves and restores are not interrupted."""
         queue, why = (
             self._group.dispatcher.queue,
-            f"the allocation ends at {self._until}, and the group is saved before",
+            say("the allocation ends at %1, and the group is saved before", self._until),
         )
         queued = [cell for cell in queue.in_state("queued") if cell.spec.transfer is None]
-        hint = "Restore the save in a new group, and run the cell there."
-        self._group.dispatcher.abort(queued, "aborted", JupyterDistError("aborted", f"Not run: {why}.", hint))
+        hint = say("Restore the save in a new group, and run the cell there.")
+        self._group.dispatcher.abort(queued, "aborted", JupyterDistError("aborted", say("Not run: %1.", why), hint))
         ranks = self._busy_ranks()
         named = set()
         for rank in ranks:

@@ -11,6 +11,7 @@ from jupyter_dist.agent.group.cells.dispatch import Dispatcher, dead_error
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, GroupSpec, TransferSpec
 from jupyter_dist.transport.tasks import start_task
@@ -226,4 +227,4 @@ class Transfers:
 def _failed(job: Job, reason: str) -> JupyterDistError:
     if isinstance(job, SaveJob):
         return JupyterDistError("not_saved", NOTHING_SAVED + reason)
-    return JupyterDistError("not_restored", f"Nothing was restored: {reason}")
+    return JupyterDistError("not_restored", say("Nothing was restored: %1", reason))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import place_of
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 
@@ -152,8 +153,8 @@ def free_port() -> tuple[str, int]:
             route.connect((address, 9))  # sends nothing; fails if the interface is down
             probe.bind((address, 0))
             return address, int(probe.getsockname()[1])
-    message = "This machine has no loopback network (127.0.0.1 or ::1), which ranks need to connect to each other."
-    raise JupyterDistError("bad_environment", message, "Bring it up, for example with 'ip link set lo up'.")
+    message = say("This machine has no loopback network (127.0.0.1 or ::1), which ranks need to connect to each other.")
+    raise JupyterDistError("bad_environment", message, say("Bring it up, for example with 'ip link set lo up'."))
 
 
 def check_open_files(world_size: int) -> None:
@@ -161,8 +162,8 @@ def check_open_files(world_size: int) -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = max(RANK_FILES, AGENT_FILES + FILES_PER_RANK * world_size)
     if soft != resource.RLIM_INFINITY and soft < needed:
-        message = f"A process may only open {soft} files here (ulimit -n); {world_size} ranks need {needed}."
-        raise JupyterDistError("bad_environment", message, "Raise the limit and start the server again.")
+        message = say("A process may only open %1 files here (ulimit -n); %2 ranks need %3.", soft, world_size, needed)
+        raise JupyterDistError("bad_environment", message, say("Raise the limit and start the server again."))
 
 
 def widen_open_files(number: int = USUAL_FILES) -> None:

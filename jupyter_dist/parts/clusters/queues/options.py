@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.common.limits import duration, size, zero_is_all
 from jupyter_dist.server.launchers.options import Option, matches
 
@@ -49,7 +50,7 @@ def words_option(pattern: str, example: str, *ours: str) -> Option:
                 return f"has '{word}', which the launcher sets itself or has an option for."
         return None
 
-    return Option("extra_arguments", "More arguments", f"More arguments for the engine, such as {example}.",
+    return Option("extra_arguments", "More arguments", say("More arguments for the engine, such as %1.", example),
                   kind="words", check=check)  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.group.cells.execution import AgentExecution
 from jupyter_dist.agent.part import AgentCore, AgentPart
-from jupyter_dist.agent.watch.facts import Fact, Facts, waits_in
+from jupyter_dist.agent.watch.facts import COMES, Fact, Facts, waits_in
 from jupyter_dist.protocol.accelerators import ACCELERATORS
-from jupyter_dist.protocol.models.sentences import join, words_of
+from jupyter_dist.protocol.models.sentences import join, say, words_of
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.transport.tasks import call_within, start_task
 
@@ -176,9 +176,20 @@ class HangWatch(AgentPart):
 
 def _witness(fact: Fact) -> str:
     """Describe a rank in a line."""
-    parts = [f"rank {fact.rank}: {fact.state}", waits_in(fact), fact.place, fact.comes, fact.error, fact.left_over]
     counts = ", ".join(f"{name}: {number}" for name, number in fact.counts.items())
-    return "; ".join(filter(None, [*parts, counts and f"collectives begun: {counts}"]))
+    begun = say("collectives begun: %1", counts) if counts else ""
+    comes = say(fact.comes) if fact.comes in COMES else fact.comes
+    parts = [_STATES[fact.state], waits_in(fact), fact.place, comes, fact.error, fact.left_over, begun]
+    return say("rank %1: %2", fact.rank, join(*parts, by="; "))
+
+
+_STATES = {
+    "waits": say("waits"),
+    "runs": say("runs"),
+    "idle": say("idle"),
+    "dead": say("dead"),
+    "unknown": say("unknown"),
+}
 
 
 def _could_join(execution: AgentExecution, verdict: Verdict) -> str | None:

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 
 MAX_COMMUNICATORS = 1024
 MAX_SENTENCES = 4
@@ -20,8 +21,9 @@ _OPERATION = re.compile(r"[A-Za-z]{1,32}")
 # NCCL 2.28.9 writes no comma here, in the entry of a rank that does not respond.
 _NO_COMMA = re.compile(rb'("nvml_dev":\s*-?\d+)(\s+"status")')
 # Of ncclResult_t in nccl.h; 0 is success, and 7 an initialization under way.
-_ERRORS = {1: "a CUDA call failed", 2: "a system call failed", 3: "an internal error", 4: "an invalid argument",
-           5: "invalid usage", 6: "a peer is gone, or the network failed"}  # fmt: skip
+_ERRORS = {1: say("a CUDA call failed"), 2: say("a system call failed"), 3: say("an internal error"),
+           4: say("an invalid argument"), 5: say("invalid usage"),
+           6: say("a peer is gone, or the network failed")}  # fmt: skip
 
 
 class CommunicatorMember(NamedTuple):
@@ -94,24 +96,25 @@ def _differences(communicator: Communicator, ranks: Mapping[int, int]) -> Iterab
         for member in answering:
             by_count.setdefault(member.counts.get(operation, 0), []).append(member)
         if len(by_count) > 1:
-            parts = [f"{number} on {_named(members, ranks)}" for number, members in sorted(by_count.items())[::-1]]
+            counts = sorted(by_count.items())[::-1]
+            parts = join(*(say("%1 on %2", number, _named(members, ranks)) for number, members in counts), by=", ")
             of_all = _named(communicator, ranks)
-            yield f"NCCL has begun this many {operation} in the communicator of {of_all}: {', '.join(parts)}."
+            yield say("NCCL has begun this many %1 in the communicator of %2: %3.", operation, of_all, parts)
 
 
 def _failures(communicator: Communicator, ranks: Mapping[int, int]) -> Iterable[str]:
     if dead := [member for member in communicator if member.is_dead]:
-        yield f"NCCL counts {_named(dead, ranks)} as dead."
+        yield say("NCCL counts %1 as dead.", _named(dead, ranks))
     if silent := [member for member in communicator if member.is_silent and not member.is_dead]:
-        yield f"NCCL gets no answer from {_named(silent, ranks)}."
+        yield say("NCCL gets no answer from %1.", _named(silent, ranks))
     for error, why in _ERRORS.items():
         if failed := [member for member in communicator if member.error == error]:
-            yield f"NCCL reports an error on {_named(failed, ranks)}: {why}."
+            yield say("NCCL reports an error on %1: %2.", _named(failed, ranks), why)
 
 
 def _named(members: Iterable[CommunicatorMember], ranks: Mapping[int, int]) -> str:
     """Return the ranks of these members; processes of other machines by their id and host."""
     known = RankSet(ranks[member.pid] for member in members if member.pid in ranks)
-    others = [f"process {member.pid} of {member.host}" for member in members if member.pid not in ranks]
-    name = f"rank{'s' if len(known) > 1 else ''} {known}"
-    return ", ".join([*([name] if known else []), *others[:3], *(["others"] if len(others) > 3 else [])])
+    others = [say("process %1 of %2", member.pid, member.host) for member in members if member.pid not in ranks]
+    name = name_ranks(known) if known else ""
+    return join(name, *others[:3], say("others") if len(others) > 3 else "", by=", ")

@@ -14,6 +14,7 @@ from jupyter_dist.transport.rows import CodePlace
 
 from .asking.reports import RankReport
 from .observed import Observed
+from .rules.causes import percent
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
@@ -201,16 +202,22 @@ def _most_different(rows: list[models.RankPace]) -> list[models.RankPace]:
 
 def witnesses_of(model: models.Pace) -> list[str]:
     """Return where the time of the ranks has gone so far, a sentence for each rank and each line."""
-    found = []
+    found: list[str] = []
     for row in model["ranks"]:
-        whom = "" if row["waits_for"] is None else f", most of it for rank {row['waits_for']}"
-        found.append(
-            f"rank {row['rank']}: computes {row['compute']:.0%}, communicates {row['communicate']:.0%}, waits "
-            f"{row['wait']:.0%}{whom}, loads {row['input']:.0%}"
+        whom = "" if row["waits_for"] is None else say(", most of it for rank %1", row["waits_for"])
+        shares = (
+            percent(row["compute"]),
+            percent(row["communicate"]),
+            percent(row["wait"]),
+            whom,
+            percent(row["input"]),
         )
+        found.append(say("rank %1: computes %2, communicates %3, waits %4%5, loads %6", row["rank"], *shares))
     for share in model["lines"]:
         line = share["line"]
-        found.append(f"ranks {share['ranks']}: {share['share']:.0%} at {line['name']}:{line['line']} {line['code']}")
+        where = f"{line['name']}:{line['line']} {line['code']}"
+        who = name_ranks(RankSet.from_text(share["ranks"]))
+        found.append(say("%1: %2 at %3", who, percent(share["share"]), where))
     if (steps := model["steps"]) is not None:
-        found.append(f"steps of {', '.join(f'{seconds:.3g}' for seconds in steps['trend'][-10:])} s")
+        found.append(say("steps of %1 s", ", ".join(f"{seconds:.3g}" for seconds in steps["trend"][-10:])))
     return found

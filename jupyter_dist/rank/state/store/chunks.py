@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.guard.own import os
 from jupyter_dist.saves.layout import CHUNK_NAME
 from jupyter_dist.saves.ownership import OwnFolder
@@ -92,7 +93,7 @@ class ChunkStore:
         finally:
             os.close(fd)
         if done < target.nbytes or is_longer:
-            raise _damaged(name, "has another size")
+            raise _damaged(say("The chunk %1 of the save has another size.", name))
         if is_checked and not self._hasher.is_named(name, target):
             raise changed(name)
 
@@ -124,13 +125,13 @@ class ChunkStore:
         try:
             return self._folder.open("chunks", _checked(name)[1:3], name)
         except OSError as err:
-            raise _damaged(name, f"cannot be read ({err.strerror})") from err
+            raise _damaged(say("The chunk %1 of the save cannot be read (%2).", name, err.strerror)) from err
 
 
 def _checked(name: str) -> str:
     """Return the name of a chunk: it becomes a part of a path."""
     if not re.fullmatch(CHUNK_NAME, name):
-        raise _damaged(repr(name[:80]), "has a name that none can have")
+        raise _damaged(say("The chunk %1 of the save has a name that none can have.", repr(name[:80])))
     return name
 
 
@@ -196,9 +197,8 @@ def _is_there(folder: int, name: str, num_bytes: int) -> bool:
 
 def changed(name: str) -> JupyterDistError:
     """Return the error for a chunk whose contents do not have its hash."""
-    return _damaged(name, "was changed after it was saved")
+    return _damaged(say("The chunk %1 of the save was changed after it was saved.", name))
 
 
-def _damaged(name: str, how: str) -> JupyterDistError:
-    message = f"The chunk {name} of the save {how}."
-    return JupyterDistError("cannot_restore", message, "Restore another save: this one is not whole.")
+def _damaged(message: str) -> JupyterDistError:
+    return JupyterDistError("cannot_restore", message, say("Restore another save: this one is not whole."))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.options import Option, matches
 
 # A login shell, in which clusters define `module` and `conda`. A line of the prologue that fails ends the node agent.
@@ -57,7 +58,7 @@ COMMAND_OPTIONS = (
     Option("container_runtime", "Started by", "What starts the container. Empty: apptainer.", is_advanced=True,
            choices=("apptainer", "singularity"),
            check=matches("apptainer|singularity", "it is apptainer or singularity.")),
-    Option("container_python", "Python in the container", f"Its path there. Empty: {CONTAINER_PYTHON}.",
+    Option("container_python", "Python in the container", say("Its path there. Empty: %1.", CONTAINER_PYTHON),
            is_advanced=True, check=matches(r"[A-Za-z0-9_./+-]+", "a Python looks like /opt/conda/bin/python.")),
     Option("container_mounts", "Folders in the container", "More folders of the node that the container sees: /data"
            " /scratch:/mnt. The working folder is always among them.", kind="words", is_advanced=True,

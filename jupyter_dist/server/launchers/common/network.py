@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.protocol import accelerators
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.options import Option, matches
 
 MAX_PORT = 65_535
@@ -71,17 +72,17 @@ def _of_backends() -> Iterator[Option]:
     """Yield the options of each backend of torch.distributed."""
     for backend in accelerators.BACKENDS.values():
         of = backend.label
-        yield Option(f"{backend.name}_interface", f"Interface of {of}", "For this library alone, by"
-                     f" {backend.interface_variable}: eth1, ib0.", is_advanced=True,
+        yield Option(f"{backend.name}_interface", say("Interface of %1", of),
+                     say("For this library alone, by %1: eth1, ib0.", backend.interface_variable), is_advanced=True,
                      check=matches(_INTERFACES, "interfaces look like eth1, or ib0,ib1."))  # fmt: skip
         if variable := backend.adapters_variable:
-            yield Option(f"{backend.name}_adapters", f"InfiniBand of {of}", f"Adapters that {of} uses ({variable}):"
-                         " mlx5_0:1,mlx5_1:1.", is_advanced=True,
+            yield Option(f"{backend.name}_adapters", say("InfiniBand of %1", of),
+                         say("Adapters that %1 uses (%2): mlx5_0:1,mlx5_1:1.", of, variable), is_advanced=True,
                          check=matches(_INTERFACES, "adapters look like mlx5 or mlx5_0:1,mlx5_1:1."))  # fmt: skip
         if backend.setting_prefixes:
             example = json.dumps({f"{backend.setting_prefixes[0]}DEBUG": "INFO"})
-            yield Option(backend.name, f"Settings of {of}", f"Variables of {of}: {example}.", kind="object",
-                         is_advanced=True, check=_wrong_settings(backend))  # fmt: skip
+            yield Option(backend.name, say("Settings of %1", of), say("Variables of %1: %2.", of, example),
+                         kind="object", is_advanced=True, check=_wrong_settings(backend))  # fmt: skip
 
 
 NODE_OPTIONS = (

@@ -61,7 +61,7 @@ export class RefutedNote {
     }
   }
 
-  private _entry({ message, message_words: words, witnesses }: IVerdictRecord): HTMLElement {
+  private _entry({ message, message_words, witnesses, witnesses_words }: IVerdictRecord): HTMLElement {
     const { trans } = this._options;
     const entry = document.createElement('details');
     const title = document.createElement('summary');
@@ -70,7 +70,7 @@ export class RefutedNote {
     title.dataset.lmSuppressShortcuts = 'true';
     const list = document.createElement('ul');
     list.append(
-      ...[inWords(trans, message, words), ...witnesses].map(text => {
+      ...[inWords(trans, message, message_words), ...witnesses.map((one, i) => inWords(trans, one, witnesses_words?.[i]))].map(text => {
         const row = document.createElement('li');
         row.textContent = text;
         return row;

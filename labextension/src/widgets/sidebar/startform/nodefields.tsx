@@ -4,6 +4,7 @@ import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
 import { chosenLauncher, MAX_NODES, shownOption } from '../../../model/groups/startvalues';
 import type { ILauncherOption, ILaunchers } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
 import { NotAnsweredLine } from '../../base/errornote';
 import { type IAsked } from '../../base/hooks';
 import { useSidebar } from '../context';
@@ -100,24 +101,27 @@ export function OptionFields(props: IFieldProps): React.ReactElement | null {
 }
 
 function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOption }): React.ReactElement {
+  const { trans } = useSidebar();
   const list = useId();
+  const label = inWords(trans, option.label, option.label_words);
+  const help = inWords(trans, option.help, option.help_words);
   const value = shownOption(form, option);
   const change = (text: string) => set({ options: { ...form.options, [option.name]: text } });
   if (option.kind === 'flag') {
     return (
-      <label className="jpd-StartForm-flag" title={option.help}>
+      <label className="jpd-StartForm-flag" title={help}>
         <input
           type="checkbox"
           checked={value === 'true'}
           disabled={option.fixed}
           onChange={event => change(event.target.checked ? 'true' : 'false')}
         />
-        {option.label}
+        {label}
       </label>
     );
   }
   return (
-    <Row label={option.label} problem={undefined}>
+    <Row label={label} problem={undefined}>
       {id => (
         <>
           {option.kind === 'script' ? (
@@ -126,7 +130,7 @@ function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOpt
               className="jp-mod-styled"
               rows={3}
               value={value}
-              title={option.help}
+              title={help}
               placeholder={option.default}
               disabled={option.fixed}
               spellCheck={false}
@@ -137,7 +141,7 @@ function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOpt
               {...id}
               className="jp-mod-styled"
               value={value}
-              title={option.help}
+              title={help}
               placeholder={option.default || option.choices.join(', ')}
               disabled={option.fixed}
               list={option.choices.length > 0 ? list : undefined}
