@@ -195,3 +195,20 @@ def test_the_line_that_makes_the_objects_has_the_time_of_collecting_them() -> No
     assert line is not None
     assert (line.file, line.number) == ("<ipython-input-1-0123456789ab>", 3)
     assert pauses.take() == (0, 0.0, None)
+
+
+def test_collectives_keep_their_times_while_the_wall_clock_is_slowed_down() -> None:
+    """Network time slows a clock down for minutes: nothing that needs collectives was named meanwhile."""
+    from jupyter_dist.parts.slow.rank.arrivals import WallClock  # imports torch
+
+    ahead, second = 1_700_000_000_000_000_000, 1_000_000_000
+    drift = -0.0005  # of its offset: 6 ms in 12 s
+
+    def wall(monotonic: int) -> int:
+        return monotonic + ahead + round(drift * monotonic)
+
+    clock = WallClock.between((wall(0), 0), (wall(12 * second) - 12 * second, 12 * second))
+    assert clock is not None
+    for at in (second, 5 * second, 11 * second):
+        assert abs(clock.monotonic(wall(at)) - at) < 10_000
+    assert WallClock.between((ahead, 0), (ahead + 5 * second, second)) is None  # it was set

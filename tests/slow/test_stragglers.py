@@ -122,6 +122,16 @@ def test_ranks_that_do_the_same_on_a_busy_machine_are_not_told_apart():
     assert judged(of_four(2), 1.2) == ["straggler"]
 
 
+def test_the_slowest_of_ranks_that_wait_for_queues_of_their_own_only_sets_the_pace():
+    """Seen with a thread in each rank that fills a queue: a hundredth slower, and the queues of the others are full."""
+    mine, others = samples(run=(60, SLOW), backward=40), samples(run=(58, SLOW), backward=25, wait=17)
+    sampled = {rank: mine if rank == 2 else others for rank in range(4)}
+    paced = steps(4, 60, 0.05, late(2, 0.011))
+    assert "straggler" not in [cause.kind for cause in judge(seen(paced, sampled, cpu_seconds=0.2))]
+    works = {rank: 2.0 if rank == 2 else 0.2 for rank in range(4)}
+    assert [cause.kind for cause in judge(seen(paced, sampled, cpu_seconds=works))] == ["straggler"]
+
+
 def test_lines_of_a_loop_that_share_the_time_are_named_by_the_longest():
     loop = {f"run{number}": (part, place(number, "n += k")) for number, part in ((4, 14), (5, 12), (6, 16))}
     mine = tuple(one._replace(activity="run") for one in samples(**loop)) + samples(backward=58)

@@ -141,7 +141,7 @@ class Observed:
 
         On a busy machine every rank waits for cores, the longer the more it has to do.
         """
-        used, usual = (max(self.median(_cpu, few), LEAST_CPU) for few in (ranks, others))
+        used, usual = (max(self.median(cpu_part, few), LEAST_CPU) for few in (ranks, others))
         waits, waits_usually = (self.median(_kept_by_work, few) for few in (ranks, others))
         return used <= MOST_WORK * usual and waits >= LEAST_UNLIKE * waits_usually
 
@@ -150,7 +150,7 @@ class Observed:
 
         0 if they have much more to do.
         """
-        used, usual = (max(self.median(_cpu, few), LEAST_CPU) for few in (ranks, others))
+        used, usual = (max(self.median(cpu_part, few), LEAST_CPU) for few in (ranks, others))
         return (
             self.median(kept_part, ranks) - self.median(_kept_by_work, others) * used
             if used <= MOST_WORK * usual
@@ -172,7 +172,8 @@ class Observed:
         return statistics.median([measure(self.ranks[rank]) for rank in chosen]) if chosen else 0.0
 
 
-def _cpu(rank: RankPaceSeen) -> float:
+def cpu_part(rank: RankPaceSeen) -> float:
+    """Return for which part of its time the main thread of a rank has run."""
     return rank.part(lambda report: report.cpu_seconds)
 
 
@@ -183,7 +184,7 @@ def kept_part(rank: RankPaceSeen) -> float:
 
 def _kept_by_work(rank: RankPaceSeen) -> float:
     """Return for how long a rank is kept from running for each second of processor time."""
-    return kept_part(rank) / max(_cpu(rank), LEAST_CPU)
+    return kept_part(rank) / max(cpu_part(rank), LEAST_CPU)
 
 
 def observe(

@@ -10,7 +10,8 @@ from jupyter_dist.rank.collectives.diagnosis import counters, records
 from jupyter_dist.rank.guard.own import time
 
 LATE_NS = 1_000_000_000  # after this time torch has asked the device, or has failed to
-MAX_JUMP_NS = 1_000_000  # the clock of the recorders is the wall clock, which others set
+# The clock of the recorders is the wall clock, which others set, or slow down and speed up for minutes.
+MAX_JUMP_NS, MAX_SLEW = 1_000_000, 0.1
 _BYTES = {
     "Double": 8,
     "Long": 8,
@@ -44,12 +45,13 @@ class Arrivals:
         self._newest: dict[str, int] = {}  # record number by recorder
         self._begun: dict[str, int] = {}
         self._are_held = False  # collectives that have begun, and whose durations are not known yet
-        self._offset: int | None = None
+        self._offset: tuple[int, int] | None = None  # of the wall clock, and when, at the last call
 
     def take(self, limit: int) -> list[CollectiveBegin]:
         """Return the collectives that were begun since the last call, the newest `limit` of them, oldest first."""
-        offset, before = time.time_ns() - time.monotonic_ns(), self._offset
-        self._offset = offset
+        now = time.monotonic_ns()
+        offset = time.time_ns() - now, now
+        clock, self._offset = WallClock.between(self._offset, offset), offset
         begun = counters.counts()
         if begun and begun == self._begun and not self._are_held:  # nothing new, which costs less to know than to read
             return []
@@ -59,10 +61,8 @@ class Arrivals:
             newest = self._newest.get(recorder, -1)
             with suppress(*records.OF_OTHER_VERSIONS):
                 fresh = self._fresh(entries, newest)
-                found += [_arrival(entry, offset) for entry in fresh if self._counts(entry)]
+                found += [_arrival(entry, clock) for entry in fresh if clock is not None and self._counts(entry)]
                 self._newest[recorder] = max((int(entry["record_id"]) for entry in fresh), default=newest)
-        if before is not None and abs(offset - before) > MAX_JUMP_NS:
-            return []
         return sorted(found, key=lambda arrival: arrival.began)[-limit:]
 
     def _fresh(self, entries: list[dict[str, Any]], newest: int) -> list[dict[str, Any]]:
@@ -87,7 +87,28 @@ def _has_duration(entry: dict[str, Any], now: int) -> bool:
     return bool(entry["retired"]) and (entry.get("duration_ms") is not None or is_late)
 
 
-def _arrival(entry: dict[str, Any], offset: int) -> CollectiveBegin:
+class WallClock(NamedTuple):
+    """How the wall clock and the monotonic clock differ, in nanoseconds."""
+
+    offset: int
+    at: int  # of the monotonic clock
+    drift: float = 0.0  # of the offset, in each nanosecond before
+
+    @classmethod
+    def between(cls, before: tuple[int, int] | None, now: tuple[int, int]) -> WallClock | None:
+        """Return the clock from one moment to another, each an offset and its time; None if it was set meanwhile."""
+        if before is None:
+            return cls(*now)
+        changed, passed = now[0] - before[0], max(1, now[1] - before[1])
+        return cls(*now, changed / passed) if abs(changed) <= MAX_JUMP_NS + MAX_SLEW * passed else None
+
+    def monotonic(self, wall: int) -> int:
+        """Return the time of the monotonic clock."""
+        found = wall - self.offset
+        return found + round(self.drift * (self.at - found))
+
+
+def _arrival(entry: dict[str, Any], clock: WallClock) -> CollectiveBegin:
     took = entry.get("duration_ms")
     sizes, dtypes = entry.get("input_sizes") or (), entry.get("input_dtypes") or ()
     return CollectiveBegin(
@@ -95,7 +116,7 @@ def _arrival(entry: dict[str, Any], offset: int) -> CollectiveBegin:
         name=str(entry["profiling_name"]).rpartition(":")[2],
         num_bytes=sum(_num_bytes(size, dtype) for size, dtype in zip(sizes, dtypes, strict=False)),
         seq=int(entry["collective_seq_id"]),
-        began=(int(entry["time_created_ns"]) - offset) // 1000,
+        began=clock.monotonic(int(entry["time_created_ns"])) // 1000,
         took=None if took is None else int(float(took) * 1000),
         on_device=not str(entry["profiling_name"]).startswith("gloo"),
     )

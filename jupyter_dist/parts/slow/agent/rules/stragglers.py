@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jupyter_dist.parts.slow.agent.meetings import MatchedCollective
-from jupyter_dist.parts.slow.agent.observed import RUN, Observed, kept_part
+from jupyter_dist.parts.slow.agent.observed import RUN, Observed, cpu_part, kept_part
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
@@ -98,7 +98,7 @@ def _straggler(seen: Observed) -> Cause | None:
     place, activity, is_alone = _excess(seen, lateness)
     if not _agree(seen, lateness, place) or (lateness.is_long and place is None):
         return None
-    if not is_alone and _may_be_the_machine(seen, lateness):
+    if not is_alone and (_may_be_the_machine(seen, lateness) or (place is None and _idles(seen, lateness))):
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     step = None if is_seldom else seen.step_seconds
@@ -237,6 +237,12 @@ def _may_be_the_machine(seen: Observed, lateness: Lateness) -> bool:
         for ranks in (its, others)
     )
     return own < MORE_WORK * usual
+
+
+def _idles(seen: Observed, lateness: Lateness) -> bool:
+    """Whether late ranks compute no more than the others: the slowest by a little sets the pace."""
+    its, usual = (seen.median(cpu_part, ranks) for ranks in (lateness.late, lateness.others))
+    return its - usual < lateness.share / 2
 
 
 def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str, bool]:
