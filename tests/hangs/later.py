@@ -202,10 +202,11 @@ HANGS = [
     Hang(
         "dylanyunlon/Neuron_SP#73: rank 0 is at a barrier of its micro-batch, the others wait for their data",
         "import queue\nbatches = queue.Queue()\nif rank == 0: batches.put(1)\ndef fetch(): return batches.get()\nfor micro in range(2):\n    fetch() if micro == 0 else None\n    dist.barrier()",
-        "missing",
+        "busy",
         "0",
         "1-3",
-        "barrier",
+        "ranks 1-3 are at line 4 of cell",
+        verdict="waits",
     ),
     Hang(
         "horovod/horovod#832: a worker has a batch more in its epoch",

@@ -203,7 +203,7 @@ SLOW = [
     ),
     Slow(
         "PellelNitram/xournalpp_htr#108: components are joined in Python for each sample",
-        "edges = [(n, n * 7 % 900) for n in range(900)]\ndef components(edges):\n    parent = list(range(900))\n    for a, b in edges:\n        while parent[a] != a: a = parent[a]\n        while parent[b] != b: b = parent[b]\n        parent[a] = b\n    return len(set(parent))\nwhile True:\n    train(batch)\n    for sample in range(8):\n        components(edges)",
+        "edges = [(n, n * 7 % 9000) for n in range(9000)]\ndef components(edges):\n    parent = list(range(9000))\n    for a, b in edges:\n        while parent[a] != a: a = parent[a]\n        while parent[b] != b: b = parent[b]\n        parent[a] = b\n    return len(set(parent))\nwhile True:\n    train(batch)\n    for sample in range(8):\n        components(edges)",
         ("line",),
         EVERYONE,
         ("while parent", "for a, b in edges", "components(edges)", "parent[a] = b"),

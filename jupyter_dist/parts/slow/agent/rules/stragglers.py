@@ -24,6 +24,7 @@ MAX_PARTS = 16  # process groups that are judged alone
 LEAST_IN_MESSAGES = 0.45  # more than the busy rank
 MOST_IN_MESSAGES = 0.96
 FEW_SAMPLES = 2
+MANY_SAMPLES = 30  # at which a line stands out at which late ranks spend their time
 LEAST_SHARE = 0.1  # of the time of the others
 LEAST_MEETINGS = 6
 LEAST_SECONDS = 1.0  # that collectives must cover
@@ -98,7 +99,9 @@ def _straggler(seen: Observed) -> Cause | None:
     place, activity, is_alone = _excess(seen, lateness)
     if not _agree(seen, lateness, place) or (lateness.is_long and place is None):
         return None
-    if not is_alone and (_may_be_the_machine(seen, lateness) or (place is None and _idles(seen, lateness))):
+    # The others wait in a backward pass, where a rank that waits for none is found, too.
+    is_work = place is not None and activity != "backward"
+    if not is_alone and (_may_be_the_machine(seen, lateness) or not (is_work or _computes_more(seen, lateness))):
         return None
     is_seldom = lateness.num_heavy < SELDOM * lateness.num_meetings
     step = None if is_seldom else seen.step_seconds
@@ -239,10 +242,15 @@ def _may_be_the_machine(seen: Observed, lateness: Lateness) -> bool:
     return own < MORE_WORK * usual
 
 
-def _idles(seen: Observed, lateness: Lateness) -> bool:
-    """Whether late ranks compute no more than the others: the slowest by a little sets the pace."""
+def _computes_more(seen: Observed, lateness: Lateness) -> bool:
+    """Whether late ranks compute more than the others: the slowest by a little only sets the pace.
+
+    Of few samples a line may be missing by chance.
+    """
+    if seen.median(lambda rank: rank.num_samples, lateness.late) < MANY_SAMPLES:
+        return True
     its, usual = (seen.median(cpu_part, ranks) for ranks in (lateness.late, lateness.others))
-    return its - usual < lateness.share / 2
+    return its - usual >= lateness.share / 2
 
 
 def _excess(seen: Observed, lateness: Lateness) -> tuple[CodePlace | None, str, bool]:

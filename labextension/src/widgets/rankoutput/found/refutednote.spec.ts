@@ -42,3 +42,13 @@ test.each([
   await Promise.resolve();
   expect(node.hidden).toBe(true);
 });
+
+test('what was known of each rank is in the language of the page', async () => {
+  const waits = { text: 'wartet', plural: null, values: [] };
+  const witnesses_words = [[{ text: 'rank %1: %2', plural: null, values: [0, [waits]] }]];
+  const { node, update } = create({ ...record, outcome: 'refuted', witnesses_words });
+  update('stuck');
+  update(undefined);
+  await expect.poll(() => node.textContent).toContain('rank 0: wartet');
+  expect(node.textContent).not.toContain('rank 0 waits');
+});

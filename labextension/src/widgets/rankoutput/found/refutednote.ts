@@ -70,7 +70,10 @@ export class RefutedNote {
     title.dataset.lmSuppressShortcuts = 'true';
     const list = document.createElement('ul');
     list.append(
-      ...[inWords(trans, message, message_words), ...witnesses.map((one, i) => inWords(trans, one, witnesses_words?.[i]))].map(text => {
+      ...[
+        inWords(trans, message, message_words),
+        ...witnesses.map((one, i) => inWords(trans, one, witnesses_words?.[i]))
+      ].map(text => {
         const row = document.createElement('li');
         row.textContent = text;
         return row;

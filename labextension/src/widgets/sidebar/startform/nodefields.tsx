@@ -100,11 +100,16 @@ export function OptionFields(props: IFieldProps): React.ReactElement | null {
   );
 }
 
+function optionWords(trans: TranslationBundle, option: ILauncherOption): { label: string; help: string } {
+  return {
+    label: inWords(trans, option.label, option.label_words),
+    help: inWords(trans, option.help, option.help_words)
+  };
+}
+
 function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOption }): React.ReactElement {
-  const { trans } = useSidebar();
+  const { label, help } = optionWords(useSidebar().trans, option);
   const list = useId();
-  const label = inWords(trans, option.label, option.label_words);
-  const help = inWords(trans, option.help, option.help_words);
   const value = shownOption(form, option);
   const change = (text: string) => set({ options: { ...form.options, [option.name]: text } });
   if (option.kind === 'flag') {
