@@ -265,6 +265,28 @@ def test_a_rank_that_died_has_its_part_of_a_divided_model_again(undoable: Group)
     group.restart()
 
 
+def test_two_ranks_of_three_have_their_parts_of_a_divided_model_again_one_after_the_other(client) -> None:
+    group = client.start("three", num_ranks=3, accelerator="cpu")
+    group.keep_undo = True
+    group.run(TRAINING.format("(fully_shard(net[0]), fully_shard(net))[1]"), check=True)
+    group.run("train(2)", check=True)
+    look = "repr((state()[0], optimizer.state_dict()['state'][0]['exp_avg']._local_tensor))"
+    before = group.gather(look)
+    for rank in (0, 2):
+        group.run(f"train(1)\nif rank == {rank}:\n    import os; os._exit(9)\ntrain(1)")
+        group.replace("undo", others="copy")
+        assert (group.model["replaced"]["error"], group.model["replaced"]["again"]) == (None, [])
+        assert group.gather(look) == before
+    again = "torch.manual_seed(rank)\ntrain(2)\nfull = [p.full_tensor().tolist() for p in model.parameters()]"
+    group.run(again, check=True)
+    trained, full = group.gather(look), group.gather("full")
+    assert full[0] == full[1] == full[2]
+    group.undo()
+    group.run(again, check=True)
+    assert group.gather(look) == trained
+    group.shutdown()
+
+
 def test_what_is_divided_among_ranks_is_named_if_its_part_was_not_kept(undoable: Group) -> None:
     group = undoable
     group.restart()

@@ -32,6 +32,7 @@ from jupyter_dist.rank.guard.own import time
 from jupyter_dist.rank.state.graph.memory import bytes_at
 from jupyter_dist.rank.state.process.modules.own import is_users, is_users_module
 
+from .states.foreign import field_of_polars, glance_at_polars
 from .states.mementos import slot_of, slots_of
 from .walk import LOOK_EVERY, is_iterator, is_python, is_users_space, kept_apart, module_name
 
@@ -113,6 +114,7 @@ class Looker:
         if found is None:
             apart = kept_apart(value) is not None
             found = _nothing if apart else _instance if is_python(kind) else self._of_c
+            found = found if apart or field_of_polars(value) is None else self._table
         self._looks[id(kind)] = found
         return found
 
@@ -159,6 +161,15 @@ class Looker:
             self._print.sums[key] = hash((value.nbytes(), sample, version if value.device.type != "cpu" else 0))
             self._print.kinds[key] = "the memory of a tensor"
         return _NOTHING
+
+    def _table(self, value: Any) -> Look:
+        contents = (attributes_of(value) or {}).get(field_of_polars(value))
+        self._print.sums[id(contents)] = 0  # which is looked at here
+        seen, inner = _instance(value)
+        values: list[Any] = []
+        with contextlib.suppress(Exception):
+            values = glance_at_polars(contents)
+        return hash((seen, _plain(values, 4, set()))), inner
 
     def _of_c(self, value: Any) -> Look:
         """Look at an object with fields in C: its contents, and the state with which it would be pickled."""

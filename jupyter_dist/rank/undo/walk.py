@@ -54,7 +54,7 @@ from jupyter_dist.rank.state.process.modules.own import is_users, is_users_modul
 from . import reach
 from .allowance import Allowance
 from .states.caches import CacheState, ContextState
-from .states.foreign import DecimalState, LockState, PartsState, pandas_parts
+from .states.foreign import DecimalState, LockState, PartsState, PolarsState, field_of_polars, is_plan, pandas_parts
 from .states.mementos import (
     BytesState,
     CellState,
@@ -464,6 +464,10 @@ class ObjectWalk:
             self._held.append(parts)
             self.add(parts)
             return
+        if field_of_polars(value) is not None:
+            table = self.keep(value, PolarsState)
+            self._seen.add(id(table.contents))  # which nothing else has
+            self.add(table.objects())
         base = next((kind for kind in mro_of(value) if not is_python(kind)), object)
         fields, own = fields_of(value)
         self.add(fields)
@@ -475,7 +479,9 @@ class ObjectWalk:
         if is_kind_of(value, ContextVar):
             self.add([self.keep(value, ContextState).saved])
         is_quiet = (module_name(base).partition(".")[0] in _QUIET and not _is_foreign(base)) or _is_descriptor(base)
-        if base is not object and (is_iterator(base) or not is_quiet):
+        if is_plan(base):
+            self._all()
+        elif base is not object and (is_iterator(base) or not is_quiet):
             self.name(_sentence(base, type(value)))
             self._all()
 

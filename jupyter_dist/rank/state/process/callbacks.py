@@ -34,7 +34,8 @@ def put_back_loggers(_shell: Any, states: Mapping[str, LoggerState]) -> list[str
     """Give loggers their handlers, levels and filters."""
     for name, state in states.items():
         logger = logging.getLogger(name or None)
-        logger.setLevel(state["level"])
+        if logger.level != state["level"]:  # to set it clears the caches of all loggers
+            logger.setLevel(state["level"])
         logger.propagate, logger.disabled = state["propagate"], state["disabled"]
         logger.handlers[:], logger.filters[:] = state["handlers"], state["filters"]
     return []

@@ -58,7 +58,9 @@ def named(name: str) -> Any:
     for group, known in {} if world is None else world.names.items():
         if known == name:
             return group
-    raise LookupError(f"the process group '{name}' does not exist here")
+    raise LookupError(
+        f"this rank is not in the process group '{name}': groups of a mesh with several dimensions differ between ranks"
+    )
 
 
 def _fits(plan: Plan) -> bool:

@@ -11,10 +11,12 @@ import ctypes
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
@@ -23,6 +25,8 @@ from jupyter_dist.saves.layout import CHUNK_NAME
 from jupyter_dist.saves.ownership import OwnFolder
 
 from .hashing import Hasher
+
+T = TypeVar("T")
 
 CHUNK_BYTES = 16 << 20
 SMALL_BYTES = 64 << 10  # below this, contents go with others into a common chunk
@@ -171,20 +175,33 @@ def num_threads() -> int:
     return max(1, min(MAX_THREADS, len(os.sched_getaffinity(0))))
 
 
-def in_threads(jobs: Sequence[object], work: object) -> None:
-    """Call `work` with each job, in a few threads; the first error is raised when all threads have stopped."""
-    assert callable(work)
-    if len(jobs) <= 1:
-        for job in jobs:
-            work(job)
+def in_threads(jobs: Iterable[T], work: Callable[[T], object]) -> None:
+    """Call `work` with each job, in a few threads; an error is raised when all threads have stopped."""
+    todo = deque(jobs)
+
+    def work_off() -> None:
+        try:
+            while todo:
+                try:
+                    job = todo.popleft()
+                except IndexError:  # another thread has taken the last one
+                    return
+                work(job)
+        except BaseException:
+            todo.clear()
+            raise
+
+    if len(todo) <= 1:
+        work_off()
         return
     with ThreadPoolExecutor(num_threads(), "jupyter_dist-chunks") as pool:
-        futures = [pool.submit(work, job) for job in jobs]
+        # Not a future for each job, which takes longer than to read a small chunk.
+        futures = [pool.submit(work_off) for _ in range(num_threads())]
         try:
             for future in futures:
                 future.result()
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            todo.clear()
             raise
 
 

@@ -1,10 +1,10 @@
-"""Objects with fields in C: locks, contexts of decimal, and tables of pandas, whose manager exchanges its blocks."""
+"""Objects with fields in C or Rust: locks, contexts of decimal, and the tables of pandas and polars."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from jupyter_dist.rank.cells.variables.opening import module_of, mro_of, name_of
+from jupyter_dist.rank.cells.variables.opening import attributes_of, module_of, mro_of, name_of
 
 from .mementos import Memento
 
@@ -110,3 +110,73 @@ def pandas_parts(value: Any) -> list[Any] | None:
         item = getattr(value, name, None)
         parts.extend(item if isinstance(item, list | tuple) else [item])
     return parts
+
+
+_POLARS = {("polars.dataframe.frame", "DataFrame"): "_df", ("polars.series.series", "Series"): "_s"}
+_PLANS = frozenset({"PyLazyFrame", "PyExpr", "PySelector", "PyDataTypeExpr"})
+_GLANCES = 15
+_MUCH = 256 << 20  # bytes that are not compared after a cell
+
+
+class PolarsState(Memento):
+    """The contents of a frame or series of polars: a clone, which shares their memory until one of them is changed."""
+
+    phase: ClassVar[int] = 1  # after its attributes, one of which has the contents
+    __slots__ = ("_field", "saved")
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self._field = field_of_polars(value)
+        self.saved = self.contents.clone()
+
+    @property
+    def contents(self) -> Any:
+        """The contents of now, which methods of polars change in place."""
+        return attributes_of(self.value)[self._field]  # type: ignore[index]
+
+    def differs(self) -> bool:
+        """Return True: a clone costs less than to compare the values."""
+        return True
+
+    def has_changed(self) -> bool:
+        """Whether names, types or values are others now; much is not compared."""
+        now, saved = self.contents, self.saved
+        if saved.estimated_size() > _MUCH:
+            return True
+        if self._field == "_s":
+            return not now.equals(saved, True, True, True)  # with types, names and nulls
+        return now.dtypes() != saved.dtypes() or not now.equals(saved, True)
+
+    def restore(self) -> None:
+        """Give it a clone of the contents."""
+        attributes_of(self.value)[self._field] = self.saved.clone()  # type: ignore[index]
+
+    def objects(self) -> list[Any]:
+        """Return the Python objects in it."""
+        columns = [self.saved] if self._field == "_s" else self.saved.get_columns()
+        columns = [getattr(one, "_s", one) for one in columns]
+        return [one for column in columns if str(column.dtype()) == "Object" for one in column.to_list()]
+
+
+def glance_at_polars(contents: Any) -> list[Any]:
+    """Return the names, types and size of the contents of a frame or series, and a few values."""
+    is_frame = hasattr(contents, "get_columns")
+    length = contents.height() if is_frame else contents.len()
+    read = contents.row_tuple if is_frame else contents.get_index
+    places = sorted({place * (length - 1) // _GLANCES for place in range(_GLANCES + 1)}) if length else []
+    values = [read(place) for place in places]
+    names = [contents.columns(), contents.dtype_strings()] if is_frame else [contents.name(), str(contents.dtype())]
+    return [names, length, values]
+
+
+def is_plan(kind: type) -> bool:
+    """Whether instances of a class in Rust are plans of polars: nothing changes them, and they may call functions."""
+    return module_of(kind) == "builtins" and name_of(kind) in _PLANS
+
+
+def field_of_polars(value: Any) -> str | None:
+    """Return the attribute in which a frame or series of polars has its contents; None for anything else."""
+    kinds = [_POLARS.get((module_of(kind), name_of(kind))) for kind in mro_of(value)]
+    field = next(filter(None, kinds), None)
+    has_contents = field is not None and hasattr((attributes_of(value) or {}).get(field), "clone")
+    return field if has_contents else None

@@ -20,6 +20,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _OF_CLASSES = (staticmethod, classmethod, property)
 
 _before: set[str] = set()
+_of_libraries: dict[str, Any] = {}  # modules that were looked at: there are thousands
 
 
 class ModuleRecord(TypedDict):
@@ -38,8 +39,15 @@ def remember() -> None:
 
 def loaded() -> dict[str, ModuleType]:
     """Return the user's own modules that cells have imported, by name."""
-    new = [(name, module) for name, module in list(sys.modules.items()) if name not in _before and name != "__main__"]
-    return {name: module for name, module in new if _file_of(module) and is_users_module(module)}
+    found: dict[str, ModuleType] = {}
+    for name, module in sys.modules.copy().items():
+        if name in _before or name == "__main__" or _of_libraries.get(name) is module:
+            continue
+        if not is_users_module(module):
+            _of_libraries[name] = module
+        elif _file_of(module):
+            found[name] = module
+    return found
 
 
 def records() -> dict[str, ModuleRecord]:
