@@ -457,6 +457,10 @@ class ObjectWalk:
         if (generator := generator_state(value)) is not None:
             self.mementos[(id(value), type(generator))] = generator
             return
+        if field_of_polars(value) is not None:
+            table = self.keep(value, PolarsState)
+            self._seen.add(id(table.contents))  # which nothing else has
+            self.add(table.objects())
         if is_opened(value):
             return
         if (parts := pandas_parts(value)) is not None:
@@ -464,10 +468,6 @@ class ObjectWalk:
             self._held.append(parts)
             self.add(parts)
             return
-        if field_of_polars(value) is not None:
-            table = self.keep(value, PolarsState)
-            self._seen.add(id(table.contents))  # which nothing else has
-            self.add(table.objects())
         base = next((kind for kind in mro_of(value) if not is_python(kind)), object)
         fields, own = fields_of(value)
         self.add(fields)

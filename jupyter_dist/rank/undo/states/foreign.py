@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, ClassVar
 
 from jupyter_dist.rank.cells.variables.opening import attributes_of, module_of, mro_of, name_of
@@ -176,6 +177,8 @@ def is_plan(kind: type) -> bool:
 
 def field_of_polars(value: Any) -> str | None:
     """Return the attribute in which a frame or series of polars has its contents; None for anything else."""
+    if "polars" not in sys.modules:
+        return None
     kinds = [_POLARS.get((module_of(kind), name_of(kind))) for kind in mro_of(value)]
     field = next(filter(None, kinds), None)
     has_contents = field is not None and hasattr((attributes_of(value) or {}).get(field), "clone")
