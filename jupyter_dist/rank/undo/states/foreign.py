@@ -149,7 +149,7 @@ class PolarsState(Memento):
         return now.dtypes() != saved.dtypes() or not now.equals(saved, True)
 
     def restore(self) -> None:
-        """Put a clone of the contents in the place of those of now."""
+        """Replace the contents by a clone of the kept ones."""
         attributes_of(self.value)[self._field] = self.saved.clone()  # type: ignore[index]
 
     def objects(self) -> list[Any]:
