@@ -128,3 +128,24 @@ test('two pages see a cell live, one writes it, and the other takes over when th
   await second.context().close();
   await third.context().close();
 });
+
+test('a page that has not run a cell sees why it cannot end, and leaves what to do to the one that has', async ({
+  browser
+}) => {
+  lab.writeNotebook('stuck.ipynb', ['import torch.distributed as dist\nif rank == 0: dist.barrier()']);
+  const [first, second] = [await open(browser, 'stuck.ipynb'), await open(browser, 'stuck.ipynb')];
+  await lab.runCell(second, 0);
+  for (const page of [first, second]) {
+    await expect(lab.cell(page, 0).node.getByRole('alert')).toContainText('Cannot end: rank 0 called what rank 1');
+  }
+  const [seen, own] = [first, second].map(page =>
+    lab.cell(page, 0).node.getByRole('button', { name: 'Interrupt these ranks' })
+  );
+  await expect(seen).toBeHidden();
+  await own.click();
+  for (const page of [first, second]) {
+    await expect(lab.cell(page, 0).summary).toContainText('rank 0 interrupted, rank 1 ok');
+    await expect(lab.cell(page, 0).node.getByRole('alert')).toBeHidden();
+    await page.context().close();
+  }
+});

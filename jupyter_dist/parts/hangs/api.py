@@ -15,7 +15,9 @@ OPERATIONS = ()
 EXECUTION_FIELDS = {
     "verdict": Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")],
 }
-BUNDLE_FIELDS = {"verdict": Annotated[Verdict | None, Field("Why it does not end, while it runs in a kernel.")]}
+BUNDLE_FIELDS = {
+    "verdict": Annotated[Verdict | None, Field("Why it does not end, while it runs in a kernel or a shared notebook.")]
+}
 
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:

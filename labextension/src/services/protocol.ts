@@ -606,7 +606,7 @@ export interface IRanksBundle {
   error?: IErrorBody | null;
   /** Of the cell as it ran, if it ran without magics. */
   code_checksum?: string;
-  /** Why it does not end, while it runs in a kernel. */
+  /** Why it does not end, while it runs in a kernel or a shared notebook. */
   verdict?: IVerdict | null;
 }
 

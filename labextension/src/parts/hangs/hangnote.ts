@@ -1,4 +1,4 @@
-/** Why a cell does not end, in its header: from the agent of its group, or from the kernel, in its output. */
+/** Why a cell does not end, in its header: from the agent of its group, or in its output, from a kernel or another page. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IExecution, IRankStack, IRanksBundle, IVerdict, IVerdicts } from '../../services/protocol';
 import type { IHeaderNote, IShownCell } from '../../tokens';
@@ -20,21 +20,18 @@ export interface IHangActions {
 
 export class HangNote implements IHeaderNote {
   /** `actions`: null where there is no server, so that only what the output has is known. */
-  constructor(
-    trans: TranslationBundle,
-    private readonly _actions: IHangActions | null
-  ) {
-    const buttons = _actions && {
-      interrupt: () => _actions.interrupt(this._group, this._verdict!.waiting.map(({ ranks }) => ranks).join(',')),
-      extend: (ranks: string) => _actions.extend(this._group, this._bundle!.execution_id, ranks),
-      stacks: () => _actions.stacks(this._group)
+  constructor(trans: TranslationBundle, actions: IHangActions | null) {
+    const buttons = actions && {
+      interrupt: () => actions.interrupt(this._group, this._verdict!.waiting.map(({ ranks }) => ranks).join(',')),
+      extend: (ranks: string) => actions.extend(this._group, this._bundle!.execution_id, ranks),
+      stacks: () => actions.stacks(this._group)
     };
     this._card = new VerdictCard(trans, buttons);
     this._refuted =
-      _actions &&
+      actions &&
       new RefutedNote({
         trans,
-        verdicts: group => _actions.verdicts(group),
+        verdicts: group => actions.verdicts(group),
         title: trans.__('It was shown that this cell cannot end. That was wrong.'),
         kindsOf
       });
@@ -52,9 +49,11 @@ export class HangNote implements IHeaderNote {
   update(shown: IShownCell): void {
     const { bundle, execution, isStale, now } = shown;
     this._bundle = bundle;
-    this._verdict = this._actions ? verdictOf(execution) : savedVerdict(shown);
+    // Another page's cell is not trusted here: it shows what that page has written.
+    this._verdict = execution ? verdictOf(execution) : savedVerdict(shown);
     const until = execution?.ended_at ?? bundle.ended_at ?? now;
-    this._card.update({ execution: bundle.execution_id, verdict: this._verdict, isStale, until });
+    const canAct = execution !== null;
+    this._card.update({ execution: bundle.execution_id, verdict: this._verdict, isStale, until, canAct });
     this._refuted?.update(bundle.group.id, execution);
     if (isStale) {
       this._verdict = null;

@@ -28,6 +28,8 @@ export interface IShownVerdict {
   readonly isStale: boolean;
   /** When it ended; until then, the server's time. */
   readonly until: number;
+  /** Whether its buttons can do anything. */
+  readonly canAct: boolean;
 }
 
 export class VerdictCard {
@@ -53,7 +55,8 @@ export class VerdictCard {
   /** The line that stays. */
   readonly past = document.createElement('div');
 
-  update({ execution, verdict, isStale, until }: IShownVerdict): void {
+  update({ execution, verdict, isStale, until, canAct }: IShownVerdict): void {
+    this._row.hidden = !canAct;
     this._show(isStale ? null : verdict);
     if (execution !== this._execution) {
       this._execution = execution;
@@ -83,7 +86,7 @@ export class VerdictCard {
     }
     this.node.dataset.kind = verdict.kind;
     this._title.textContent = verdictTitle(this._trans, verdict);
-    this._ranks.replaceChildren(...[...verdict.waiting, ...verdict.needed].map(part => this._row(part)));
+    this._ranks.replaceChildren(...[...verdict.waiting, ...verdict.needed].map(part => this._lineOf(part)));
     if (verdict.paths) {
       const row = document.createElement('li');
       row.textContent = verdict.paths;
@@ -107,10 +110,9 @@ export class VerdictCard {
     const interrupt = button('interrupt', trans.__('Interrupt these ranks'), () => acts.interrupt());
     interrupt.title = trans.__('End the cell on the ranks that wait; all variables are kept');
     this._join.addEventListener('click', () => void this._extend(acts));
-    const row = document.createElement('div');
-    row.className = 'jpd-Verdict-buttons';
-    row.append(this._join, interrupt, this._stacks.button);
-    return [row, this._stacks.node];
+    this._row.className = 'jpd-Verdict-buttons';
+    this._row.append(this._join, interrupt, this._stacks.button);
+    return [this._row, this._stacks.node];
   }
 
   private async _extend({ extend }: IVerdictButtons): Promise<void> {
@@ -126,7 +128,7 @@ export class VerdictCard {
       : this._trans.__('For %1, %2 waited for each other.', seconds, mine);
   }
 
-  private _row(part: IVerdictPart): HTMLElement {
+  private _lineOf(part: IVerdictPart): HTMLElement {
     const row = document.createElement('li');
     const name = document.createElement('b');
     name.textContent = rankSetLabel(this._trans, part.ranks);
@@ -142,6 +144,8 @@ export class VerdictCard {
   private _stacks: StackList | null = null;
   private readonly _title = document.createElement('div');
   private readonly _ranks = document.createElement('ul');
+  /** Of the buttons. */
+  private readonly _row = document.createElement('div');
   private _shape = 'null';
   /** The verdict that the line is about. */
   private _told: IVerdict | null = null;

@@ -257,7 +257,7 @@ export class CellRun implements IDisposable {
     const start = performance.now();
     const { group, saved } = this._options;
     const bundle = makeBundle(group, this._execution, this._followed.items, error);
-    Object.assign(bundle, this._checksum);
+    Object.assign(bundle, this._checksum, this._whyOpen);
     const kept = this._isUnknown && bundle.items.length === 0 ? (saved ?? null) : null;
     if (kept) {
       Object.assign(bundle, { items: kept.items, statuses: kept.statuses });
@@ -274,6 +274,12 @@ export class CellRun implements IDisposable {
     const took = performance.now() - start;
     const longest = this._options.authors?.isShared ? MAX_SHARED_MS : MAX_INTERVAL_MS;
     this._interval = Math.max(Math.min(this._interval * 2, longest), took / WRITE_SHARE);
+  }
+
+  /** Why the cell does not end, for pages that do not trust it and follow its output only. */
+  private get _whyOpen(): Pick<IRanksBundle, 'verdict'> {
+    const { state, verdict } = this._execution;
+    return this._options.authors?.isShared && state === 'running' && verdict ? { verdict } : {};
   }
 
   /** Whether the execution has ended, as far as the server has sent. */
