@@ -205,7 +205,7 @@ HANGS = [
         "busy",
         "0",
         "1-3",
-        "ranks 1-3 are at line 4 of cell",
+        "rank 1 is at line 4 of cell",
         verdict="waits",
     ),
     Hang(
