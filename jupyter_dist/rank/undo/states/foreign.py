@@ -154,9 +154,14 @@ class PolarsState(Memento):
 
     def objects(self) -> list[Any]:
         """Return the Python objects in it."""
-        columns = [self.saved] if self._field == "_s" else self.saved.get_columns()
-        columns = [getattr(one, "_s", one) for one in columns]
+        columns = [self.saved] if self._field == "_s" else map(_in_rust, self.saved.get_columns())
         return [one for column in columns if str(column.dtype()) == "Object" for one in column.to_list()]
+
+
+def _in_rust(column: Any) -> Any:
+    """Return the contents of a column, which some versions of polars have wrapped."""
+    field = field_of_polars(column)
+    return column if field is None else attributes_of(column)[field]  # type: ignore[index]
 
 
 def glance_at_polars(contents: Any) -> list[Any]:
