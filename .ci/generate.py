@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import differences, machine, memory, models, profiles, saves, sentences
+from jupyter_dist.protocol.operations import BUNDLE_FIELDS
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
 from jupyter_dist.protocol.wire import messages, queries, requests
 
@@ -104,6 +105,11 @@ def typescript() -> str:
     modules = (*answers, requests, queries, *WITH_OPERATIONS, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
+    parts.append(
+        "/** What parts add to the bundle of a running cell, from its execution. */\n"
+        "export const BUNDLE_FIELDS: readonly (keyof IExecution & keyof IRanksBundle)[] = "
+        f"[{', '.join(map(repr, BUNDLE_FIELDS))}];\n"
+    )
     return "\n".join(parts)
 
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol.operations import CELL_NOTES
+from jupyter_dist.protocol.operations import BUNDLE_FIELDS, CELL_NOTES
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.system.terminal import filtered
 
@@ -53,7 +53,7 @@ class NotebookDisplay:
 
 def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of parts for the bundle of a running cell: VS Code has no server."""
-    fields = [note.field for note in CELL_NOTES if note.is_in_bundles and execution["state"] == "running"]
+    fields = BUNDLE_FIELDS if execution["state"] == "running" else ()
     return {field: found for field in fields if (found := execution.get(field))}
 
 

@@ -28,6 +28,4 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         yield {**verdict, "advice": f"Interrupt the cell{other}; variables are kept."}
 
 
-CELL_NOTES = (
-    CellNote("verdict", "cannot end", same_by=("reason",), read=_findings, stops_cell=True, is_in_bundles=True),
-)
+CELL_NOTES = (CellNote("verdict", "cannot end", same_by=("reason",), read=_findings, stops_cell=True),)

@@ -17,7 +17,7 @@ An operation is declared once, here or in the module `api` of a part. How a clie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.protocol.parts import find_modules
@@ -53,19 +53,24 @@ OPERATIONS = (
     *SAVE_OPERATIONS,
     *(operation for declared in PART_OPERATIONS.values() for operation in declared),
 )
-# Fields of executions that are too large for lists.
-NOT_IN_LISTS = frozenset(
-    name for module in find_modules("api").modules.values() for name in getattr(module, "NOT_IN_LISTS", ())
-)
-# What parts show of a cell while it runs.
-CELL_NOTES: tuple[CellNote, ...] = tuple(
-    note for module in find_modules("api").modules.values() for note in getattr(module, "CELL_NOTES", ())
-)
 
+
+def _of_parts(name: str) -> Iterator[Any]:
+    """Yield the elements of a list in the modules `api` of all parts."""
+    return (one for module in find_modules("api").modules.values() for one in getattr(module, name, ()))
+
+
+# Fields of executions that are too large for lists.
+NOT_IN_LISTS: frozenset[str] = frozenset(_of_parts("NOT_IN_LISTS"))
+# What parts show of a cell while it runs.
+CELL_NOTES: tuple[CellNote, ...] = tuple(_of_parts("CELL_NOTES"))
+# Fields of running executions that are in their bundles, too: for pages that have only these.
+BUNDLE_FIELDS: tuple[str, ...] = tuple(_of_parts("BUNDLE_FIELDS"))
 BY_NAME = {operation.name: operation for operation in reversed(OPERATIONS)}  # no part replaces one of the core
 
 __all__ = [
     "ANSWER_SECONDS",
+    "BUNDLE_FIELDS",
     "BY_NAME",
     "CELL_NOTES",
     "KEY_HEADER",

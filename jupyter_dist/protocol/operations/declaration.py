@@ -116,7 +116,6 @@ class CellNote:
     same_by: tuple[str, ...] = ("kind",)  # what is alike in these is one, also when its numbers have changed
     read: Callable[[Any], Iterable[Finding]] = list  # the findings in the field
     stops_cell: bool = False  # a cell with such a finding cannot end
-    is_in_bundles: bool = False  # the bundle of a running cell has the field, for pages without a server
 
     def findings(self, execution: Mapping[str, Any]) -> list[Finding]:
         """Return the findings on an execution."""

@@ -2175,3 +2175,6 @@ export type Topic = IGroupsTopic | IExecutionTopic | ILogTopic | ICommsTopic | I
 export type TopicMessage = IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
 
 export type ServerMessage = IHelloMessage | ISubmittedMessage | IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+
+/** What parts add to the bundle of a running cell, from its execution. */
+export const BUNDLE_FIELDS: readonly (keyof IExecution & keyof IRanksBundle)[] = ['verdict'];

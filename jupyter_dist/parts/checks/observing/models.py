@@ -31,9 +31,8 @@ class Roots:
 
     def __init__(self) -> None:
         self._known: dict[int, weakref.ref[Module]] = {}
-        self.wrapped: dict[
-            int, Ranks
-        ] = {}  # modules that DDP has wrapped in this cell, and no optimizer has trained yet
+        # Of modules that DDP has wrapped in this cell, and no optimizer has trained yet.
+        self.wrapped: dict[int, Ranks] = {}
 
     def install(self) -> None:
         """Begin to note modules."""

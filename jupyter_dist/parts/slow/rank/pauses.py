@@ -20,9 +20,8 @@ class CollectorPauses:
         self._seconds = 0.0
         self._number = 0
         self._began: float | None = None
-        self._lines: defaultdict[Line | None, float] = defaultdict(
-            float
-        )  # seconds for the user's line that has made the objects
+        # Seconds, by the user's line that has made the objects.
+        self._lines: defaultdict[Line | None, float] = defaultdict(float)
         self._unplaced = 0.0
 
     def begin(self) -> None:

@@ -181,10 +181,10 @@ def in_threads(jobs: Iterable[T], work: Callable[[T], object]) -> None:
 
     def work_off() -> None:
         try:
-            while todo:
+            while True:
                 try:
                     job = todo.popleft()
-                except IndexError:  # another thread has taken the last one
+                except IndexError:  # another thread may have taken the last one
                     return
                 work(job)
         except BaseException:

@@ -75,8 +75,8 @@ export class HangNote implements IHeaderNote {
   private _verdict: IVerdict | null = null;
 }
 
-function verdictOf(execution: IShownCell['execution']): IVerdict | null {
-  return execution?.state === 'running' ? (execution.verdict ?? null) : null;
+function verdictOf({ state, verdict }: IExecution): IVerdict | null {
+  return state === 'running' ? (verdict ?? null) : null;
 }
 
 function savedVerdict({ bundle, unchecked }: IShownCell): IVerdict | null {

@@ -5,7 +5,7 @@ import type { INotebookModel } from '@jupyterlab/notebook';
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import { FINAL_STATES, IErrorBody, IExecution, IGroup, IRanksBundle } from '../../../services/protocol';
+import { BUNDLE_FIELDS, FINAL_STATES, IErrorBody, IExecution, IGroup, IRanksBundle } from '../../../services/protocol';
 import type { IDistExecutions, IFollowedChange, IFollowedExecution, IFollower } from '../../../tokens';
 import type { Authors } from './authors';
 import { checksum } from '../../drift/checksum';
@@ -257,7 +257,7 @@ export class CellRun implements IDisposable {
     const start = performance.now();
     const { group, saved } = this._options;
     const bundle = makeBundle(group, this._execution, this._followed.items, error);
-    Object.assign(bundle, this._checksum, this._whyOpen);
+    Object.assign(bundle, this._checksum, this._ofParts);
     const kept = this._isUnknown && bundle.items.length === 0 ? (saved ?? null) : null;
     if (kept) {
       Object.assign(bundle, { items: kept.items, statuses: kept.statuses });
@@ -276,10 +276,11 @@ export class CellRun implements IDisposable {
     this._interval = Math.max(Math.min(this._interval * 2, longest), took / WRITE_SHARE);
   }
 
-  /** Why the cell does not end, for pages that do not trust it and follow its output only. */
-  private get _whyOpen(): Pick<IRanksBundle, 'verdict'> {
-    const { state, verdict } = this._execution;
-    return this._options.authors?.isShared && state === 'running' && verdict ? { verdict } : {};
+  /** The fields of parts of a running cell, for pages that do not trust it and follow its output only. */
+  private get _ofParts(): Partial<IRanksBundle> {
+    const { _execution: execution } = this;
+    const fields = this._options.authors?.isShared && execution.state === 'running' ? BUNDLE_FIELDS : [];
+    return Object.fromEntries(fields.filter(name => execution[name]).map(name => [name, execution[name]]));
   }
 
   /** Whether the execution has ended, as far as the server has sent. */
