@@ -37,6 +37,7 @@ RANK_VARIABLES = (
 )
 # Frameworks would take ranks for tasks of these engines, of which each node has one.
 _ENGINE_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "MPI_LOCAL")
+_ASKS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 NOTIFY_SECONDS = 3.0
 MAX_FILE_BYTES = 1 << 20
 
@@ -105,11 +106,11 @@ def _watch_over(join: JoinFile, node: int | None, folder: Path) -> int:
     agent = os.fork()
     if agent == 0:
         os._exit(_run_agent(join, node, session, watcher, folder))
-    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for signum in _ASKS:
         signal.signal(signum, lambda *_: _pass_on(agent))
     # Reaped last: until then its pid cannot be reused, so signals cannot hit another process.
     os.waitid(os.P_PID, agent, os.WEXITED | os.WNOWAIT)
-    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for signum in _ASKS:
         signal.signal(signum, signal.SIG_IGN)
     code = os.waitstatus_to_exitcode(os.waitpid(agent, 0)[1])
     end_below(os.getpid(), reap_known=())
@@ -146,12 +147,15 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, fol
         keep_present_objects()
 
         async def serve() -> str:
-            agent = NodeAgent(join, node, session, folder=folder)
-            for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(
-                    signum, agent.asked_to_end, "it was asked to end (a signal)"
-                )
-            return await agent.run()
+            agent, loop = NodeAgent(join, node, session, folder=folder), asyncio.get_running_loop()
+            for signum in _ASKS:
+                loop.add_signal_handler(signum, agent.asked_to_end, "it was asked to end (a signal)")
+            try:
+                return await agent.run()
+            finally:  # an engine that asks again must not kill what has ended well
+                for signum in _ASKS:
+                    loop.remove_signal_handler(signum)
+                    signal.signal(signum, signal.SIG_IGN)
 
         reason = asyncio.run(serve())
         return print_error(f"{reason}.") if reason else 0

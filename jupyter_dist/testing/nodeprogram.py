@@ -40,6 +40,7 @@ def _end_late(signum: int, frame: object) -> None:
 
 
 def _end(signum: int, frame: object) -> None:  # noqa: ARG001
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as of an engine that asks twice
     print("ended by SIGTERM", flush=True)
     sys.exit(0)
 

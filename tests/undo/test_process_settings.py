@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from keeping import Undoable
 
@@ -93,3 +95,24 @@ def test_a_setting_is_undone_done_again_and_saved(name: str) -> None:
         assert setting.read() == changed
     assert settings.put_back_others(None, {}) == settings.put_back({name: before}) == []
     assert setting.read() == before
+
+
+def test_a_hook_of_a_library_is_there_again_after_undo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch sets one with a process group."""
+
+    def hook(*_: object) -> None:
+        pass
+
+    hook.__module__ = "torch.distributed.distributed_c10d"
+    monkeypatch.setattr(sys, "excepthook", hook)
+    space = Undoable()
+    space.run(IMPORTS)
+    settings.remember()
+    space.run("sys.excepthook = print")
+    saved = settings.take_others(None)
+    assert space.undo() == []
+    assert sys.excepthook is hook
+    settings.put_back_others(None, {"uncaught errors": saved["uncaught errors"]})
+    assert sys.excepthook is print
+    settings.put_back_others(None, {})
+    assert sys.excepthook is hook

@@ -141,7 +141,7 @@ test('outputs of many ranks, and a hang of them, are shown without cut texts and
   const toast = page.locator('.Toastify__toast').filter({ hasText: 'cannot end' });
   await toast.getByRole('button', { name: 'Read all' }).click();
   await expect(
-    page.getByRole('dialog').filter({ hasText: /being idle, will not\. ranks 0,2-31 wait in .+; rank 1 idle/ })
+    page.getByRole('dialog').filter({ hasText: /being idle, will not\. Ranks 0,2-31 wait in .+; rank 1 idle/ })
   ).toBeVisible();
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   await expect(toast).toBeVisible();

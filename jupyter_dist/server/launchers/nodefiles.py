@@ -25,12 +25,13 @@ _MAX_FILE_BYTES = 4096
 _SIGNAL_EXIT = 128
 LOST = "lost"  # in place of the exit code, where the engine has lost a node; then come its host and the reason
 
-# The engine signals all processes of the job, so the script must survive the signals to the command.
+# The engine signals all processes of the job, often twice, so the script must survive the signals to the command, and
+# the programs that write its files, too: they inherit what the shell ignores, but not its handlers.
 # A job that was requeued runs again: its files have another number. The command may run the code that the job brings
 # along (system/code/sources.py): its version is the group's, whatever was installed while the job waited.
 SCRIPT = """\
 [ -O "$1" ] || { echo "jupyter dist join: $1 does not belong to you." >&2; exit 126; }
-trap : HUP INT TERM USR1 USR2
+trap '' HUP INT TERM USR1 USR2
 umask 077
 node=${JUPYTER_DIST_NODE_RANK:-${SLURM_PROCID:-0}}
 JUPYTER_DIST_NODE_RANK=$node
@@ -55,8 +56,10 @@ after=
     *) set -- "$@" "$word" ;;
   esac
 done
+trap : HUP INT TERM USR1 USR2
 "$@" < /dev/null >> "$base.log" 2>&1
 code=$?
+trap '' HUP INT TERM USR1 USR2
 echo "$code $host" > "$base.new" && mv "$base.new" "$base.ended"
 exit $code
 """

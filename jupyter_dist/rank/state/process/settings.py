@@ -271,16 +271,23 @@ def _put_handlers(value: Mapping[str, Any]) -> None:
     known.update(value)
 
 
+_seen_of_library: list[Any] = []  # the last of a library, in this process
+
+
 def _read_uncaught() -> Any:
     """Return `sys.excepthook`; that of the shell, or of torch with a process group, is no setting of a cell."""
     hook = sys.excepthook
-    is_of_library = str(getattr(hook, "__module__", "")).startswith(("torch.", "IPython."))
-    return _OF_LIBRARY if is_of_library else hook
+    if str(getattr(hook, "__module__", "")).startswith(("torch.", "IPython.")):
+        _seen_of_library[:] = [hook]
+        return _OF_LIBRARY
+    return hook
 
 
 def _put_uncaught(hook: Any) -> None:
-    if hook != _OF_LIBRARY:
+    if hook is not _OF_LIBRARY and hook != _OF_LIBRARY:
         sys.excepthook = hook
+    elif _read_uncaught() != _OF_LIBRARY and _seen_of_library:
+        (sys.excepthook,) = _seen_of_library
 
 
 _OF_BACKENDS = ("backend", "interactive", "toolbar", "webagg", "tk.", "timezone", "date.epoch", "figure.hooks")

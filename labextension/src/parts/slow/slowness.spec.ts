@@ -56,6 +56,7 @@ function create(answer = verdicts('not_refuted')) {
       isTrusted: true,
       isStale: false,
       isHung: false,
+      unchecked: null,
       now: 20,
       ...more
     });
