@@ -78,6 +78,12 @@ def test_the_server_never_imports_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_frames_of_other_threads_are_asked_for_in_one_place_alone():
+    """It keeps CPython 3.11 from a crash (guard/frames.py)."""
+    found = {path.name for path in SOURCES if "_current_frames(" in path.read_text()}
+    assert found == {"frames.py"}
+
+
 def test_there_is_no_pickle_on_any_channel_of_ours():
     for path in SOURCES:
         if path.relative_to(ROOT).parts[1] not in (

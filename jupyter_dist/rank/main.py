@@ -36,9 +36,9 @@ from jupyter_dist.rank.collectives.interruptible import storewaits, tcpstores, w
 from jupyter_dist.rank.collectives.process_group import Membership, RevivedGroups
 from jupyter_dist.rank.collectives.revival import followers
 from jupyter_dist.rank.guard import usercode
-from jupyter_dist.rank.guard.leaving import leave_in_order
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
+from jupyter_dist.rank.leaving import leave_in_order
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.track import track

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
@@ -16,7 +15,7 @@ from jupyter_dist.rank.cells.variables import listing, numbers
 from jupyter_dist.rank.cells.variables.opening import StepBudget, is_tensor
 from jupyter_dist.rank.cells.variables.walk import MAX_CHARS, Walk
 from jupyter_dist.rank.collectives.torch_compat import without_functions
-from jupyter_dist.rank.guard.own import threading
+from jupyter_dist.rank.guard.frames import of_main_thread
 from jupyter_dist.rank.part import RankPart, RankRequest
 
 MAX_NAMES = 40
@@ -56,7 +55,7 @@ class RankPeek(RankPart):
 
     def _places(self) -> Iterator[tuple[Names, str]]:
         """Yield the local names of the user's functions that run in the main thread, the innermost first."""
-        frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
+        frame: FrameType | None = of_main_thread()
         for _ in range(MAX_FRAMES):
             if frame is None or frame.f_globals is self.core.namespace is frame.f_locals:
                 return

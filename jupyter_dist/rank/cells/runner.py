@@ -20,7 +20,7 @@ from jupyter_dist.rank.cells.errors import reasons
 from jupyter_dist.rank.cells.introspection import life
 from jupyter_dist.rank.cells.introspection.kinds import kinds_of
 from jupyter_dist.rank.collectives.process_group import Membership
-from jupyter_dist.rank.guard import usercode
+from jupyter_dist.rank.guard import frames, usercode
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython import tracebacks
@@ -119,9 +119,10 @@ class Runner:
     def awaiting(self) -> list[FrameType]:
         """Return the frames of a cell that awaits, outermost first."""
         found, step = [], self._awaiting
-        while (frame := getattr(step, "cr_frame", None)) is not None:
-            found.append(frame)
-            step = getattr(step, "cr_await", None)
+        with frames.being_made():
+            while (frame := getattr(step, "cr_frame", None)) is not None:
+                found.append(frame)
+                step = getattr(step, "cr_await", None)
         return found
 
     # -- main thread --------------------------------------------------------------------------------

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.rank.collectives.diagnosis import lines, mainthread
 from jupyter_dist.rank.guard import folders
-from jupyter_dist.rank.guard.own import linecache, os, threading
+from jupyter_dist.rank.guard.frames import of_main_thread
+from jupyter_dist.rank.guard.own import linecache, os
 
 MAX_FRAMES = 200
 
@@ -94,7 +94,7 @@ class Doing(NamedTuple):
 
 def doing(namespace: dict[str, Any], waited: bool = False) -> Doing | None:
     """Return the activity of the main thread; None while no code of a cell runs. `waited`: for the GIL, before."""
-    return doing_in(sys._current_frames().get(threading.main_thread().ident or 0), namespace, waited)
+    return doing_in(of_main_thread(), namespace, waited)
 
 
 def doing_in(frame: FrameType | None, namespace: dict[str, Any], waited: bool = False) -> Doing | None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from jupyter_dist.rank.collectives.diagnosis import mainthread, waiting
 from jupyter_dist.rank.guard import folders
+from jupyter_dist.rank.guard.frames import of_main_thread, of_threads
 from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, signal, threading
 
@@ -50,7 +51,7 @@ def comes_by_itself(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | N
     """
     apart = (threading.main_thread().ident, threading.get_ident())
     threads = dict(vars(threading)["_active"])  # without the lock, which the main thread may hold
-    frames = sys._current_frames()
+    frames = of_threads()
     if any(_may_act(threads.get(ident), frame) for ident, frame in frames.items() if ident not in apart):
         return "a thread"
     if signal.getitimer(signal.ITIMER_REAL)[0] > 0:
@@ -67,7 +68,7 @@ def awaits_a_thread(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | N
 
 def sleeps() -> bool:
     """Whether the main thread sleeps for a time, or waits for a process that it has started."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = of_main_thread()
     if frame is not None and frame.f_code.co_filename.startswith(folders.RANK):
         return False  # our wait for a key of a store, in slices
     return mainthread.main_thread_syscall()[0] in _SLEEPS.get(platform.machine(), ())

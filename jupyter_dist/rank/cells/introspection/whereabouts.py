@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import sys
 from itertools import islice
 from types import FrameType
 from typing import Any
 
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.collectives.diagnosis.lines import line_of
-from jupyter_dist.rank.guard.own import linecache, threading
+from jupyter_dist.rank.guard.frames import of_main_thread
+from jupyter_dist.rank.guard.own import linecache
 
 MAX_STACK = 50
 _LONGEST_CALL = 60
@@ -19,7 +19,7 @@ _POSITIONS = (1 << 52) - 1  # JSON keeps it whole
 
 def main_frame() -> FrameType | None:
     """Return the innermost Python frame of the main thread."""
-    return sys._current_frames().get(threading.main_thread().ident or 0)
+    return of_main_thread()
 
 
 def user_stack(namespace: dict[str, Any], awaiting: list[FrameType]) -> list[dict[str, Any]]:

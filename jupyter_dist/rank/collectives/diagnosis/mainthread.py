@@ -8,8 +8,8 @@ import sys
 import torch
 
 from jupyter_dist.rank.collectives.interruptible import waits
-from jupyter_dist.rank.guard import folders
-from jupyter_dist.rank.guard.own import os, read_text, threading, time
+from jupyter_dist.rank.guard import folders, frames
+from jupyter_dist.rank.guard.own import os, read_text, time
 
 from . import flight
 
@@ -59,7 +59,7 @@ def main_thread_moves() -> bool:
     """
     before = None
     for _ in range(_MOVE_LOOKS):
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        frame = frames.of_main_thread()
         if frame is None or frame.f_code.co_filename.startswith(folders.ON_RANKS):
             return True
         place = id(frame), frame.f_lasti
@@ -103,7 +103,7 @@ def main_thread_waits_in_torch(backend: str | None = None) -> bool:
     Args:
         backend: the backend that a collective in C++, without Python frames, must have; None: any.
     """
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = frames.of_main_thread()
     while frame is not None:
         if frame.f_globals is vars(waits) or _is_torchs(frame.f_code.co_filename):
             return True

@@ -7,7 +7,6 @@ are separate facts: the call comes from the stack, and only the record of that c
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +18,7 @@ from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.collectives.diagnosis import mainthread
 from jupyter_dist.rank.collectives.interruptible import waits
 from jupyter_dist.rank.guard import folders
+from jupyter_dist.rank.guard.frames import of_threads
 from jupyter_dist.rank.guard.own import os, threading
 
 from . import counters, flight, insides, peers
@@ -122,7 +122,7 @@ def current(
         awaits_a_thread: whether the cell awaits, and only a thread can wake it.
         polls: whether the main thread sleeps, perhaps to look after a thread again.
     """
-    frames = sys._current_frames()
+    frames = of_threads()
     main = threading.main_thread().ident or 0
     found = _distributed_call(frames.get(main), is_main=True, unfinished=unfinished)
     waits = awaits_a_thread or _waits_for_a_thread(frames.get(main))

@@ -28,6 +28,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.guard import frames
 from jupyter_dist.rank.guard.own import gc, os
 from jupyter_dist.rank.state import reasons
 
@@ -316,7 +317,7 @@ OTHERS: dict[str, Setting] = {
     "locale": Setting(_read_locale, _put_locale),
     "umask": Setting(_read_umask, _put_umask),
     "time zone": Setting(_read_time_zone, _put_time_zone),
-    "thresholds of garbage": Setting(gc.get_threshold, _put_thresholds),
+    "thresholds of garbage": Setting(frames.thresholds, _put_thresholds),
     "tracebacks of faults": Setting(faulthandler.is_enabled, _put_faults),
     "tracing of memory": Setting(_read_tracing, _put_tracing),
     _LATE: Setting(lambda: dict(coding_handlers()), _put_handlers),

@@ -9,7 +9,7 @@ import atexit
 import contextlib
 from io import BufferedRandom, BufferedWriter, TextIOWrapper
 
-from .own import gc
+from jupyter_dist.rank.guard.own import gc
 
 _FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)  # objects that hold text first: their bytes go into the others
 
