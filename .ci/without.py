@@ -1,6 +1,7 @@
 """Remove a part from a copy of the repository, and run there the tests of the core and of all other parts.
 
-`python .ci/without.py NAME`; without a name it is the part whose turn is today. The copy has what git knows, and new files.
+`python .ci/without.py NAME`; without a name it is the part whose turn is today. Of a part that is of the page alone, the
+tests are those of the page. The copy has what git knows, and new files.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ TESTS = {"clusters": ("tests/clusters/test_options.py", "tests/clusters/test_fol
 
 def main(arguments: list[str]) -> int:
     """Return the exit code of the tests."""
-    names = sorted(path.parent.name for path in (ROOT / PARTS).glob("*/__init__.py"))
+    with_package = {path.parent.name for path in (ROOT / PARTS).glob("*/__init__.py")}
+    names = sorted(with_package | {path.parent.name for path in (ROOT / PAGE).glob("*/plugin.ts*")})
     name = arguments[0] if arguments else names[datetime.date.today().toordinal() % len(names)]
     if name not in names:
         sys.exit(f"There is no part '{name}': {', '.join(names)}.")
@@ -48,7 +50,9 @@ def main(arguments: list[str]) -> int:
             (copy / "node_modules").symlink_to(ROOT / "node_modules")
             for command in (["tsc", "--noEmit", "-p", "tsconfig.json"], ["vitest", "run", "--silent"]):
                 subprocess.run(["npx", *command], cwd=copy, check=True)
-        others = [of for other in names if other != name for of in TESTS.get(other, (f"tests/{other}",))]
+        if name not in with_package:
+            return 0
+        others = [of for other in sorted(with_package) if other != name for of in TESTS.get(other, (f"tests/{other}",))]
         others = [path for path in others if (copy / path).exists()]
         print(f"Without the part '{name}': {' '.join([*SMOKE, *others])}", flush=True)
         tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE, *others]

@@ -25,7 +25,6 @@ import { statePlugin } from './plugins/state/stateplugin';
 import { undoPlugin } from './plugins/state/undoplugin';
 import { statusPlugin } from './plugins/shell/statusbarplugin';
 import { launcherPlugin } from './plugins/commands/launchersection';
-import { timelinePlugin } from './plugins/panels/timelineplugin';
 import { variableSectionsPlugin, variablesPlugin } from './plugins/panels/variablesplugin';
 import { partPlugins } from './parts';
 
@@ -69,7 +68,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   logPanelPlugin,
   variableSectionsPlugin,
   variablesPlugin,
-  timelinePlugin,
   runningPlugin,
   statusPlugin,
   ...partPlugins

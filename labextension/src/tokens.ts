@@ -41,8 +41,6 @@ export const CommandIDs = {
   openLog: 'jupyter-dist:open-log',
   /** Open the panel with the variables of ranks; args: `{group: id or name}`. */
   openVariables: 'jupyter-dist:open-variables',
-  /** Open the timeline of ranks; args: `{group: id or name}`. */
-  openTimeline: 'jupyter-dist:open-timeline',
   /** Go to the first cell of the current notebook in which ranks differ. */
   firstDifference: 'jupyter-dist:first-difference',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */

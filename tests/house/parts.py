@@ -14,11 +14,18 @@ GENERATED = {"infos.py", "plain.py", "wrapped.py"}
 
 @cache
 def names():
-    return sorted(path.parent.name for path in FOLDERS[0].glob("*/__init__.py"))
+    return sorted({path.parent.name for path in (*FOLDERS[0].glob("*/__init__.py"), *FOLDERS[1].glob("*/plugin.ts*"))})
+
+
+def has_package(name):
+    """Whether a part has code in Python; others are of the page alone."""
+    return (FOLDERS[0] / name).is_dir()
 
 
 def words_of(name):
     """Return the words by which code would name a part: WORDS of its package, else its own name."""
+    if not has_package(name):
+        return (name,)
     for node in ast.parse((FOLDERS[0] / name / "__init__.py").read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "WORDS":
             return ast.literal_eval(node.value)
@@ -37,6 +44,7 @@ def named_outside(name):
     """Return a line for each file outside of a part with a word of it, and how often."""
     pattern = re.compile(rf"(?i)(?<![a-z])(?:{'|'.join(words_of(name))})(?![a-z])|parts[./]{name}\b")
     own = set(files_of(name))
-    files = [path for path in (*python_files(), *typescript_files()) if path not in own and path.name not in GENERATED]
+    every = (*(python_files() if has_package(name) else ()), *typescript_files())
+    files = [path for path in every if path not in own and path.name not in GENERATED]
     found = {path: len(pattern.findall(path.read_text())) for path in files}
     return [f"{place(path)}: {count}" for path, count in found.items() if count]

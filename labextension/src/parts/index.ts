@@ -6,5 +6,6 @@ import hangs from './hangs/plugin';
 import peek from './peek/plugin';
 import ruler from './ruler/plugin';
 import slow from './slow/plugin';
+import timeline from './timeline/plugin';
 
-export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, curves, hangs, peek, ruler, slow];
+export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, curves, hangs, peek, ruler, slow, timeline];

@@ -1,6 +1,6 @@
 /** The panel with the curves of a group's cells, for the main area. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { HTMLSelect } from '@jupyterlab/ui-components';
+import { HTMLSelect, LabIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';
 import { shortened } from '../../model/format/characters';
 import { GroupCurvesModel } from './model/groupcurves';
@@ -9,11 +9,21 @@ import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { ErrorNote } from '../../widgets/base/errornote';
 import { GroupPanel } from '../../widgets/base/grouppanel';
 import { useSignal } from '../../widgets/base/hooks';
-import { curvesIcon } from '../../widgets/base/icons';
 import { CurvesView } from './curvesview';
 
 /** A longer first line of a cell is cut. */
 const MAX_LINE = 40;
+
+/** A curve on two axes. */
+const curvesIcon = new LabIcon({
+  name: 'jupyter-dist:curves',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
+  <g class="jp-icon3" fill="#616161">
+    <path d="M3 3h2v16h16v2H3z"/>
+    <path d="M7 5.5l1.9-.7C10.800 10 13.500 13.500 20.500 14.300l-.3 2C12.200 15.300 9.100 11.200 7 5.500z"/>
+  </g>
+</svg>`
+});
 
 export interface ICurvesPanelOptions {
   readonly service: IDistService;

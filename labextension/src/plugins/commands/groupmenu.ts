@@ -29,16 +29,30 @@ function hasStarted(group: IGroup): boolean {
   return isReachable(group) && !isStarting(group);
 }
 
-/** The panels of a group, by their places; plugins add theirs. */
-const panels = new Map<string, number>();
-
-export function addPanelItem(command: string, rank: number): void {
-  panels.set(command, rank);
+/** The panel of a group, as an entry. */
+export interface IPanelItem {
+  readonly command: string;
+  /** Its place. */
+  readonly rank: number;
+  /** Its name in the picker, which has room for a few; left out: it is in the menu alone. */
+  readonly brief?: string;
 }
 
-function panelItems(): IGroupMenuItem[] {
-  const sorted = [...panels].sort(([, a], [, b]) => a - b);
-  return sorted.map(([command]) => ({ command, isEnabled: isReachable }));
+const panels: IPanelItem[] = [];
+
+/** Add a panel to the menu; plugins add theirs. */
+export function addPanelItem(item: IPanelItem): void {
+  panels.push(item);
+  panels.sort((a, b) => a.rank - b.rank);
+}
+
+/** Return the panels that were added, by their places. */
+export function panelItems(): readonly IPanelItem[] {
+  return panels;
+}
+
+function withGroup({ command }: IPanelItem): IGroupMenuItem {
+  return { command, isEnabled: isReachable };
 }
 
 /** The menu below its panels, in sections with a line between them. A feature adds its commands here. */
@@ -97,7 +111,7 @@ export function openGroupMenu(
   const isThere = ({ command, isVisible }: IGroupMenuItem): boolean =>
     app.commands.hasCommand(command) && isVisible?.(group) !== false;
   const [first, ...others] = GROUP_MENU;
-  for (const section of [[...panelItems(), ...first], ...others]) {
+  for (const section of [[...panels.map(withGroup), ...first], ...others]) {
     for (const item of section.filter(isThere)) {
       commands.addCommand(item.command, {
         label: () => item.label?.(group, trans) ?? app.commands.label(item.command, args),

@@ -17,7 +17,7 @@ import { RankPicker } from '../../widgets/rankpicker/rankpicker';
 import { RanksOffNotice } from '../../widgets/rankpicker/ranksoff';
 import { ToolbarFit } from '../../widgets/rankpicker/layout/toolbarfit';
 import { focusPicker } from '../../widgets/rankpicker/layout/toolbarkeys';
-import { isReachable, openGroupMenu } from '../commands/groupmenu';
+import { isReachable, openGroupMenu, panelItems } from '../commands/groupmenu';
 import { localPath, started, startWanted } from './startgroups';
 
 const PICKER_ITEM = 'rank-target';
@@ -44,7 +44,8 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
     const added = new Contributions<ICellBadge>();
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const pickers = new WeakMap<NotebookPanel, IPicker>();
-    const actions = groupActions(app, trans);
+    // Asked for when the panel opens: the plugins of parts may come after a restored notebook.
+    const actions = (): readonly IGroupAction[] => groupActions(app, trans);
     const create = (panel: NotebookPanel): Widget => {
       const model = new PickerModel(panel, groups, starter);
       const focus = (): void => focusPicker(panel.toolbar.node, widget);
@@ -87,10 +88,12 @@ function groupActions(app: JupyterFrontEnd, trans: TranslationBundle): readonly 
   const openConsole = (group: IGroup, ranks: string): void =>
     void commands.execute(CommandIDs.openConsole, { group: group.id, ranks });
   const isResizable = ({ state }: IGroup): boolean => state === 'ready' || state === 'degraded';
+  const panels = panelItems().flatMap(({ command, brief }) =>
+    brief ? [{ label: brief, isEnabled: isReachable, run: run(command) }] : []
+  );
   return [
     { label: trans.__('New console'), isEnabled: isReachable, run: openConsole },
-    { label: trans.__('Variables'), isEnabled: isReachable, run: run(CommandIDs.openVariables) },
-    { label: trans.__('Timeline'), isEnabled: isReachable, run: run(CommandIDs.openTimeline) },
+    ...panels,
     { label: trans.__('Resize\u2026'), isEnabled: isResizable, run: run(CommandIDs.resize) },
     {
       label: trans.__('More\u2026'),

@@ -9,7 +9,7 @@ import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
-import { addPanelItem } from '../commands/groupmenu';
+import { addPanelItem, IPanelItem } from '../commands/groupmenu';
 
 const ARGS = {
   type: 'object',
@@ -19,13 +19,10 @@ const ARGS = {
 /** Panels share one pane: this class marks them. */
 const IN_PANE = 'jpd-mod-inPane';
 
-export interface IPanelCommand<T> {
-  command: string;
+export interface IPanelCommand<T> extends IPanelItem {
   label: string;
   /** Of the tracker: layouts are stored by it. */
   namespace: string;
-  /** Its place in the menu of a group. */
-  rank: number;
   create(group: IGroup): Promise<T>;
   /** Called with the command's arguments each time it has opened or found the panel. */
   opened?(panel: T, args: ReadonlyPartialJSONObject): void;
@@ -43,9 +40,9 @@ export interface IPanelPlaces {
 /** Add a command that shows the panel of a group, of which there is one; it is there again after a reload. */
 export function addPanelCommand<T extends Widget & { readonly group: string }>(
   { app, groups, notebooks, restorer, palette, trans }: IPanelPlaces,
-  { command, label, namespace, rank, create, opened }: IPanelCommand<T>
+  { command, label, brief, namespace, rank, create, opened }: IPanelCommand<T>
 ): void {
-  addPanelItem(command, rank);
+  addPanelItem({ command, rank, brief });
   const tracker = new WidgetTracker<T>({ namespace });
   const choice = new GroupChoice(groups, notebooks, trans);
   const open = async (args: ReadonlyPartialJSONObject, isRestored: boolean): Promise<void> => {

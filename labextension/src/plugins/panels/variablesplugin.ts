@@ -55,6 +55,7 @@ export const variablesPlugin: JupyterFrontEndPlugin<IDistVariableQuestions> = {
       {
         command: CommandIDs.openVariables,
         label: trans.__('Show Variables of Ranks'),
+        brief: trans.__('Variables'),
         namespace: 'jupyter-dist-variables',
         rank: 10,
         create

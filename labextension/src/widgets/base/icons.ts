@@ -22,28 +22,3 @@ export const clearViewIcon = new LabIcon({
   <path class="jp-icon3" fill="#616161" d="M12 2a10 10 0 1 0 0 20a10 10 0 0 0 0-20zm0 2c1.85 0 3.55.63 4.9 1.69L5.69 16.9A8 8 0 0 1 12 4zm0 16a7.9 7.9 0 0 1-4.9-1.69L18.31 7.1A8 8 0 0 1 12 20z"/>
 </svg>`
 });
-
-/** A curve on two axes. */
-export const curvesIcon = new LabIcon({
-  name: 'jupyter-dist:curves',
-  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
-  <g class="jp-icon3" fill="#616161">
-    <path d="M3 3h2v16h16v2H3z"/>
-    <path d="M7 5.5l1.9-.7C10.800 10 13.500 13.500 20.500 14.300l-.3 2C12.200 15.300 9.100 11.200 7 5.500z"/>
-  </g>
-</svg>`
-});
-
-/** Bands on lanes. */
-export const timelineIcon = new LabIcon({
-  name: 'jupyter-dist:timeline',
-  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
-  <g class="jp-icon3" fill="#616161">
-    <rect x="3" y="4" width="9" height="4" rx="1"/>
-    <rect x="15" y="4" width="6" height="4" rx="1"/>
-    <rect x="6" y="10" width="12" height="4" rx="1"/>
-    <rect x="3" y="16" width="5" height="4" rx="1"/>
-    <rect x="11" y="16" width="10" height="4" rx="1"/>
-  </g>
-</svg>`
-});

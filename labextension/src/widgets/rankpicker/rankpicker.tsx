@@ -18,7 +18,7 @@ interface IRankPickerProps {
   trans: TranslationBundle;
   start: IStartActions;
   /** What can be done with the chosen group. */
-  actions: readonly IGroupAction[];
+  actions(): readonly IGroupAction[];
   /** Go back to the notebook, on Escape. */
   leave(): void;
 }

@@ -28,7 +28,7 @@ interface IPickerActionsProps {
   model: TargetModel;
   trans: TranslationBundle;
   start: IStartActions;
-  actions: readonly IGroupAction[];
+  actions(): readonly IGroupAction[];
   button: HTMLElement | null;
   /** Close the dialog. */
   close(): void;
@@ -50,7 +50,7 @@ export function PickerActions(props: IPickerActionsProps): React.ReactElement {
           aria-label={trans.__('Actions on %1', group.name)}
           onKeyDown={moveFocus}
         >
-          {actions.map(({ label, isEnabled, run }) => (
+          {actions().map(({ label, isEnabled, run }) => (
             <button
               key={label}
               type="button"

@@ -1,7 +1,7 @@
 /** What the colors and marks of the lanes mean, and what is not there. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { TimelineModel } from '../../model/timeline/timeline';
+import type { TimelineModel } from './model/timeline';
 import type { ILine } from './lanes/scales';
 import { lineLabel } from './timelinewords';
 

@@ -1,12 +1,26 @@
 /** The panel with the timeline of a group's ranks, for the main area. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { LabIcon } from '@jupyterlab/ui-components';
 import React from 'react';
-import { TimelineModel } from '../../model/timeline/timeline';
+import { TimelineModel } from './model/timeline';
 import type { IExecution, IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistStepTimes } from '../../tokens';
-import { GroupPanel } from '../base/grouppanel';
-import { timelineIcon } from '../base/icons';
+import { GroupPanel } from '../../widgets/base/grouppanel';
 import { TimelineView } from './timelineview';
+
+/** Bands on lanes. */
+const timelineIcon = new LabIcon({
+  name: 'jupyter-dist:timeline',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
+  <g class="jp-icon3" fill="#616161">
+    <rect x="3" y="4" width="9" height="4" rx="1"/>
+    <rect x="15" y="4" width="6" height="4" rx="1"/>
+    <rect x="6" y="10" width="12" height="4" rx="1"/>
+    <rect x="3" y="16" width="5" height="4" rx="1"/>
+    <rect x="11" y="16" width="10" height="4" rx="1"/>
+  </g>
+</svg>`
+});
 
 export interface ITimelineOptions {
   readonly service: IDistService;

@@ -3,8 +3,8 @@ import React from 'react';
 import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
 import { expect, it } from 'vitest';
-import { SampleColumns } from '../../model/timeline/columns';
-import type { TimelineModel } from '../../model/timeline/timeline';
+import { SampleColumns } from './model/columns';
+import type { TimelineModel } from './model/timeline';
 import { Readout } from './readout';
 
 it('announces what is at a place when the user goes there, and not the time that passes', () => {

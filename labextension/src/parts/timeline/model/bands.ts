@@ -1,6 +1,6 @@
 /** What ranks did: cells from their begin to their end, and the collectives that they were seen to wait in. Pure. */
-import type { ExecutionState, IExecution, IRanksSeen, ISeenAt } from '../../services/protocol';
-import { expandRanks } from '../format/ranks';
+import type { ExecutionState, IExecution, IRanksSeen, ISeenAt } from '../../../services/protocol';
+import { expandRanks } from '../../../model/format/ranks';
 
 /** The part of a cell on one rank. */
 export interface IBand {

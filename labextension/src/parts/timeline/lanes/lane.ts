@@ -1,10 +1,10 @@
 /** Draws the lane of one rank. */
 import type { ExecutionState } from '../../../services/protocol';
-import { lowerBound } from '../../../model/timeline/columns';
-import { decimate, gapsIn, IPixels } from '../../../model/timeline/decimate';
-import type { IRange } from '../../../model/timeline/range';
-import type { TimelineModel } from '../../../model/timeline/timeline';
-import { rankColour } from '../../states/rankcolor';
+import { lowerBound } from '../model/columns';
+import { decimate, gapsIn, IPixels } from '../model/decimate';
+import type { IRange } from '../model/range';
+import type { TimelineModel } from '../model/timeline';
+import { rankColour } from '../../../widgets/states/rankcolor';
 import { ILine, IScales, lineOf } from './scales';
 
 export interface ILaneStyle {

@@ -1,8 +1,8 @@
 import { Signal } from '@lumino/signaling';
 import { expect, test } from 'vitest';
-import type { IExecution, IGroup, IPastSamples, TopicMessage } from '../../services/protocol';
-import type { IDistGroups } from '../../tokens';
-import { Clock } from '../format/clock';
+import type { IExecution, IGroup, IPastSamples, TopicMessage } from '../../../services/protocol';
+import type { IDistGroups } from '../../../tokens';
+import { Clock } from '../../../model/format/clock';
 import { TimelineModel, TimelineService } from './timeline';
 
 const pageOf = (times: number[], more: boolean): IPastSamples => ({

@@ -2,8 +2,8 @@
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { formatBytes } from '../../../model/format/quantities';
-import type { IRange } from '../../../model/timeline/range';
-import type { TimelineModel } from '../../../model/timeline/timeline';
+import type { IRange } from '../model/range';
+import type { TimelineModel } from '../model/timeline';
 import { GUTTER } from './lanes';
 
 const HEIGHT = 64;

@@ -1,5 +1,5 @@
 /** The table beside the timeline: a row for each rank as it is now, in order. Pure. */
-import type { IExecution, RankState } from '../../services/protocol';
+import type { IExecution, RankState } from '../../../services/protocol';
 import type { TimelineModel } from './timeline';
 
 export const RANK_COLUMNS = ['rank', 'state', 'pid', 'host', 'device', 'memory', 'cpu', 'cell', 'line'] as const;

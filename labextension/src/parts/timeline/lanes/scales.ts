@@ -1,8 +1,8 @@
 /** What is drawn as a line in lanes, and the greatest numbers, which all lanes share so that they can be compared. */
 import type { IRank } from '../../../services/protocol';
-import { greatest } from '../../../model/timeline/decimate';
-import type { IRange } from '../../../model/timeline/range';
-import type { TimelineModel } from '../../../model/timeline/timeline';
+import { greatest } from '../model/decimate';
+import type { IRange } from '../model/range';
+import type { TimelineModel } from '../model/timeline';
 
 /** Processor, how busy the device is, its power, the reserved memory, or nothing. */
 export const LINES = ['cpu', 'utilization', 'power', 'reserved', 'none'] as const;

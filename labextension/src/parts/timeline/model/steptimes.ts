@@ -1,7 +1,7 @@
 /** How long the steps of cells took, for the timeline: asked for once for each ended cell, and again while one runs. */
-import { FINAL_STATES, IExecution } from '../../services/protocol';
-import type { IDistStepTimes, IStepTime } from '../../tokens';
-import { ChangingModel } from '../changing';
+import { FINAL_STATES, IExecution } from '../../../services/protocol';
+import type { IDistStepTimes, IStepTime } from '../../../tokens';
+import { ChangingModel } from '../../../model/changing';
 
 /** Cells that run for less are not watched. */
 const LEAST_SECONDS = 4;

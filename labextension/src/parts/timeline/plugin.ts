@@ -5,12 +5,15 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { loaded } from '../../services/errors';
 import type { IExecution, IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistService, IDistStepTimes } from '../../tokens';
-import type { TimelinePanel } from '../../widgets/timeline/timelinepanel';
-import { showCell } from '../notebook/showcell';
-import { addPanelCommand } from './openpanel';
+import type { TimelinePanel } from './timelinepanel';
+import { showCell } from '../../plugins/notebook/showcell';
+import { addPanelCommand } from '../../plugins/panels/openpanel';
+
+/** Open the timeline of ranks; args: `{group: id or name}`. */
+const OPEN = 'jupyter-dist:open-timeline';
 
 /** The panel with the timeline of ranks. */
-export const timelinePlugin: JupyterFrontEndPlugin<void> = {
+const timelinePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:timeline',
   description: 'What ranks did and used in the last hour.',
   autoStart: true,
@@ -28,7 +31,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const create = async (group: IGroup): Promise<TimelinePanel> => {
-      const part = await loaded(import(/* webpackChunkName: "timeline" */ '../../widgets/timeline/timelinepanel'));
+      const part = await loaded(import(/* webpackChunkName: "timeline" */ './timelinepanel'));
       const openLog = (rank: number): void => void app.commands.execute(CommandIDs.openLog, { group: group.id, rank });
       const openCell = async (rank: number, execution: IExecution): Promise<void> => {
         // Code that is in no notebook is in the log.
@@ -49,8 +52,9 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     addPanelCommand(
       { app, groups, notebooks, restorer, palette, trans },
       {
-        command: CommandIDs.openTimeline,
+        command: OPEN,
         label: trans.__('Show Timeline of Ranks'),
+        brief: trans.__('Timeline'),
         namespace: 'jupyter-dist-timeline',
         rank: 20,
         create
@@ -58,3 +62,5 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     );
   }
 };
+
+export default timelinePlugin;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { IMemorySample, IPastSamples, IRankMemory } from '../../services/protocol';
+import type { IMemorySample, IPastSamples, IRankMemory } from '../../../services/protocol';
 import { SampleColumns } from './columns';
 import { decimate, gapsIn, greatest } from './decimate';
 

@@ -1,14 +1,14 @@
 /** What the timeline shows: tools, the whole time, a lane for each rank, and the table. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import type { IBand } from '../../model/timeline/bands';
-import { ALL, IChoice, IRange, rangeOf, zoom } from '../../model/timeline/range';
-import { IOrder, rowsOf } from '../../model/timeline/rows';
-import type { TimelineModel } from '../../model/timeline/timeline';
+import type { IBand } from './model/bands';
+import { ALL, IChoice, IRange, rangeOf, zoom } from './model/range';
+import { IOrder, rowsOf } from './model/rows';
+import type { TimelineModel } from './model/timeline';
 import type { IExecution } from '../../services/protocol';
-import { ErrorNote } from '../base/errornote';
-import { useSignal } from '../base/hooks';
-import { onThemeChange } from '../base/themes';
+import { ErrorNote } from '../../widgets/base/errornote';
+import { useSignal } from '../../widgets/base/hooks';
+import { onThemeChange } from '../../widgets/base/themes';
 import { Hands, ITimelinePoint } from './lanes/hands';
 import { Lanes } from './lanes/lanes';
 import { Legend } from './legend';

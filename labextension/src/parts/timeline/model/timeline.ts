@@ -1,6 +1,6 @@
 /** The timeline of a group: the last hour of samples and cells, kept up to date while it is visible. */
 import type { IDisposable } from '@lumino/disposable';
-import type { DistError } from '../../services/errors';
+import type { DistError } from '../../../services/errors';
 import type {
   IDeviceSamples,
   IErrorBody,
@@ -9,9 +9,9 @@ import type {
   IMemorySample,
   IRank,
   TopicMessage
-} from '../../services/protocol';
-import type { IDistGroups, IDistService, IDistStepTimes, IClock } from '../../tokens';
-import { ChangingModel } from '../changing';
+} from '../../../services/protocol';
+import type { IDistGroups, IDistService, IDistStepTimes, IClock } from '../../../tokens';
+import { ChangingModel } from '../../../model/changing';
 import { bandsOf, IBand, Sights } from './bands';
 import { SampleColumns } from './columns';
 import type { IRange } from './range';

@@ -2,13 +2,13 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { firstCharacters } from '../../model/format/characters';
 import { formatBytes, formatPercent, formatSeconds, formatStepTime } from '../../model/format/quantities';
-import { bandAt, IBand } from '../../model/timeline/bands';
-import type { TimelineModel } from '../../model/timeline/timeline';
+import { bandAt, IBand } from './model/bands';
+import type { TimelineModel } from './model/timeline';
 import type { IExecution } from '../../services/protocol';
-import { stateWord } from '../states/statewords';
+import { stateWord } from '../../widgets/states/statewords';
 import type { ITimelinePoint } from './lanes/hands';
 import { ILine, lineOf } from './lanes/scales';
-import { lowerBound } from '../../model/timeline/columns';
+import { lowerBound } from './model/columns';
 
 /** "[7] train.ipynb". */
 export function cellWords(trans: TranslationBundle, execution: IExecution | null): string {

@@ -1,7 +1,7 @@
 /** Pointer, wheel and keyboard on the lanes: zoom, pan, choose a rank and a time, open a cell. */
-import { bandAt, IBand, neighbour } from '../../../model/timeline/bands';
-import { ALL, choose, IChoice, IRange, pan, rangeOf, zoom } from '../../../model/timeline/range';
-import type { TimelineModel } from '../../../model/timeline/timeline';
+import { bandAt, IBand, neighbour } from '../model/bands';
+import { ALL, choose, IChoice, IRange, pan, rangeOf, zoom } from '../model/range';
+import type { TimelineModel } from '../model/timeline';
 import { GUTTER, Lanes } from './lanes';
 
 const DRAG_PIXELS = 4;

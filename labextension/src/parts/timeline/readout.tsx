@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useMemo } from 'react';
 import { formatBytes } from '../../model/format/quantities';
-import type { TimelineModel } from '../../model/timeline/timeline';
+import type { TimelineModel } from './model/timeline';
 import type { ITimelinePoint } from './lanes/hands';
 import type { ILine, IScales } from './lanes/scales';
 import { lineLabel, lineWords, placeWords } from './timelinewords';

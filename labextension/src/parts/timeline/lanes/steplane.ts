@@ -1,6 +1,6 @@
 /** The lane of step times, above the lanes of ranks: how long a step took, in each cell that has steps. */
 import { formatStepTime } from '../../../model/format/quantities';
-import type { IRange } from '../../../model/timeline/range';
+import type { IRange } from '../model/range';
 import type { IStepTime } from '../../../tokens';
 import { GUTTER } from './lanes';
 

@@ -1,6 +1,6 @@
 /** The lanes on a canvas: for each rank its cells, its waits, its memory, and a line. Drawn in slices. */
-import type { IRange } from '../../../model/timeline/range';
-import type { TimelineModel } from '../../../model/timeline/timeline';
+import type { IRange } from '../model/range';
+import type { TimelineModel } from '../model/timeline';
 import { drawLane, ILaneStyle, readLaneStyle } from './lane';
 import type { ILine, IScales } from './scales';
 

@@ -1,5 +1,5 @@
 /** The samples of a group as columns: the times, and for each rank and metric a number for each of them. */
-import type { IMemorySample, IPastSamples, IRankMemory, IRankSamples } from '../../services/protocol';
+import type { IMemorySample, IPastSamples, IRankMemory, IRankSamples } from '../../../services/protocol';
 
 /** A longer time without samples is a gap: idle ranks send a sample every 4 s. */
 const GAP_SECONDS = 15;

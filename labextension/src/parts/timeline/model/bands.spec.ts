@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { IExecution, IRanksSeen } from '../../services/protocol';
+import type { IExecution, IRanksSeen } from '../../../services/protocol';
 import { bandAt, bandsOf, neighbour, Sights } from './bands';
 
 const execution = (id: string, fields: Partial<IExecution>): IExecution =>

@@ -3,11 +3,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretUpIcon } from '@jupyterlab/ui-components';
 import React, { memo } from 'react';
 import { formatBytes, formatPercent } from '../../model/format/quantities';
-import { arrange, RankColumn, RANK_COLUMNS, IOrder, IRow, ordered } from '../../model/timeline/rows';
+import { arrange, RankColumn, RANK_COLUMNS, IOrder, IRow, ordered } from './model/rows';
 import type { IExecution } from '../../services/protocol';
-import { hueOf } from '../states/rankcolor';
-import { StateGlyph } from '../states/stateglyph';
-import { stateWord } from '../states/statewords';
+import { hueOf } from '../../widgets/states/rankcolor';
+import { StateGlyph } from '../../widgets/states/stateglyph';
+import { stateWord } from '../../widgets/states/statewords';
 import { cellWords } from './timelinewords';
 
 export interface IRankTableProps {
