@@ -8,9 +8,7 @@ before make no such object, and later ones collect between instructions only.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from types import FrameType
 
 from .own import gc, threading
@@ -25,35 +23,36 @@ def of_threads() -> dict[int, FrameType]:
     """Return the innermost frame of each thread, by the identifier of the thread."""
     with being_made():
         found = sys._current_frames()
-        if _COLLECTS_MEANWHILE:  # its callers are asked for when anything may run
-            for frame in found.values():
-                _make_callers(frame)
+        for frame in found.values():
+            _make_callers(frame)
         return found
 
 
 def of_main_thread() -> FrameType | None:
     """Return the innermost frame of the main thread."""
-    return of_threads().get(threading.main_thread().ident or 0)
+    with being_made():
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        _make_callers(frame)
+        return frame
 
 
-@contextlib.contextmanager
-def being_made() -> Iterator[None]:
+class being_made:  # noqa: N801 - read as a statement; a generator would cost more than a look at a stack
     """Keep the collector from starting while objects of frames are made.
 
     By its threshold: `gc.disable()` would stay in force if code of the user that runs meanwhile looked whether it is
     enabled, to leave it as it was.
     """
-    before = thresholds()
-    if not _COLLECTS_MEANWHILE or not before[0]:
-        yield
-        return
-    _kept[:] = [before]
-    gc.set_threshold(_NEVER, *before[1:])
-    try:
-        yield
-    finally:
-        if gc.get_threshold()[0] == _NEVER:  # else a cell has set another one
-            gc.set_threshold(*before)
+
+    def __enter__(self) -> None:
+        before = thresholds()
+        self._is_held = _COLLECTS_MEANWHILE and before[0] > 0
+        if self._is_held:
+            _kept[:] = [before]
+            gc.set_threshold(_NEVER, before[1], before[2])
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_held and gc.get_threshold()[0] == _NEVER:  # else a cell has set another one
+            gc.set_threshold(*_kept[0])
 
 
 def thresholds() -> tuple[int, int, int]:
@@ -62,10 +61,9 @@ def thresholds() -> tuple[int, int, int]:
     return _kept[0] if found[0] == _NEVER and _kept else found
 
 
-def _make_callers(frame: FrameType) -> None:
+def _make_callers(frame: FrameType | None) -> None:
     """Ask for the callers of a frame once: what was made lives as long as the call."""
-    caller: FrameType | None = frame
-    for _ in range(_MAX_MADE):
-        if caller is None:
-            break
-        caller = caller.f_back
+    left = _MAX_MADE if _COLLECTS_MEANWHILE else 0
+    while left and frame is not None:
+        frame = frame.f_back
+        left -= 1
