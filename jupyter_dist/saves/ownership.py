@@ -19,28 +19,50 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class OwnFolder:
     """A folder that is held by a descriptor; its files and folders are judged as they are opened, and links refused.
 
+    Attributes:
+        path: of the folder.
+        fd: the descriptor.
+
     Raises:
         JupyterDistError: `not_yours`, if another user owns, can write or can replace it.
         OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path, *, judges_above: bool = True) -> None:
-        self.path = path
-        self._fd = open_folder(path) if judges_above else os.open(path, os.O_RDONLY | _FOLDER)
-        weakref.finalize(self, os.close, self._fd)
-        _judge(path, os.fstat(self._fd))
+        self._hold(path, open_folder(path) if judges_above else os.open(path, os.O_RDONLY | _FOLDER))
+
+    def _hold(self, path: Path, fd: int) -> None:
+        self.path, self.fd = path, fd
+        weakref.finalize(self, os.close, fd)
+        _judge(path, os.fstat(fd))
+
+    def inner(self, name: str, *, creates: bool = False) -> OwnFolder:
+        """Hold a folder of this one, which is created on request. Raises as above."""
+        found = OwnFolder.__new__(OwnFolder)
+        with self.entered(name, creates=creates) as fd:
+            found._hold(self.path / name, os.dup(fd))
+        return found
+
+    def judge(self, name: str) -> None:
+        """Judge a folder of this one, whose owner alone can replace it from then on. Raises as above."""
+        found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        if not stat.S_ISDIR(found.st_mode):
+            raise _not_yours(f"{self.path / name} is a link, or no folder.")
+        _judge(self.path / name, found)
 
     def open(self, *names: str) -> int:
         """Return a descriptor of a file, to read it. Raises as above."""
+        # Non-blocking: to open a pipe would wait for its other end.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        if len(names) == 1:
+            return self._opened(self.fd, names, flags)
         with self.entered(*names[:-1]) as folder:
-            # Non-blocking: to open a pipe would wait for its other end.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             return self._opened(folder, names, flags)
 
     @contextlib.contextmanager
     def entered(self, *names: str, creates: bool = False) -> Iterator[int]:
         """Hold a descriptor of a folder, which is created on request. Raises as above."""
-        folder = os.dup(self._fd)
+        folder = os.dup(self.fd)
         try:
             for count, name in enumerate(names, 1):
                 if creates:

@@ -28,6 +28,7 @@ CALLS_USER_CODE = True
 INTERRUPTIBLE = True
 
 
+_SMALL_BYTES = 32 << 20  # for which a restore does not ask how much memory there is
 _OTHER_PYTHON = "functions and classes of Python {} cannot be read by Python {}: run their cells again"
 
 
@@ -72,7 +73,7 @@ class Loader:
     def _check_room(self) -> None:
         """Raise an error if the memory of the machine, as it is now, is too small for this rank."""
         on_host = sum(memory["num_bytes"] for memory in self._saved["memories"] if self._map(memory["device"]) == "cpu")
-        if (problem := shortage(on_host, available_bytes())) is not None:
+        if on_host > _SMALL_BYTES and (problem := shortage(on_host, available_bytes())) is not None:
             raise problem
 
     def covariables(self) -> Iterator[tuple[dict[str, Any], Any]]:

@@ -90,7 +90,7 @@ class RankSave:
 class NamespaceSnapshot:
     """What a rank holds now: the graph of its co-variables, and what is beside them."""
 
-    def __init__(self, shell: Any, takes: Callable[[Root], bool] | None = None) -> None:
+    def __init__(self, shell: Any, takes: Callable[[Root], bool] | None = None, *, joins_plain: bool = False) -> None:
         namespace = shell.user_ns
         self.inputs = names.inputs(namespace)
         self.values: dict[Root, Any] = {
@@ -103,10 +103,12 @@ class NamespaceSnapshot:
         self.values.update({("result", number): value for number, value in names.results(namespace).items()})
         self.values["process", "random"] = randomness.take()
         self.values["process", "settings"] = settings.take()
-        self.values.update({("process", key): value for key, value in beside.take(shell).items()})
+        taken = beside.take(shell)
+        self.values.update({("process", key): value for key, value in taken.items()})
+        self.modules = [name for name in beside.of_kind("module", taken) if ":" not in name]
         if takes is not None:
             self.values = {root: value for root, value in self.values.items() if takes(root)}
-        self.space, self.graph = _graph(self.values, shell)
+        self.space, self.graph = _graph(self.values, shell, joins_plain)
         self.memories = self.space.memory.memories()
 
     @cached_property
@@ -157,19 +159,19 @@ class NamespaceSnapshot:
         return [number for number, memory in enumerate(self.memories) if not blocks.isdisjoint(memory.blocks)]
 
 
-def _graph(values: dict[Root, Any], shell: Any) -> tuple[SaveSpace, CovariableGraph]:
+def _graph(values: dict[Root, Any], shell: Any, joins_plain: bool) -> tuple[SaveSpace, CovariableGraph]:
     try:
         from .graph import covariables, pickling
     except ImportError as err:
         message = say("The Python of the ranks lacks the package cloudpickle, which writes functions and classes.")
         raise JupyterDistError("cannot_save", message, say("Run 'pip install cloudpickle' there.")) from err
     space = pickling.make_space(shell.user_ns, shell.user_module)
-    return space, covariables.find(values, space)
+    return space, covariables.find(values, space, joins_plain=joins_plain)
 
 
 def preview(shell: Any, rank: int = 0) -> RankSave:
     """Return the result of `save_namespace` without writing anything."""
-    return NamespaceSnapshot(shell).result(rank)
+    return NamespaceSnapshot(shell, joins_plain=True).result(rank)
 
 
 def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> RankSave:
@@ -186,7 +188,7 @@ def save_namespace(shell: Any, folder: str, into: str, options: SaveOptions) -> 
         JupyterDistError: `cannot_save`, if a package is missing.
     """
     start = time.monotonic()
-    snapshot = NamespaceSnapshot(shell, options.takes)
+    snapshot = NamespaceSnapshot(shell, options.takes, joins_plain=True)
     store = ChunkStore(OwnFolder(Path(folder), judges_above=options.judges_above))
     blobs = BlobWriter(store)
     content = _content(snapshot, shell, blobs, options)
@@ -247,7 +249,7 @@ def _content(snapshot: NamespaceSnapshot, shell: Any, blobs: BlobWriter, options
         "environment": environment.take(),
         "process_groups": groups.plans(),
         "submodules": names.submodules(snapshot.inputs),
-        "modules": values.records(),
+        "modules": values.records(snapshot.modules),
         "inputs": snapshot.inputs,
         "sources": sources.take(snapshot.space.definitions.objects),
         "execution_count": int(shell.execution_count),

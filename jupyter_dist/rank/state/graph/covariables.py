@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.rank.state.process import beside
+
 from .pickling import NamespaceOfCells, SaveSpace, Stream, is_shared, write
 
 # ("name", a name), ("result", a number of Out), ("process", what is beside the names) or ("definition", its number)
@@ -32,6 +34,7 @@ class Covariable:
         return [key for one, key in self.roots if one == kind]
 
 
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _SHARES = "shared objects with '{}', which is not saved, and has none of them after a restore"
 
 
@@ -65,8 +68,34 @@ class CovariableGraph:
     failed: dict[Root, BaseException]
 
 
-def find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
-    """Write all values, and return the co-variables that they form."""
+def find(values: dict[Root, Any], space: SaveSpace, *, joins_plain: bool = False) -> CovariableGraph:
+    """Write all values, and return the co-variables that they form.
+
+    Args:
+        values: the values.
+        space: what their streams share.
+        joins_plain: Whether one stream has all numbers and texts, of which nothing can fail: that takes less time.
+    """
+    plain = [root for root, value in values.items() if _is_plain(root, value)] if joins_plain else []
+    if not plain:
+        return _find(values, space)
+    together = Covariable(plain, write_together(plain, values, space))
+    found = _find({root: value for root, value in values.items() if root not in frozenset(plain)}, space)
+    return CovariableGraph([together, *found.covariables], found.failed)
+
+
+def _is_plain(root: Root, value: Any) -> bool:
+    """Whether a value is a number or a text, or a container of them that the save has made."""
+    return type(value) in _PLAIN or (root[0] == "process" and beside.is_made(root[1]) and _is_plain_inside(value))
+
+
+def _is_plain_inside(value: Any) -> bool:
+    if type(value) is dict:
+        return all(map(_is_plain_inside, (*value, *value.values())))
+    return type(value) in _PLAIN or (type(value) in (list, tuple) and all(map(_is_plain_inside, value)))
+
+
+def _find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:
     streams, failed, lost = _write_alone(values, space)
     sets = _join(streams, space)
     groups: dict[Hashable, list[Root]] = {}
@@ -146,13 +175,13 @@ def _own(roots: Iterable[Root], space: SaveSpace) -> frozenset[int]:
 def _join(streams: dict[Root, Stream], space: SaveSpace) -> _Sets:
     """Join the roots that share objects or memory."""
     sets = _Sets()
-    first: dict[Hashable, Root] = {}
+    first: dict[int, Root] = {}  # by the id of the object; memories have negative numbers
     memory_of = {block: number for number, memory in enumerate(space.memory.memories()) for block in memory.blocks}
     for root, stream in streams.items():
         sets.find(root)
-        keys = [("object", one) for one in stream.shared] + [("memory", memory_of[one]) for one in stream.blocks]
-        for key in keys:
-            sets.join(root, first.setdefault(key, root))
+        for key in (*stream.shared, *(-1 - memory_of[one] for one in stream.blocks)):
+            if (other := first.setdefault(key, root)) is not root:
+                sets.join(root, other)
     return sets
 
 
@@ -168,6 +197,8 @@ def _ordered(
     """Return the sets in the order in which they can be read; sets that need each other become one."""
     while True:
         needs = {key: _needs(sets, roots, streams, space) - {key} for key, roots in groups.items()}
+        if not any(needs.values()):
+            return list(groups), groups
         try:
             order = list(graphlib.TopologicalSorter(needs).static_order())
         except graphlib.CycleError as err:

@@ -7,6 +7,7 @@ that defines its pickling itself knows its attributes; with inherited pickling t
 from __future__ import annotations
 
 import enum
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MethodType, ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from .special import slot_names, slots_of
 _METHODS = ("__reduce_ex__", "__reduce__", "__getstate__")
 _OTHERWISE = (type, enum.Enum, ModuleType, BaseException)  # are the same again, or have reducers of ours
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_CONTAINERS = (OrderedDict, dict, list, set, tuple)
 _MISSING = object()
 _NUM_PARTS = 6  # of what __reduce_ex__ may return
 
@@ -37,8 +39,8 @@ class DroppedAttributes:
         self._notes = notes
 
     def reduce(self, value: Any, kind: type) -> Any:
-        """Reduce an object with all of its attributes; NotImplemented: pickle does that."""
-        attributes = _attributes_of(value) if inherits_pickling(kind) else None
+        """Reduce an object of a class that inherits its pickling with all of its attributes; NotImplemented: as is."""
+        attributes = _attributes_of(value)
         if not attributes:
             return NotImplemented
         reduced = value.__reduce_ex__(5)
@@ -57,7 +59,7 @@ class DroppedAttributes:
         return maker, arguments, (state, setter, dropped, observers), items, pairs, set_all
 
     def _takes(self, owner: Any, name: str, value: Any) -> bool:
-        if type(value) in _PLAIN:
+        if type(value) in _PLAIN or (type(value) in _CONTAINERS and not value):
             return True
         if type(value) is MethodType and value.__self__ is owner:  # as schedulers wrap `step`: they do it again
             return False

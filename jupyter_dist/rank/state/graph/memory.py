@@ -83,6 +83,7 @@ class MemoryTable:
     def __init__(self) -> None:
         self.blocks: list[MemoryBlock] = []
         self._numbers: dict[tuple[str, int, int], int] = {}
+        self._memories: list[Memory] | None = None  # None: they may have changed
 
     def add_storage(self, storage: Any) -> int:
         """Return the number of the block that is this storage."""
@@ -102,20 +103,28 @@ class MemoryTable:
         if number is None:
             number = self._numbers[key] = len(self.blocks)
             self.blocks.append(block)
+            self._memories = None
         elif block.is_array:
+            self._memories = None
             self.blocks[number].is_array = True
             self.blocks[number].layout = self.blocks[number].layout or block.layout
         return number
 
     def memories(self) -> list[Memory]:
         """Return all memory, in the order of the first block of each."""
+        if self._memories is None:
+            self._memories = self._found()
+        return self._memories
+
+    def _found(self) -> list[Memory]:
         found: list[Memory] = []
         known: Memory | None = None
+        has_devices = bool(devices_in_use())
         for number in sorted(range(len(self.blocks)), key=self._place):
             block = self.blocks[number]
             if known is None or not _overlaps(known, block):
                 known = Memory(block.device, block.start, block.num_bytes, block.owner, block.is_array)
-                known.is_pinned, known.is_shared = _kind_of(block)
+                known.is_pinned, known.is_shared = _kind_of(block, has_devices)
                 found.append(known)
             known.num_bytes = max(known.num_bytes, block.start + block.num_bytes - known.start)
             known.is_array = known.is_array or block.is_array
@@ -147,9 +156,9 @@ def _overlaps(memory: Memory, block: MemoryBlock) -> bool:
     return bool(block.num_bytes) and memory.device == block.device and block.start < end
 
 
-def _kind_of(block: MemoryBlock) -> tuple[bool, bool]:
+def _kind_of(block: MemoryBlock, has_devices: bool) -> tuple[bool, bool]:
     """Return whether the memory of a storage is pinned, and whether processes share it."""
     if block.is_array or block.device != "cpu":
         return False, False
-    is_pinned = bool(devices_in_use()) and bool(block.owner.is_pinned())
+    is_pinned = has_devices and bool(block.owner.is_pinned())
     return is_pinned, bool(block.owner.is_shared())

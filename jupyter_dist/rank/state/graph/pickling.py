@@ -41,6 +41,15 @@ class NamespaceOfCells:
     """Stands for the namespace of cells where a variable is that (`names = globals()`)."""
 
 
+class SharedKinds(dict[type, bool]):
+    """Whether users can notice that two names share an object of a class, which no name refers to directly."""
+
+    def __missing__(self, kind: type) -> bool:
+        """Find out about a class."""
+        self[kind] = kind not in (tuple, frozenset) and _is_shared_kind(kind)
+        return self[kind]
+
+
 @dataclass
 class SaveSpace:
     """What all streams of a save share."""
@@ -51,7 +60,8 @@ class SaveSpace:
     memory: MemoryTable
     hides: Callable[[Any], Any] | None = None  # returns what to write instead of an object; None: the object
     library: ProcessObjects = field(default_factory=ProcessObjects)
-    plain_kinds: set[type] = field(default_factory=set)  # that no library has, and that drop no attributes
+    ways: dict[type, Way] = field(default_factory=dict)  # how to reduce objects of a class
+    shares: SharedKinds = field(default_factory=SharedKinds)
     trying: set[int] = field(default_factory=set)  # the ids of parts that are being tried
 
 
@@ -96,7 +106,10 @@ def write(value: Any, space: SaveSpace, own: frozenset[int] = frozenset()) -> St
     if isinstance(stream.error, RecursionError):
         stream = Stream()
         pickler = _dump(value, space, own, stream, _DeepPickler)
-    stream.shared = {id(one): one for one in pickler.memoized() if is_shared(one) and id(one) not in stream.living}
+    shares, living = space.shares, stream.living
+    stream.shared = {
+        key: one for key, (_, one) in pickler.memo.copy().items() if shares[type(one)] and key not in living
+    }
     if stream.error is None and (name := _refers_to_cells(stream)) is not None:
         stream.error = pickle.PicklingError(f"it holds '{name}', of a kind that cannot be pickled")
     elif id(space.namespace) in stream.shared:
@@ -118,8 +131,6 @@ def _dump(
         raise
     except BaseException as err:  # from the user's methods, which may raise anything
         stream.error = err.with_traceback(None)  # whose frames would keep the user's objects
-    finally:
-        reducer.close()
     return pickler
 
 
@@ -131,8 +142,10 @@ def is_shared(value: Any, *, is_named: bool = False) -> bool:
         is_named: Whether names refer to it directly, so that `a is b` can be asked.
     """
     kind = type(value)
-    if kind in (tuple, frozenset):
-        return is_named and len(value) > 0
+    return is_named and len(value) > 0 if kind in (tuple, frozenset) else _is_shared_kind(kind)
+
+
+def _is_shared_kind(kind: type) -> bool:
     return not (kind in _UNSHARED or issubclass(kind, (type, enum.Enum)))
 
 
@@ -167,52 +180,53 @@ class _Reducer:
         self._space = space
         self._own = own
         self._stream = stream
-        self._tensors = TensorReducer(space.memory)
-        stream.blocks, stream.notes = self._tensors.blocks, self._tensors.notes
-        self._by_kind: dict[type, Callable[[Any], Any]] = {
-            **special.REDUCERS,
-            **self._tensors.by_kind,
-            types.FunctionType: self._reduce_definition,
-            types.CellType: space.definitions.reduce_cell,
-            types.ModuleType: self._reduce_module,
-            NamespaceOfCells: lambda _: (marks.namespace_of, (marks.CELLS,)),
-        }
+        self._hides = space.hides
+        self._ways = space.ways
+        self.tensors = TensorReducer(space.memory)
+        stream.blocks, stream.notes = self.tensors.blocks, self.tensors.notes
 
     def reduce(self, value: Any) -> Any:
         """Reduce a value that is no plain list, dict, number, text and the like."""
-        reduced = self._reduced(value)
-        if _is_living(reduced):
+        reduced = None if self._hides is None else self._hides(value)
+        if reduced is None:
+            kind = type(value)
+            way = self._ways.get(kind)
+            if way is None:
+                way = self._ways[kind] = self._way_of(kind)
+            reduced = way(self, value)
+        if reduced is not NotImplemented and _is_living(reduced):
             self._stream.living.add(id(value))
         return reduced
 
-    def _reduced(self, value: Any) -> Any:
-        hides = self._space.hides
-        if hides is not None and (hidden := hides(value)) is not None:
-            return hidden
-        kind = type(value)
-        reduce = special.reduce_any if kind in self._space.plain_kinds else self._by_kind.get(kind)
-        if reduce is not None:
-            return reduce(value)
+    def _way_of(self, kind: type) -> Way:
+        """Return how to reduce objects of a class, which is found out once: there may be millions of them."""
+        if (way := _WAYS.get(kind)) is not None:
+            return way
         if issubclass(kind, type):
-            return self._reduce_definition(value)
-        if groups.is_mesh(value):
-            number = self._space.definitions.number_of_mesh(value)
-            return NotImplemented if number in self._own else self._named(number)
-        if issubclass(kind, torch.Tensor):
-            return self._tensors.reduce_tensor(value)
-        return self._reduce_other(value, kind)
+            return _Reducer._reduce_definition
+        if groups.is_mesh(kind):
+            return _Reducer._reduce_mesh
+        if (of_tensors := TensorReducer.way_of(kind)) is not None:
+            return lambda reducer, value: of_tensors(reducer.tensors, value)
+        reduce = special.reducer_of(kind)
+        drops = inherits_pickling(kind)
+        if kind not in special.REDUCERS and (drops or self._space.library.may_have(kind)):
+            return lambda reducer, value: reducer._reduce_other(value, reduce, drops)
+        return _leave if reduce is None else lambda _, value: reduce(value)
 
-    def _reduce_other(self, value: Any, kind: type) -> Any:
+    def _reduce_mesh(self, mesh: Any) -> Any:
+        number = self._space.definitions.number_of_mesh(mesh)
+        return NotImplemented if number in self._own else self._named(number)
+
+    def _reduce_other(self, value: Any, reduce: special.Reducer | None, drops: bool) -> Any:
         if (place := self._space.library.place_of(value)) is not None:
             self._stream.notes.update(filter(None, (note_on(value, place),)))
         if (reduced := library.reduce(value, place)) is not None:
             return reduced
-        if not self._space.library.may_have(kind) and not inherits_pickling(kind):
-            self._space.plain_kinds.add(kind)
-        reduced = special.reduce_any(value)
-        if reduced is not NotImplemented:
+        reduced = NotImplemented if reduce is None else reduce(value)
+        if reduced is not NotImplemented or not drops:
             return reduced
-        return DroppedAttributes(self._can_be_written, self._stream.notes).reduce(value, kind)
+        return DroppedAttributes(self._can_be_written, self._stream.notes).reduce(value, type(value))
 
     def _can_be_written(self, value: Any) -> bool:
         """Whether a part can be written by itself; if not, its class leaves it out, and the rest is saved."""
@@ -223,20 +237,19 @@ class _Reducer:
         try:
             alone = make_space(space.namespace, space.main_module)
             alone.hides, alone.trying = space.hides, space.trying
+            alone.library, alone.ways, alone.shares = space.library, space.ways, space.shares
             return write(value, alone).error is None
         finally:
             space.trying.discard(id(value))
-
-    def close(self) -> None:
-        """Forget the reducers, which refer to this object: users' objects would stay until Python finds the circle."""
-        self._by_kind.clear()
-        self._tensors.by_kind.clear()
 
     def _reduce_definition(self, value: Any) -> Any:
         number = self._space.definitions.number_of(value)
         if number is None:
             return self._space.definitions.by_name(value)
         return self._space.definitions.reduce(value) if number in self._own else self._named(number)
+
+    def _reduce_cell(self, cell: types.CellType) -> Any:
+        return self._space.definitions.reduce_cell(cell)
 
     def _named(self, number: int) -> Any:
         self._stream.needs.add(number)
@@ -246,6 +259,19 @@ class _Reducer:
         if module is self._space.main_module:
             return marks.main_module, ()
         return NotImplemented
+
+
+def _leave(_reducer: _Reducer, _value: Any) -> Any:
+    return NotImplemented
+
+
+Way = Callable[[_Reducer, Any], Any]
+_WAYS: dict[type, Way] = {
+    types.FunctionType: _Reducer._reduce_definition,
+    types.CellType: _Reducer._reduce_cell,
+    types.ModuleType: _Reducer._reduce_module,
+    NamespaceOfCells: lambda *_: (marks.namespace_of, (marks.CELLS,)),
+}
 
 
 def _is_living(reduced: Any) -> bool:
@@ -266,15 +292,8 @@ class _StreamPickler(pickle.Pickler):
 
     def __init__(self, sink: _Sink, reducer: _Reducer) -> None:
         super().__init__(sink, 5)
-        self._reducer = reducer
-
-    def reducer_override(self, value: Any) -> Any:
-        """Called by pickle for each value that is no plain list, dict, number, text and the like."""
-        return self._reducer.reduce(value)
-
-    def memoized(self) -> list[Any]:
-        """Return the objects that were written."""
-        return [value for _, value in self.memo.copy().values()]
+        # Called by pickle for each value that is no plain list, dict, number, text and the like.
+        self.reducer_override = reducer.reduce  # type: ignore[method-assign]
 
 
 class _DeepPickler(pickle._Pickler):
@@ -316,10 +335,6 @@ class _DeepPickler(pickle._Pickler):
             super().dump(value)
         except BaseException as err:  # raised again in the main thread
             errors.append(err.with_traceback(None))
-
-    def memoized(self) -> list[Any]:
-        """Return the objects that were written."""
-        return [value for _, value in list(self.memo.values())]
 
 
 def _refers_to_cells(stream: Stream) -> str | None:

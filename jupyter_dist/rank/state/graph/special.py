@@ -34,40 +34,53 @@ _OF_RANKS, _OWN = "jupyter_dist.rank.", "jupyter_dist.rank.state."
 _STANDARD_STREAMS = ("stdin", "stdout", "stderr")
 
 
-def reduce_any(value: Any) -> Any:
-    """Reduce a value whose class has no reducer; NotImplemented leaves it to pickle."""
+def reducer_of(kind: type) -> Reducer | None:
+    """Return the function that reduces the objects of a class, or returns NotImplemented; None: pickle reduces them."""
+    if kind in REDUCERS:
+        return REDUCERS[kind]
+    if any(kind is type(getattr(sys, name, None)) for name in _STANDARD_STREAMS):
+        return _reduce_stream
+    return _reducer_below(kind)
+
+
+def _reducer_below(kind: type) -> Reducer | None:
+    module = kind.__module__
+    if type(module) is str and module.startswith(_OF_RANKS) and not module.startswith(_OWN):
+        return _refuse_part
+    if issubclass(kind, io.IOBase) and not issubclass(kind, (io.StringIO, io.BytesIO)):
+        return _refuse_file
+    if issubclass(kind, BaseException) and getattr(kind, "__reduce__", None) is _reduce_of_exceptions:
+        return _reduce_exception
+    if torch_compat.is_sharded(kind):
+        return _reduce_sharded_module
+    return next((reducer for base, reducer in _BY_BASE.items() if issubclass(kind, base)), None)
+
+
+def _reduce_stream(value: Any) -> Any:
     for name in _STANDARD_STREAMS:
         if value is getattr(sys, name, None):
             return getattr, (sys, name)
-    kind = type(value)
-    _check(value, kind)
-    if issubclass(kind, BaseException) and getattr(kind, "__reduce__", None) is _reduce_of_exceptions:
-        return _reduce_exception(value)
-    if issubclass(kind, InteractiveShell):
-        return get_ipython, ()
-    return _reduce_of_torch(value, kind)
+    reduce = _reducer_below(type(value))
+    return NotImplemented if reduce is None else reduce(value)
 
 
-def _check(value: Any, kind: type) -> None:
-    """Raise an error for a value that pickle would replace by something else, or could not make again."""
-    if issubclass(kind, threading.Thread) and value.is_alive():
-        refuse(value, "threading.Thread")
-    if issubclass(kind, io.IOBase) and not issubclass(kind, (io.StringIO, io.BytesIO)):
-        refuse(value, "_io.TextIOWrapper")
-    module = kind.__module__
-    if type(module) is str and module.startswith(_OF_RANKS) and not module.startswith(_OWN):
-        raise pickle.PicklingError("it holds a part of the rank")
+def _refuse_part(_value: Any) -> NoReturn:
+    raise pickle.PicklingError("it holds a part of the rank")
 
 
-def _reduce_of_torch(value: Any, kind: type) -> Any:
-    if torch_compat.is_sharded(kind):
-        return _reduce_sharded_module(value)
-    if issubclass(kind, torch.nn.Module) and "parametrizations" in vars(value).get("_modules", {}):
-        return _make_instance, (kind,), vars(value)  # its own method refuses, because its class is made for it
-    if issubclass(kind, DistributedDataParallel):
-        return _reduce_data_parallel(value)
-    if groups.is_process_group(value):
-        return marks.process_group, (groups.name_of(value),)
+def _refuse_file(value: Any) -> NoReturn:
+    refuse(value, "_io.TextIOWrapper")
+
+
+def _reduce_thread(thread: threading.Thread) -> Any:
+    if thread.is_alive():
+        refuse(thread, "threading.Thread")
+    return NotImplemented
+
+
+def _reduce_module(module: Any) -> Any:
+    if "parametrizations" in vars(module).get("_modules", ()):
+        return _make_instance, (type(module),), vars(module)  # its own method refuses: its class is made for it
     return NotImplemented
 
 
@@ -163,7 +176,7 @@ def _reduce_memory_view(view: memoryview) -> Any:
 _cached = functools.lru_cache(lambda: None)
 
 REDUCERS: dict[type, Reducer] = {
-    io.TextIOWrapper: reduce_any,
+    io.TextIOWrapper: _reduce_stream,
     socket.socket: refuse,
     weakref.ref: _reduce_weak_reference,
     weakref.WeakKeyDictionary: _reduce_weak_mapping,
@@ -173,4 +186,12 @@ REDUCERS: dict[type, Reducer] = {
     type(_cached): _reduce_cached_function,
     memoryview: _reduce_memory_view,
     types.GeneratorType: refuse,
+}
+
+_BY_BASE: dict[type, Reducer] = {
+    threading.Thread: _reduce_thread,
+    InteractiveShell: lambda _: (get_ipython, ()),
+    DistributedDataParallel: _reduce_data_parallel,
+    torch.nn.Module: _reduce_module,
+    torch.distributed.ProcessGroup: lambda group: (marks.process_group, (groups.name_of(group),)),
 }

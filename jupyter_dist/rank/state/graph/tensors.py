@@ -15,6 +15,7 @@ from . import marks
 from .memory import MemoryTable
 
 Reduced = Any  # what __reduce__ returns
+Way = Callable[["TensorReducer", Any], Reduced]
 
 _CHANGES = "was saved without "
 
@@ -31,22 +32,25 @@ class TensorReducer:
         self._table = table
         self.blocks: set[int] = set()
         self.notes: set[str] = set()
-        self.by_kind: dict[type, Callable[[Any], Reduced]] = {
-            torch.UntypedStorage: self._reduce_storage,
-            torch.storage.TypedStorage: self._reduce_typed_storage,
-            torch.Generator: _reduce_generator,
-            torch.device: _reduce_device,
-        }
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and hasattr(numpy, "ndarray"):
-            self.by_kind[numpy.ndarray] = self._reduce_array
 
-    def reduce_tensor(self, tensor: torch.Tensor) -> Reduced:
+    @staticmethod
+    def way_of(kind: type) -> Way | None:
+        """Return the method that reduces objects of a class; None if it is no class of tensors, storages or arrays."""
+        if issubclass(kind, torch.Tensor):
+            return TensorReducer._reduce_tensor
+        numpy = sys.modules.get("numpy")
+        return TensorReducer._reduce_array if kind is getattr(numpy, "ndarray", None) else _WAYS.get(kind)
+
+    def _reduce_tensor(self, tensor: torch.Tensor) -> Reduced:
         """Reduce a tensor of any class: as torch does, and with its gradient."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about hooks: they are noted
+        is_hooked = has_hooks(tensor)
+        if not is_hooked and type(tensor) in _PLAIN and tensor.layout is torch.strided:
             reduced = tensor.__reduce_ex__(2)
-        self._note(tensor)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about hooks: they are noted
+                reduced = tensor.__reduce_ex__(2)
+        self._note(tensor, is_hooked)
         reduced = _with_typed_storage(_without_lost_storage(tensor, reduced))
         state: dict[str, Any] = {}
         if tensor.is_leaf and tensor.grad is not None:  # also if it needs none any more
@@ -57,10 +61,10 @@ class TensorReducer:
             return reduced
         return (*reduced[:2], state, None, None, marks.set_tensor)
 
-    def _note(self, tensor: torch.Tensor) -> None:
+    def _note(self, tensor: torch.Tensor, is_hooked: bool) -> None:
         if not tensor.is_leaf:
             self.notes.add(f"a tensor {_CHANGES}its autograd graph: backward() through it needs its cell again")
-        if has_hooks(tensor):
+        if is_hooked:
             self.notes.add(f"a tensor {_CHANGES}its hooks: register them again")
 
     def _block_of(self, storage: Any) -> int:
@@ -88,7 +92,21 @@ class TensorReducer:
         place = (_address(array) - start, array.dtype, array.shape, array.strides, array.flags.writeable)
         return marks.array, (number, bool(array.flags.owndata), *place)
 
+    def _reduce_generator(self, generator: torch.Generator) -> Reduced:
+        if generator is torch.default_generator:
+            return getattr, (torch, "default_generator")
+        return marks.generator, (str(generator.device), generator.get_state())
 
+    def _reduce_device(self, device: torch.device) -> Reduced:
+        return marks.device, (str(device),)
+
+
+_WAYS: dict[type, Way] = {
+    torch.UntypedStorage: TensorReducer._reduce_storage,
+    torch.storage.TypedStorage: TensorReducer._reduce_typed_storage,
+    torch.Generator: TensorReducer._reduce_generator,
+    torch.device: TensorReducer._reduce_device,
+}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -125,16 +143,6 @@ def _with_typed_storage(reduced: Reduced) -> Reduced:
         return reduced
     storage = torch.storage.TypedStorage(wrap_storage=reduced[1][0], dtype=torch.uint8, _internal=True)
     return (reduced[0], (storage, *reduced[1][1:]), *reduced[2:])
-
-
-def _reduce_device(device: torch.device) -> Reduced:
-    return marks.device, (str(device),)
-
-
-def _reduce_generator(generator: torch.Generator) -> Reduced:
-    if generator is torch.default_generator:
-        return getattr, (torch, "default_generator")
-    return marks.generator, (str(generator.device), generator.get_state())
 
 
 def _address(array: Any) -> int:

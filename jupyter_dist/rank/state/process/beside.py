@@ -17,15 +17,16 @@ class Part(NamedTuple):
     take: Callable[[Any], Mapping[str, Any]]
     put_back: Callable[[Any, Mapping[str, Any]], list[str]] | None  # None: restoring.py prepares it
     title: str
+    is_made: bool = False  # its containers are made for the save: no name has them
 
 
 PARTS: dict[str, Part] = {
     "module": Part(values.take, None, "{}"),
     "attribute": Part(library.take_attributes, library.put_back_attributes, "{}"),
-    "logger": Part(callbacks.take_loggers, callbacks.put_back_loggers, "logging.getLogger('{}')"),
-    "hooks": Part(callbacks.take_hooks, callbacks.put_back_hooks, "hooks of all modules"),
+    "logger": Part(callbacks.take_loggers, callbacks.put_back_loggers, "logging.getLogger('{}')", True),
+    "hooks": Part(callbacks.take_hooks, callbacks.put_back_hooks, "hooks of all modules", True),
     "event": Part(callbacks.take_events, callbacks.put_back_events, "get_ipython().events, {}"),
-    "setting": Part(settings.take_others, settings.put_back_others, "the setting '{}'"),
+    "setting": Part(settings.take_others, settings.put_back_others, "the setting '{}'", True),
 }
 _WHOLE = frozenset(("hooks",))  # kinds of which there is one
 
@@ -63,6 +64,12 @@ def put_back(shell: Any, saved: Mapping[str, Any]) -> list[str]:
         except Exception as err:  # of a library of another version
             notes.append(f"{part.title.format('...')} could not be restored: {reasons.of(err)}.")
     return notes
+
+
+def is_made(key: str) -> bool:
+    """Whether the containers of a part are made for the save."""
+    kind = key.partition(" ")[0]
+    return kind in PARTS and PARTS[kind].is_made
 
 
 def title_of(key: str) -> str:

@@ -25,9 +25,9 @@ def remember() -> None:
 
 def take_loggers(_shell: Any) -> dict[str, LoggerState]:
     """Return the state of each logger that is not as it was before the first cell, or as new ones are."""
-    states = {name: _state_of(logger) for name, logger in _loggers().items()}
-    new = _state_of(logging.Logger(""))
-    return {name: state for name, state in states.items() if state != _before.get(name, new)}
+    loggers = {name: one for name, one in _loggers().items() if name in _before or not _is_new(one)}
+    states = {name: _state_of(logger) for name, logger in loggers.items()}
+    return {name: state for name, state in states.items() if state != _before.get(name)}
 
 
 def put_back_loggers(_shell: Any, states: Mapping[str, LoggerState]) -> list[str]:
@@ -45,6 +45,11 @@ def _loggers() -> dict[str, logging.Logger]:
     known = logging.root.manager.loggerDict
     found = {name: logger for name, logger in list(known.items()) if isinstance(logger, logging.Logger)}
     return {"": logging.root, **found}
+
+
+def _is_new(logger: logging.Logger) -> bool:
+    has_any = logger.level or logger.handlers or logger.filters or logger.disabled
+    return logger.propagate is True and not has_any
 
 
 def _state_of(logger: logging.Logger) -> LoggerState:

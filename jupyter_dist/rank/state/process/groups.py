@@ -20,10 +20,10 @@ def is_process_group(value: Any) -> bool:
     return issubclass(type(value), dist.ProcessGroup)
 
 
-def is_mesh(value: Any) -> bool:
-    """Whether a value is a DeviceMesh."""
+def is_mesh(kind: type) -> bool:
+    """Whether a class is DeviceMesh, or below it."""
     module = sys.modules.get("torch.distributed.device_mesh")
-    return module is not None and issubclass(type(value), module.DeviceMesh)
+    return module is not None and issubclass(kind, module.DeviceMesh)
 
 
 def name_of(group: Any) -> str:

@@ -14,7 +14,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -50,7 +49,9 @@ class ChunkStore:
     """The chunks in a folder of saves, `<folder>/chunks`."""
 
     def __init__(self, folder: OwnFolder) -> None:
-        self._folder = folder
+        self._above = folder
+        self._folder: OwnFolder | None = None
+        self._judged: set[str] = set()  # the folders in it
         self._hasher = Hasher()
         self._lock = threading.Lock()
 
@@ -60,24 +61,24 @@ class ChunkStore:
         The contents may be memory that another thread of the user changes meanwhile: then a copy is stored.
         """
         name = self._hasher.name_of(data)
-        with self._folder_of(name, creates=True) as folder:
-            if not _is_there(folder, name, data.nbytes):
-                _write(folder, name, data)
-                if self._hasher.name_of(data) != name:
-                    os.unlink(name, dir_fd=folder)
-                    return self.put(memoryview(bytes(data)), written)
-                with self._lock:
-                    written.num_bytes += data.nbytes
+        folder, path = self._place_of(name, creates=True)
+        if not _is_there(folder, path, data.nbytes):
+            _write(folder, path, data)
+            if self._hasher.name_of(data) != name:
+                os.unlink(path, dir_fd=folder)
+                return self.put(memoryview(bytes(data)), written)
+            with self._lock:
+                written.num_bytes += data.nbytes
         with self._lock:
             written.names.add(name)
         return name
 
     def put_named(self, name: str, num_bytes: int, read: Callable[[], memoryview], written: WrittenChunks) -> None:
         """Store a chunk whose name is known, unless it is there: then its contents are not read."""
-        with self._folder_of(name, creates=True) as folder:
-            is_there = _is_there(folder, name, num_bytes)
-            if not is_there:
-                _write(folder, name, read())
+        folder, path = self._place_of(name, creates=True)
+        is_there = _is_there(folder, path, num_bytes)
+        if not is_there:
+            _write(folder, path, read())
         with self._lock:
             written.names.add(name)
             written.num_bytes += 0 if is_there else num_bytes
@@ -118,16 +119,34 @@ class ChunkStore:
 
         This takes a fraction of the time of an fsync() for each of many chunks.
         """
-        with self._folder.entered("chunks", creates=True) as fd:
-            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self._folder.path))
+        if ctypes.CDLL(None, use_errno=True).syncfs(self._chunks(creates=True).fd) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self._above.path))
 
-    def _folder_of(self, name: str, *, creates: bool = False) -> AbstractContextManager[int]:
-        return self._folder.entered("chunks", _checked(name)[1:3], creates=creates)
+    def _chunks(self, *, creates: bool = False) -> OwnFolder:
+        with self._lock:
+            if self._folder is None:
+                self._folder = self._above.inner("chunks", creates=creates)
+            return self._folder
+
+    def _place_of(self, name: str, *, creates: bool = False) -> tuple[int, str]:
+        """Return the descriptor of the folder of all chunks, and the path of a chunk from there, which was judged."""
+        inner, chunks = _checked(name)[1:3], self._chunks(creates=creates)
+        if inner not in self._judged:
+            try:
+                chunks.judge(inner)
+            except FileNotFoundError:
+                if not creates:
+                    raise
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(inner, 0o700, dir_fd=chunks.fd)
+                chunks.judge(inner)
+            self._judged.add(inner)
+        return chunks.fd, f"{inner}/{name}"
 
     def _open(self, name: str) -> int:
         try:
-            return self._folder.open("chunks", _checked(name)[1:3], name)
+            path = self._place_of(name)[1]
+            return self._chunks().open(path)
         except OSError as err:
             raise _damaged(say("The chunk %1 of the save cannot be read (%2).", name, err.strerror)) from err
 
@@ -139,11 +158,11 @@ def _checked(name: str) -> str:
     return name
 
 
-def _write(folder: int, name: str, data: memoryview) -> None:
-    aside = f"{name}.{secrets.token_hex(8)}.partial"
+def _write(folder: int, path: str, data: memoryview) -> None:
+    aside = f"{path}.{secrets.token_hex(8)}.partial"
     try:
         write_file(aside, data, folder=folder)
-        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(aside, path, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(aside, dir_fd=folder)
@@ -205,9 +224,9 @@ def in_threads(jobs: Iterable[T], work: Callable[[T], object]) -> None:
             raise
 
 
-def _is_there(folder: int, name: str, num_bytes: int) -> bool:
+def _is_there(folder: int, path: str, num_bytes: int) -> bool:
     try:
-        return bool(os.stat(name, dir_fd=folder, follow_symlinks=False).st_size == num_bytes)
+        return bool(os.stat(path, dir_fd=folder, follow_symlinks=False).st_size == num_bytes)
     except OSError:
         return False
 

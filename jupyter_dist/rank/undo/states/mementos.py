@@ -375,7 +375,7 @@ class LibraryState(Memento):
 
     def __init__(self, value: Any, names: Iterable[str]) -> None:
         super().__init__(value)
-        self._names = [name for name in names if name[:2] != "__"]
+        self._names = [name for name in names if name not in _OF_CLASS]
         self.saved = self._now()
         self.num_bytes = sys.getsizeof(self.saved)
 

@@ -37,38 +37,42 @@ class ProcessObjects:
     """Finds the module and the name under which a library has an object: each process has its own."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[int, str]] = {}
+        self._kinds_in: dict[str, frozenset[type]] = {}
         self._of_kinds: dict[type, list[tuple[str, dict[int, str]]]] = {}
 
     def place_of(self, value: Any) -> tuple[str, str] | None:
         """Return the module and the name of an object of a library; None if no library has it."""
-        kind = type(value)
-        places = self._of_kinds.get(kind)
-        if places is None:
-            places = self._of_kinds[kind] = self._places_of(kind)
-        for name, names in places:
+        for name, names in self._known(type(value)):
             if id(value) in names:
                 return name, names[id(value)]
         return None
 
     def may_have(self, kind: type) -> bool:
-        """Whether an object of this class, which was asked about, may be one of a library."""
-        return kind is decimal.Context or bool(self._of_kinds.get(kind))
+        """Whether an object of this class may be one of a library."""
+        return kind is decimal.Context or bool(self._known(kind))
+
+    def _known(self, kind: type) -> list[tuple[str, dict[int, str]]]:
+        if kind not in self._of_kinds:
+            self._of_kinds[kind] = self._places_of(kind)
+        return self._of_kinds[kind]
 
     def _places_of(self, kind: type) -> list[tuple[str, dict[int, str]]]:
         module = _ELSEWHERE.get(kind) or kind.__module__
         if type(module) is not str or module == "builtins":
             return []
         modules = dict.fromkeys((module, module.partition(".")[0]))
-        return [(name, names) for name in modules if (names := self._names_in(name))]
+        return [(name, names) for name in modules if (names := self._names_in(name, kind))]
 
-    def _names_in(self, name: str) -> dict[int, str]:
-        if name not in self._known:
-            module = sys.modules.get(name)
+    def _names_in(self, name: str, kind: type) -> dict[int, str]:
+        """Return the names of a library's objects of a class by their ids; the classes of all of them are seen once."""
+        module = sys.modules.get(name)
+        variables = variables_of(module)
+        if name not in self._kinds_in:
             is_library = module is not None and name != "__main__" and not is_users_module(module)
-            variables = variables_of(module) if is_library else {}
-            self._known[name] = {id(one): key for key, one in variables.items()}
-        return self._known[name]
+            self._kinds_in[name] = frozenset(map(type, list(variables.values()))) if is_library else frozenset()
+        if kind not in self._kinds_in[name]:
+            return {}
+        return {id(one): key for key, one in list(variables.items()) if type(one) is kind}
 
 
 def note_on(value: Any, place: tuple[str, str]) -> str | None:
@@ -91,15 +95,18 @@ class NamedContainer:
 
 
 def named_containers(namespace: Mapping[str, Any]) -> dict[int, tuple[str, str]]:
-    """Return the places of the plain lists and dictionaries of `sys`, and of modules that cells name, by their ids."""
+    """Return the places of names' plain lists and dictionaries in `sys`, and in modules with names, by their ids."""
+    wanted = {id(one) for one in namespace.values() if type(one) in (list, dict, set)}
     modules = {id(one): one for one in namespace.values() if issubclass(type(one), ModuleType)}
     modules[id(sys)] = sys
     return {
         id(value): (module.__name__, name)
         for module in modules.values()
-        if variables_of(module).get("__name__") != "__main__" and not is_users_module(module)
+        if not wanted.isdisjoint(map(id, list(variables_of(module).values())))
+        and variables_of(module).get("__name__") != "__main__"
+        and not is_users_module(module)
         for name, value in list(variables_of(module).items())
-        if type(value) in (list, dict, set) and not name.startswith("__")
+        if id(value) in wanted and not name.startswith("__")
     }
 
 

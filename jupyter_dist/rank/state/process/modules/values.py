@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, TypedDict
 
@@ -50,11 +50,12 @@ def loaded() -> dict[str, ModuleType]:
     return found
 
 
-def records() -> dict[str, ModuleRecord]:
-    """Return the note about each module."""
+def records(names: Iterable[str]) -> dict[str, ModuleRecord]:
+    """Return the note about each of these modules."""
+    modules = {name: sys.modules.get(name) for name in names}
     return {
         name: {"file": _file_of(module), "hash": _hash_of(_file_of(module)), "names": sorted(variables_of(module))}
-        for name, module in loaded().items()
+        for name, module in modules.items()
     }
 
 
@@ -91,7 +92,11 @@ def _state_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
 def _attributes(kind: type, variables: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of a class that are no part of its definition."""
     for name, value in list(vars(kind).items()):
-        if name.startswith("__") or name == "_abc_impl" or type(value) in _OF_CLASSES or issubclass(type(value), type):
+        if name.startswith("__"):
+            if type(value) is FunctionType and value.__globals__.get("__name__") == "__main__":  # a cell has set it
+                yield name, value
+            continue
+        if name == "_abc_impl" or type(value) in _OF_CLASSES or issubclass(type(value), type):
             continue
         if type(value) is FunctionType:
             if value.__globals__ is not variables and not _is_of_module(value, name):
