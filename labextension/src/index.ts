@@ -2,7 +2,6 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands/commands';
 import { consolePlugin } from './plugins/console/consoleplugin';
 import { completerPlugin } from './plugins/help/completer';
-import { debuggingPlugin } from './plugins/notebook/debugging';
 import { driftPlugin } from './plugins/notebook/drift';
 import { deletedCellsPlugin } from './plugins/cells/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/cells/executor';
@@ -58,7 +57,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   completerPlugin,
   inspectionPlugin,
   contextualHelpPlugin,
-  debuggingPlugin,
   commandsPlugin,
   statePlugin,
   undoPlugin,

@@ -2,10 +2,20 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import checks from './checks/plugin';
 import curves from './curves/plugin';
+import debugging from './debugging/plugin';
 import hangs from './hangs/plugin';
 import peek from './peek/plugin';
 import ruler from './ruler/plugin';
 import slow from './slow/plugin';
 import timeline from './timeline/plugin';
 
-export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [checks, curves, hangs, peek, ruler, slow, timeline];
+export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
+  checks,
+  curves,
+  debugging,
+  hangs,
+  peek,
+  ruler,
+  slow,
+  timeline
+];

@@ -5,7 +5,7 @@
 import type { LabIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
-import type { DebugConnection } from '../../model/debugging/debugconnection';
+import type { DebugConnection } from './debugconnection';
 
 /** JupyterLab's classes: it has the style. */
 const OVERLAY = 'jp-DebuggerPausedOverlay';

@@ -1,6 +1,6 @@
 /** Which of the ranks that are debugged are stopped, and where: asked again and again while a debugger is attached. */
 import { Poll } from '@lumino/polling';
-import { ChangingModel } from '../changing';
+import { ChangingModel } from '../../model/changing';
 import type { IDebugReply } from '../../services/protocol';
 
 const BUSY_MS = 1000;

@@ -9,9 +9,9 @@ import { ISignal, Signal } from '@lumino/signaling';
 import type { IDebugReply, IGroup } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import { translation } from '../../services/translation';
-import { parseRanks } from '../format/ranks';
-import { isAway, isStarting } from '../format/states';
-import { isGone } from '../groups/groups';
+import { parseRanks } from '../../model/format/ranks';
+import { isAway, isStarting } from '../../model/format/states';
+import { isGone } from '../../model/groups/groups';
 import { CellFiles, fromLineOne } from './cellfiles';
 import { RankStates } from './rankstates';
 

@@ -7,16 +7,16 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import { IDebugger, IDebuggerDisplayRegistry, IDebuggerHandler, IDebuggerSidebar } from '@jupyterlab/debugger';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { DebugConnection, IDebugConnectionOptions } from '../../model/debugging/debugconnection';
+import type { DebugConnection, IDebugConnectionOptions } from './debugconnection';
 import { parseRanks } from '../../model/format/ranks';
 import { takesCells } from '../../model/groups/groups';
 import { getNotebookTarget } from '../../model/targets/target';
 import { loaded } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
-import type { RankRow } from '../../widgets/debugging/rankrow';
+import type { RankRow } from './rankrow';
 
-export const debuggingPlugin: JupyterFrontEndPlugin<void> = {
+const debuggingPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:debugging',
   description: "Attaches JupyterLab's debugger to the ranks that are chosen in a notebook's picker.",
   autoStart: true,
@@ -39,7 +39,7 @@ export const debuggingPlugin: JupyterFrontEndPlugin<void> = {
     }
     const show = sidebar ? panelRow(sidebar, debug, translator ?? nullTranslator) : () => undefined;
     const overlay = async ({ node }: NotebookPanel, connection: DebugConnection): Promise<void> => {
-      const module = await loaded(import(/* webpackChunkName: "debugging" */ '../../widgets/debugging/pausedoverlay'));
+      const module = await loaded(import(/* webpackChunkName: "debugging" */ './pausedoverlay'));
       const trans = (translator ?? nullTranslator).load('jupyterlab');
       new module.PausedOverlay({ container: node, connection, commands: app.commands, trans });
     };
@@ -137,8 +137,7 @@ class Connections {
       return false;
     }
     // Loaded for the first notebook on ranks.
-    const module =
-      options && (await loaded(import(/* webpackChunkName: "debugging" */ '../../model/debugging/debugconnection')));
+    const module = options && (await loaded(import(/* webpackChunkName: "debugging" */ './debugconnection')));
     if (isSame()) {
       return false;
     }
@@ -187,7 +186,7 @@ function panelRow(
     }
     wanted = connection;
     const load = async (): Promise<void> => {
-      const module = await loaded(import(/* webpackChunkName: "debugging" */ '../../widgets/debugging/rankrow'));
+      const module = await loaded(import(/* webpackChunkName: "debugging" */ './rankrow'));
       if (!row) {
         row = new module.RankRow(translator.load('jupyter_dist'), entitle);
         sidebar.header.addWidget(row);
@@ -220,3 +219,5 @@ function wanted(service: IDistService, groups: IDistGroups, panel: NotebookPanel
   const id = `jupyter-dist ${group.id} ${group.generation} ${ranks} ${path}`;
   return { id, service, group, current: () => groups.find(group.id) ?? null, ranks, path, onProblem };
 }
+
+export default debuggingPlugin;

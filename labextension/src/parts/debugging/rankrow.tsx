@@ -3,9 +3,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 import React from 'react';
-import type { DebugConnection } from '../../model/debugging/debugconnection';
-import type { IStop } from '../../model/debugging/rankstates';
-import { useSignal } from '../base/hooks';
+import type { DebugConnection } from './debugconnection';
+import type { IStop } from './rankstates';
+import { useSignal } from '../../widgets/base/hooks';
 
 export class RankRow extends ReactWidget {
   constructor(
