@@ -13,7 +13,6 @@ import { runningPlugin } from './plugins/shell/running';
 import { cellOffersPlugin, newNotebookPlugin, starterPlugin } from './plugins/notebook/startgroups';
 import { contextualHelpPlugin } from './plugins/help/contextualhelp';
 import { inspectionPlugin } from './plugins/help/inspection';
-import { profilesPlugin } from './plugins/notebook/profiles';
 import { rankKernelPlugin } from './plugins/cells/rankkernelplugin';
 import { headerNotesPlugin, outputTabsPlugin, rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
@@ -51,7 +50,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   headerNotesPlugin,
   outputTabsPlugin,
   rankOutputPlugin,
-  profilesPlugin,
   rankPickerPlugin,
   rankKernelPlugin,
   completerPlugin,

@@ -5,6 +5,7 @@ import curves from './curves/plugin';
 import debugging from './debugging/plugin';
 import hangs from './hangs/plugin';
 import peek from './peek/plugin';
+import profile from './profile/plugin';
 import ruler from './ruler/plugin';
 import slow from './slow/plugin';
 import timeline from './timeline/plugin';
@@ -15,6 +16,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   debugging,
   hangs,
   peek,
+  profile,
   ruler,
   slow,
   timeline

@@ -6,7 +6,7 @@ import { notifyError } from '../../widgets/base/errornote';
 import { saveUrl } from '../../widgets/base/savefile';
 
 /** The trace of a cell that ran under torch's profiler: a button above its output. */
-export const profilesPlugin: JupyterFrontEndPlugin<void> = {
+const profilesPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:profiles',
   description: 'Downloads the merged trace of a profiled cell.',
   autoStart: true,
@@ -44,3 +44,5 @@ const MOST_LAST = 64;
 function dataOf(output: { [name: string]: unknown } | undefined): object {
   return typeof output?.data === 'object' && output.data !== null ? output.data : {};
 }
+
+export default profilesPlugin;
