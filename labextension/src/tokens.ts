@@ -11,6 +11,7 @@ import type { Widget } from '@lumino/widgets';
 import type { ReactElement } from 'react';
 import type {
   ICodeLine,
+  IComparison,
   IErrorBody,
   IExecution,
   IGroup,
@@ -574,17 +575,6 @@ export const IDistStepTimes = new Token<IDistStepTimes>(
   'Knows how long the steps of cells take, for the timeline.'
 );
 
-/** What a question about a variable found, below its row. */
-export interface IVariableAnswer {
-  /** In one sentence. */
-  readonly words: string;
-  /** Sentences below it. */
-  readonly notes: readonly string[];
-  /** The accessible name of the rows. */
-  readonly label: string;
-  readonly rows: readonly { readonly title: string; readonly values: readonly string[] }[];
-}
-
 /** A button beside a variable in the panel *Variables*, which asks ranks; only while they are idle. */
 export interface IVariableQuestion extends IContribution {
   readonly label: string;
@@ -592,7 +582,8 @@ export interface IVariableQuestion extends IContribution {
   isFor(variable: IVariable): boolean;
   /** What the button does, with the name of the variable. */
   caption(name: string): string;
-  ask(group: string, name: string): Promise<IVariableAnswer>;
+  /** Its answer is shown below the variable's row. */
+  ask(group: string, name: string): Promise<IComparison>;
 }
 
 export type IDistVariableQuestions = IContributions<IVariableQuestion>;

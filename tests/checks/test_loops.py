@@ -185,17 +185,3 @@ def test_a_group_that_was_started_without_checks_has_none(tmp_path):
         assert run(client, kind) == []
         client.request("set_checks", on=True)
         assert run(client, kind) != []
-
-
-def test_a_model_is_compared_whole_on_request(group):
-    group.run(kinds.FIRST + "model.module.register_buffer('mean', torch.zeros(2))")
-    group.run("model.module[0].bias.data[7] += 1; model.module.mean += 1", (1,))
-    found = group.request("check_model", name="model")[0]["found"]
-    differ = {(one["what"], one["name"]): one["values"] for one in found["differences"] if one["what"] != "random"}
-    assert differ.keys() == {("parameter", "module.0.bias"), ("buffer", "module.mean")}
-    assert [value.partition(":")[0] for value in differ["buffer", "module.mean"]] == ["rank 0", "rank 1"]
-    assert differ["buffer", "module.mean"][1].endswith("first value 1")
-    assert found["alike"] > 3
-    assert found["not_asked"] == []
-    missing = group.request("check_model", name="nothing")[0]["found"]
-    assert len(missing["not_asked"]) == 2

@@ -6,15 +6,33 @@ import asyncio
 import io
 import json
 
+import pytest
 from checks import kinds
 
 from jupyter_dist.client import AsyncClient
 from jupyter_dist.client.displays.live import CellNews
 from jupyter_dist.parts.mcp import tools
+from jupyter_dist.protocol.errors import JupyterDistError
 
 (WRONG,) = (kind for kind in kinds.WRONG if kind.name == "a loader without a sampler")
 SAYS = "Ranks 0-1 got the same batch in steps "
 MANY = 20_000
+TRAINS = """
+torch.manual_seed(rank)
+model.module.register_buffer("mean", torch.zeros(2))
+adam = optim.Adam(model.parameters(), lr=0.001)
+loader = DataLoader(data, sampler=DistributedSampler(data))
+model(X[:8]).sum().backward()
+adam.step()
+"""
+DIFFERS = """
+with torch.no_grad():
+    model.module[2].bias += 1
+    model.module.mean += 1
+    adam.state[model.module[2].bias]["exp_avg"] += 1
+adam.param_groups[0]["lr"] = 0.5
+loader.sampler.set_epoch(3)
+"""
 
 
 def asked_by_an_agent(**arguments):
@@ -54,17 +72,32 @@ def test_a_wrong_cell_is_reported_while_it_runs_and_its_checks_are_kept(dist, gr
     assert asked_by_an_agent() == text.rstrip("\n")
 
 
-def test_what_differs_in_a_model_is_the_same_in_the_client_and_in_a_terminal(dist, group):
-    group.run(kinds.FIRST).raise_for_error()
-    group.run("model.module[2].bias.data += 1", ranks="1").raise_for_error()
+def test_what_differs_in_a_model_and_what_trains_it_is_the_same_in_the_client_and_in_a_terminal(dist, group):
+    group.run(kinds.FIRST + TRAINS).raise_for_error()
+    group.run(DIFFERS, ranks="1").raise_for_error()
     found = group.check("model")
-    (difference,) = (one for one in found.differences if one.what != "random")
-    assert (difference.name, [value.partition(":")[0] for value in difference.values]) == (
-        "module.2.bias",
-        ["rank 0", "rank 1"],
-    )
+    differ = {one.path: (one.what, one.different) for one in found.differences if not one.path.startswith("random.")}
+    state = next(path for path in differ if path.startswith("adam.state"))
+    assert differ == {
+        "model.module.2.bias": ("values", 1),
+        "model.module.mean": ("values", 2),
+        "adam.param_groups.0.lr": ("value", 0),
+        state: ("values", 1),
+        "loader.epoch": ("value", 0),
+    }
+    (rate,) = (one for one in found.differences if one.path.endswith(".lr"))
+    assert (rate.ranks, rate.found, rate.reference, rate.expected) == ("1", "0.5", "0", "0.001")
     text = dist("check", "-g", "from-shell", "model").stdout
-    assert f"\nparameter module.2.bias\n  {difference.values[0]}\n" in text
+    assert "model.module.2.bias" in text
+    assert "by at most 1" in text
+    assert text == f"{found!r}\n"
+
+
+def test_what_is_no_model_is_not_compared_as_one(dist, group):
+    group.run("number = 1").raise_for_error()
+    for name, words in (("nothing", "No rank has a variable 'nothing'."), ("number", "is no torch.nn.Module")):
+        with pytest.raises(JupyterDistError, match=words):
+            group.check(name)
 
 
 def test_checks_are_switched_off_and_on(dist, group):

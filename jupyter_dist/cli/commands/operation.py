@@ -15,7 +15,7 @@ from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.answers.infos import LastSaveInfo, RankStackInfo, SaveInfo, UndoableCellInfo
 from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import presets_text, stacks_text, status_text, undoable_text
-from jupyter_dist.client.results.comparing import VariableTable
+from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
 from jupyter_dist.client.results.saves import last_saves_text, saves_text
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
@@ -28,6 +28,7 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "undoable": lambda answer: undoable_text(map(UndoableCellInfo, answer["cells"])),
     "presets": lambda answer: presets_text(answer["presets"]),
     "variables": lambda answer: repr(VariableTable(answer)),
+    "check": lambda answer: repr(VariableComparison(answer)),
 }
 SHORT = {"ranks": "-r"}
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}

@@ -151,27 +151,6 @@ class CommTakenInfo(ApiObject):
     waits: bool
 
 
-class ComparedInfo(ApiObject):
-    """The parts of a model's training, compared between ranks.
-
-    Attributes:
-        ranks: The ranks that were compared.
-        alike: How many parts are equal on all of them.
-        sharded: How many parts were not compared: each rank has its own shard.
-        differences: At most 100. Random states usually differ.
-        not_asked: The ranks that were not compared, and why.
-    """
-
-    name: str
-    ranks: str
-    alike: int
-    differ: int
-    sharded: int
-    differences: list[ModelDifferenceInfo]
-    not_asked: list[str]
-    not_asked_words: list[list[WordsInfo] | None]
-
-
 class ComparisonInfo(ApiObject):
     """The differences of a variable between ranks: by checksums of all, by elements of the tensors that differ.
 
@@ -863,22 +842,6 @@ class MissedCellInfo(ApiObject):
     reason: Literal["replaced", "changed", "skipped"]
     state: ExecutionState | None
     ended_on: str | None
-
-
-class ModelDifferenceInfo(ApiObject):
-    """A part of a model, or of what trains it, that differs between ranks.
-
-    Attributes:
-        what: `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.
-        title_words: Its kind and name, for other languages.
-        values: Of each set of ranks: its digest, or its value.
-    """
-
-    what: str
-    name: str
-    title_words: list[WordsInfo] | None
-    values: list[str]
-    values_words: list[list[WordsInfo] | None]
 
 
 class NodeInfo(ApiObject):

@@ -189,7 +189,7 @@ class PlainAsyncGroup(GroupCaller):
         """
         return infos.CellChecksInfo(await self._call("checks", execution_id or await self._last_begun()))
 
-    async def check(self, name: str) -> infos.ComparedInfo:
+    async def check(self, name: str) -> VariableComparison:
         """Compare all that a model trains with between ranks, whole and now.
 
         Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.
@@ -197,7 +197,7 @@ class PlainAsyncGroup(GroupCaller):
         Args:
             name: A variable that is a torch.nn.Module.
         """
-        return infos.ComparedInfo(await self._call("check", query={"name": name}))
+        return VariableComparison(await self._call("check", query={"name": name}))
 
     async def set_checks(self, on: bool) -> infos.ChecksSwitchInfo:
         """Switch the checks of a group's training on or off.

@@ -581,7 +581,7 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.checks(execution_id))
 
-    def check(self, name: str) -> infos.ComparedInfo:
+    def check(self, name: str) -> VariableComparison:
         """Compare all that a model trains with between ranks, whole and now.
 
         Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.

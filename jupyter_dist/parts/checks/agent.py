@@ -18,7 +18,6 @@ from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.rows import read, read_several
 from jupyter_dist.transport.tasks import start_task
 
-from .judging.compared import compare
 from .judging.judge import judge
 from .judging.seen import Seen
 from .reports import CallFact, EndedSteps, Pass, StepLook
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models
 
 ANSWER_SECONDS = 5.0
-MODEL_SECONDS = 100.0
+MODEL_SECONDS = 30.0  # of one question about a model
 JUDGE_SECONDS = 0.1  # after a report, so that the reports of all ranks are judged together
 MAX_CELLS = 4  # that are judged at a time
 
@@ -61,22 +60,13 @@ class ChecksOfGroup(AgentPart):
         """Return the handlers of `set_checks` and `check_model`."""
         return {"set_checks": self._set, "check_model": self._check_model}
 
-    async def _check_model(self, header: Header, _: bytes) -> Answer:
-        """Compare all that a model trains with on the ranks that run no cell."""
-        silent: dict[int, str] = {}
-        answers: dict[int, Any] = {}
-
-        async def ask(rank: RankProcess) -> None:
-            if rank.state != "idle":
-                silent[rank.rank] = say("it runs a cell") if rank.state == "busy" else say("it is %1", rank.state)
-                return
-            try:
-                answers[rank.rank] = (await rank.request("check_model", MODEL_SECONDS, name=header["name"]))["rows"]
-            except JupyterDistError as err:
-                silent[rank.rank] = err.message
-
-        await asyncio.gather(*map(ask, self.core.group.ranks))
-        return answer(found=compare(str(header["name"]), dict(sorted(answers.items())), dict(sorted(silent.items()))))
+    async def _check_model(self, header: Header, payload: bytes) -> Answer:
+        """Pass a question about what a model trains with to a rank that runs no cell, and its answer back."""
+        rank = self.core.group.ranks[header["rank"]]
+        if rank.state == "busy":
+            return answer(reply={"busy": True})
+        reply = await rank.request("check_model", MODEL_SECONDS, payload)
+        return answer(reply={name: value for name, value in reply.items() if name not in ("t", "id", "ok")})
 
     async def _set(self, header: Header, _: bytes) -> Answer:
         self._is_on = header["on"] is True

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
 from jupyter_dist.protocol.field import Field
+from jupyter_dist.protocol.models.differences import ComparisonModel
 from jupyter_dist.protocol.operations.declaration import Answer, CellNote, Operation
 from jupyter_dist.protocol.operations.of_execution import READING
+from jupyter_dist.protocol.operations.of_group import COMPARE_SECONDS
 
-from .models import CellChecks, Check, ComparedModel
+from .models import CellChecks, Check
 
 
 class CheckQuery(TypedDict):
@@ -34,17 +36,6 @@ def _checks_text(model: CellChecks) -> str:
         lines += [f"  {sentence}" for sentence in check["evidence"]]
         lines.append(f"  To do: {check['advice']}")
     return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
-
-
-def _compared_text(model: ComparedModel) -> str:
-    """Return lines about ComparedModel of docs/api.md."""
-    lines = [f"{model['name']} on ranks {model['ranks']}: {model['alike']} parts are alike, {model['differ']} differ."]
-    if model["sharded"]:
-        lines.append(f"{model['sharded']} are sharded, and not compared.")
-    for one in model["differences"]:
-        lines.append(f"{one['what']} {one['name']}")
-        lines += [f"  {value}" for value in one["values"]]
-    return "\n".join([*lines, *(f"Not compared: {one}" for one in model["not_asked"])])
 
 
 def _switch_text(model: Mapping[str, Any]) -> str:
@@ -81,10 +72,10 @@ OPERATIONS = (
         sentence="Compare all that a model trains with between ranks, whole and now.",
         details="Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked.",
         query=CheckQuery,
-        answer=Answer("Which parts differ", ComparedModel),
-        errors=("unknown_group", "agent_unreachable", "not_found", "incompatible"),
+        answer=Answer("Which parts differ, and what was not compared", ComparisonModel),
+        errors=("unknown_group", "agent_unreachable", "not_found", "bad_request", "rank_dead", "incompatible"),
         command="check",
-        text=_compared_text,
+        answer_seconds=COMPARE_SECONDS,
     ),
     Operation(
         name="set_checks",

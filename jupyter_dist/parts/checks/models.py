@@ -33,26 +33,3 @@ class CellChecks(TypedDict):
 
     checks: Annotated[list[Check], Field("The worst first, at most 4; while the cell runs, those that hold now.")]
     on: Annotated[bool, Field("False: the cells of the group are not checked.")]
-
-
-class ModelDifference(TypedDict):
-    """A part of a model, or of what trains it, that differs between ranks."""
-
-    what: Annotated[str, Field("`parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state.")]
-    name: str
-    title_words: Annotated[list[Words] | None, Field("Its kind and name, for other languages.")]
-    values: Annotated[list[str], Field("Of each set of ranks: its digest, or its value.")]
-    values_words: list[list[Words] | None]
-
-
-class ComparedModel(TypedDict):
-    """The parts of a model's training, compared between ranks."""
-
-    name: str
-    ranks: Annotated[str, Field("The ranks that were compared.")]
-    alike: Annotated[int, Field("How many parts are equal on all of them.")]
-    differ: int
-    sharded: Annotated[int, Field("How many parts were not compared: each rank has its own shard.")]
-    differences: Annotated[list[ModelDifference], Field("At most 100. Random states usually differ.")]
-    not_asked: Annotated[list[str], Field("The ranks that were not compared, and why.")]
-    not_asked_words: list[list[Words] | None]

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
+from jupyter_dist.rank.cells.variables import answers
+from jupyter_dist.rank.guard.own import json
 from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 from jupyter_dist.transport.frames import Header
 
-from .everything import digests_of
 from .observing.observer import Observer
+from .training import training_of
 
 MAX_CELLS = 100
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -50,8 +52,9 @@ class ChecksOnRank(RankPart):
         """Return the requests that a rank answers while no cell runs."""
         return {"check_model": self._check_model}
 
-    def _check_model(self, header: Header, _: bytes) -> Mapping[str, Any]:
-        return {"rows": digests_of(str(header["name"]), self.core.namespace)}
+    def _check_model(self, _: Header, payload: bytes) -> Mapping[str, Any]:
+        asked = json.loads(payload)
+        return answers.about({asked["name"]: training_of(asked["name"], self.core.namespace)}, asked)
 
     def _set(self, header: Header, _: bytes) -> Mapping[str, Any]:
         self._is_on = bool(header["on"])

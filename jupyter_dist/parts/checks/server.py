@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 from jupyter_dist.parts.checks import models
+from jupyter_dist.protocol.models import differences
 from jupyter_dist.protocol.wire import earlier
+from jupyter_dist.server.analysis.comparison import compare
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.part import ServerPart
 from jupyter_dist.version import __version__
@@ -25,11 +28,15 @@ class ChecksOperations(ServerPart):
             "on": (status or {}).get("on", False),
         }
 
-    async def check(self, group: ManagedGroup, name: str) -> models.ComparedModel:
-        """Return which parts of a model differ between ranks."""
-        answer, _ = await group.mirror.ask("check_model", name=name)
-        found: models.ComparedModel = answer["found"]
-        return found
+    async def check(self, group: ManagedGroup, name: str) -> differences.ComparisonModel:
+        """Return which parts of a model, and of what trains it, differ between ranks."""
+        group.mirror.status.check_awake()
+
+        async def ask(rank: int, asked: dict[str, Any]) -> dict[str, Any]:
+            answer, _ = await group.mirror.ask("check_model", json.dumps(asked).encode(), rank=rank)
+            return dict(answer["reply"])
+
+        return await compare(ask, name, list(range(group.mirror.world_size)))
 
     async def set_checks(self, group: ManagedGroup, on: bool) -> dict[str, Any]:
         """Switch checks on or off."""

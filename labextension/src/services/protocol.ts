@@ -1752,35 +1752,6 @@ export interface ICellChecks {
   on: boolean;
 }
 
-/** A part of a model, or of what trains it, that differs between ranks. */
-export interface IModelDifference {
-  /** `parameter`, `buffer`, `state` of an optimizer, `setting`, `sampler`, `random` state. */
-  what: string;
-  name: string;
-  /** Its kind and name, for other languages. */
-  title_words: IWords[] | null;
-  /** Of each set of ranks: its digest, or its value. */
-  values: string[];
-  values_words: (IWords[] | null)[];
-}
-
-/** The parts of a model's training, compared between ranks. */
-export interface ICompared {
-  name: string;
-  /** The ranks that were compared. */
-  ranks: string;
-  /** How many parts are equal on all of them. */
-  alike: number;
-  differ: number;
-  /** How many parts were not compared: each rank has its own shard. */
-  sharded: number;
-  /** At most 100. Random states usually differ. */
-  differences: IModelDifference[];
-  /** The ranks that were not compared, and why. */
-  not_asked: string[];
-  not_asked_words: (IWords[] | null)[];
-}
-
 /** The numbers of one rank under one name. */
 export interface ICurveOfRank {
   rank: number;

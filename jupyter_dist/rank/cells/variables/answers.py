@@ -21,14 +21,20 @@ def answer(namespace: dict[Any, Any], hidden: Any, memory: MemoryCounters, paylo
         JupyterDistError: `not_found` or `bad_request`, if there is no such variable, or it has changed meanwhile.
     """
     asked = json.loads(payload)
-    with without_functions():
-        if asked["do"] == "list":
+    if asked["do"] == "list":
+        with without_functions():
             held = holders.find(namespace, hidden, holders.last_error())
             variables, left_out = listing.list_variables(namespace, hidden, held)
             return {"busy": False, "variables": variables, "left_out": left_out, "memory": _model(held, memory)}
-        answering = _ANSWERING.get(asked["do"])
-        if answering is None:
-            raise bad_request(f"A rank cannot do '{asked['do']:.40}' with variables.")
+    return about(namespace, asked)
+
+
+def about(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the rank's part of a comparison of a name in a namespace. Raises as `answer` does."""
+    answering = _ANSWERING.get(asked["do"])
+    if answering is None:
+        raise bad_request(f"A rank cannot do '{asked['do']:.40}' with variables.")
+    with without_functions():
         found = answering(namespace, asked)
     return {"busy": True} if found is None else {"busy": False, **found}
 

@@ -4,7 +4,7 @@
  */
 import type { DistError } from '../../services/errors';
 import type { IComparison, IErrorBody, IGroup, IVariables } from '../../services/protocol';
-import type { IDistGroups, IDistService, IVariableAnswer, IVariableQuestion } from '../../tokens';
+import type { IDistGroups, IDistService, IVariableQuestion } from '../../tokens';
 import { ChangingModel } from '../changing';
 import { isAway, isStarting } from '../format/states';
 
@@ -26,10 +26,9 @@ export interface IListed extends IDated {
   readonly answer: IVariables;
 }
 
-/** A comparison, or the answer to another question; with no result, no answer and no error it is not done. */
+/** A comparison; with no result and no error it is not done. */
 export interface IComparedVariable extends IDated {
   readonly result: IComparison | null;
-  readonly answer?: IVariableAnswer;
   readonly error: IErrorBody | null;
 }
 
@@ -103,12 +102,12 @@ export class VariablesModel extends ChangingModel {
 
   /** Compare the tensors of a variable. */
   compare(name: string): Promise<void> {
-    return this._ask(name, async () => ({ result: await this._service.compare(this.group, { name }) }));
+    return this._ask(name, () => this._service.compare(this.group, { name }));
   }
 
   /** Ask what a part or another extension asks about a variable. */
   ask(question: IVariableQuestion, name: string): Promise<void> {
-    return this._ask(name, async () => ({ answer: await question.ask(this.group, name) }));
+    return this._ask(name, () => question.ask(this.group, name));
   }
 
   closeComparison(name: string): void {
@@ -121,15 +120,15 @@ export class VariablesModel extends ChangingModel {
     super.dispose();
   }
 
-  private async _ask(name: string, ask: () => Promise<Partial<IComparedVariable>>): Promise<void> {
+  private async _ask(name: string, ask: () => Promise<IComparison>): Promise<void> {
     const known = this._comparisons.get(name);
-    if (this.phase !== 'idle' || (known && !known.result && !known.answer && !known.error)) {
+    if (this.phase !== 'idle' || (known && !known.result && !known.error)) {
       return;
     }
     const asked = { at: Date.now(), stamp: stampOf(this._known), result: null, error: null };
     this._setCompared(name, asked);
     try {
-      this._setCompared(name, { ...asked, ...(await ask()) });
+      this._setCompared(name, { ...asked, result: await ask() });
     } catch (reason) {
       this._setCompared(name, { ...asked, error: reason as DistError });
     }

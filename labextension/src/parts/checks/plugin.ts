@@ -4,7 +4,6 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { inWords } from '../../services/words';
 import { IDistHeaderNotes, IDistService, IDistVariableQuestions } from '../../tokens';
 import { ChecksNote } from './checksnote';
-import { comparedAnswer } from './comparedwords';
 
 /** What is wrong with the training in a cell, in its header. */
 const checksPlugin: JupyterFrontEndPlugin<void> = {
@@ -39,7 +38,7 @@ const checksPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Check'),
       isFor: ({ rows }) => rows.some(({ kind }) => kind === 'module'),
       caption: name => trans.__('Check the training of %1 on all ranks', name),
-      ask: async (group, name) => comparedAnswer(trans, await service.check(group, { name }))
+      ask: (group, name) => service.check(group, { name })
     });
   }
 };

@@ -8,7 +8,6 @@ import type {
   ICommRequest,
   ICommTaken,
   ICompareRequest,
-  ICompared,
   IComparison,
   ICompleteRequest,
   ICompletion,
@@ -386,7 +385,7 @@ export abstract class Api {
   }
 
   /** Compare all that a model trains with between ranks, whole and now. Parameters, buffers, optimizers, samplers and random states. Ranks that run a cell are not asked. */
-  check(group: string, query: ICheckQuery): Promise<ICompared> {
+  check(group: string, query: ICheckQuery): Promise<IComparison> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'check'], query });
   }
 

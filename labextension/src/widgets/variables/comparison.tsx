@@ -5,7 +5,6 @@ import React, { useState } from 'react';
 import type { IComparedVariable } from '../../model/variables/variables';
 import type { INotCompared, ITensorDifference } from '../../services/protocol';
 import { ErrorNote } from '../base/errornote';
-import { Answer } from './answer';
 import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './variablewords';
 
 /** At first; of a model of thousands of tensors, all may differ. */
@@ -21,8 +20,8 @@ export interface IComparisonProps {
 }
 
 export function Comparison({ name, compared, isOld, trans, onClose }: IComparisonProps): React.ReactElement {
-  const { result, answer, error } = compared;
-  const words = resultWords(trans, compared);
+  const { result, error } = compared;
+  const words = result ? comparisonWords(trans, result) : '';
   const time = new Date(compared.at).toLocaleTimeString();
   return (
     <div className="jpd-Comparison" data-old={isOld}>
@@ -43,7 +42,6 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
         </button>
       </div>
       {error && <ErrorNote error={error} />}
-      {answer && <Answer answer={answer} />}
       {result && gapWords(trans, result).map(gap => <p key={gap}>{gap}</p>)}
       {result && result.differences.length > 0 && (
         <Differences name={name} differences={result.differences} trans={trans} />
@@ -51,10 +49,6 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
       {result && result.not_compared.length > 0 && <Gaps name={name} gaps={result.not_compared} trans={trans} />}
     </div>
   );
-}
-
-function resultWords(trans: TranslationBundle, { result, answer }: IComparedVariable): string {
-  return result ? comparisonWords(trans, result) : (answer?.words ?? '');
 }
 
 interface IGapsProps {
