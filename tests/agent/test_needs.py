@@ -293,6 +293,10 @@ REACHED = [
     "for i, fn in enumerate([g, f]): fn()",
     "for x, fn in zip(xs, [g, f]): fn()",
     "fns = []\nfns.append(f)\nfor fn in fns: fn()",
+    "fns = [f]\nfor f in fns: f()",
+    "[f() for f in (g, f)]",
+    "fns = list()\nfns += [g, f]\nfor fn in fns: fn()",
+    "ops = {'b': g}\nops.update({'a': f})\nops['a']()",
     "fns = [g]\nfns += [f]\nfns[1]()",
     "ops = {}\nops['a'] = f\nops['a']()",
     "fns = [f]\nfns.pop()()",
@@ -337,6 +341,8 @@ NOT_REACHED = [
     "fns = [f]",
     "fns = [f, g]\nfns[1]()",
     "fns = [f]\nfns[rank]()",
+    "fns = [g]\nfns.append(f)\nfns[0]()",
+    "for f in (g,): f()",
     "fns = [f, g]\nfns[which]()",
     "fns = [f]\nfns = [g]\nfns[0]()",
     "fns = [f]\nfns.clear()\nfor fn in fns: fn()",
@@ -414,12 +420,40 @@ EARLIER = [
     ("fns = list((f,))", "fns[0]()", True),
     ("h = torch.compile(f)", "h()", True),
     ("fns = [f]\nfns = other", "fns[0]()", False),
+    ("fns = []\nfns.append(f)", "for f in fns: f()", True),
+    ("fns = [g]\nfns.append(f)", "fns[1]()", True),
+    ("fns = [g]\nfns.append(f)", "fns[0]()", False),
+    ("fns = list()\nfns += [g, f]", "for fn in fns: fn()", True),
+    ("fns = []\nfns.extend((g, f))", "[fn() for fn in fns]", True),
+    ("fns = []\nfns.insert(0, f)", "fns[0]()", True),
+    ("ops = {}\nops['a'] = f", "ops['a']()", True),
+    ("ops = {}\nops['a'] = f", "ops['b']()", False),
+    ("ops = {'b': g}\nops.update({'a': f})", "ops['a']()", True),
+    ("fns = []; fns.append(f)", "for fn in fns: fn()", True),
+    ("fns = []\nfns.append(f)\nfns.clear()", "for fn in fns: fn()", False),
+    ("fns = []\nfns.append(g)", "for fn in fns: fn()", False),
+    ("fns.append(f)", "for fn in fns: fn()", False),
 ]
 
 
 @pytest.mark.parametrize(("before", "code", "needs"), EARLIER)
 def test_what_an_earlier_cell_holds_is_reached_from_a_later_one(before, code, needs):
     assert need_of_two(code, before) == ("barrier" if needs else None)
+
+
+def test_what_is_added_to_a_container_in_a_cell_of_its_own_is_reached_too():
+    assert need_of_two("for f in fns: f()", "fns = []", "fns.append(g)", "fns.append(f)") == "barrier"
+    assert need_of_two("for f in fns: f()", "fns = []", "fns.append(f)", "fns = []") is None
+    long = ["fns = [f]", *(f"fns.append({'g' * 100}{number})" for number in range(100))]
+    assert need_of_two("fns[0]()", *long) == "barrier"
+
+
+def test_what_some_ranks_have_added_to_a_container_counts_on_these_alone():
+    definitions = above(cells=["fns = []"])
+    definitions.note("def f():\n    dist.barrier()", [0, 1, 2, 3])
+    definitions.note("fns.append(f)", [0, 1])
+    assert need_below("for f in fns: f()", definitions, (0,)) == "barrier"
+    assert need_below("for f in fns: f()", definitions, (2,)) is None
 
 
 def test_models_in_containers_are_called_by_loops():

@@ -93,29 +93,28 @@ class CheckInfo(ApiObject):
     """An error of training that its ranks have proved. Every number is in `evidence`.
 
     Attributes:
-        kind: As `same_batch`: docs/how-to/find-what-is-wrong.md has all.
         message: What was seen, on which ranks and where, and what follows from it.
         message_words: The message for other languages.
-        ranks: The ranks that show it.
+        evidence: What was measured or compared, a sentence each.
+        evidence_words: Of each sentence of the evidence.
+        advice: What to do.
+        since: When it was found first, in seconds since the epoch.
+        kind: As `same_batch`: docs/how-to/find-what-is-wrong.md has all.
         line: Null: no line of the user's code is known.
         step: Since which step of the cell, from 1 on; null: it is not about steps.
-        evidence: Values to compare, with their ranks and steps.
-        evidence_words: Of each value.
-        advice: What to do.
-        since: When it was found, in seconds since the epoch.
     """
 
-    kind: str
+    ranks: str
     message: str
     message_words: list[WordsInfo] | None
-    ranks: str
-    line: CodeLineInfo | None
-    step: int | None
     evidence: list[str]
     evidence_words: list[list[WordsInfo] | None] | None
     advice: str
     advice_words: list[WordsInfo] | None
     since: float
+    kind: str
+    line: CodeLineInfo | None
+    step: int | None
 
 
 class ChecksSwitchInfo(ApiObject):
@@ -1440,6 +1439,12 @@ class SlowCauseInfo(ApiObject):
     """Why a cell is slow, in one sentence.
 
     Attributes:
+        message: What was seen, on which ranks and where, and what follows from it.
+        message_words: The message for other languages.
+        evidence: What was measured or compared, a sentence each.
+        evidence_words: Of each sentence of the evidence.
+        advice: What to do.
+        since: When it was found first, in seconds since the epoch.
         kind: `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait
             for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the
             next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage
@@ -1450,14 +1455,17 @@ class SlowCauseInfo(ApiObject):
             device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault,
             but the line that takes the most of a step.
         share: Which part of the time it costs, from 0 to 1.
-        message_words: The message for other languages.
-        evidence: What was measured, a sentence each.
-        evidence_words: Of each sentence of the evidence.
-        advice: What to try.
         place: The line that takes the time; null if none stands out.
-        since: When this was first seen.
     """
 
+    ranks: str
+    message: str
+    message_words: list[WordsInfo] | None
+    evidence: list[str]
+    evidence_words: list[list[WordsInfo] | None] | None
+    advice: str
+    advice_words: list[WordsInfo] | None
+    since: float
     kind: Literal[
         "straggler",
         "occasional",
@@ -1480,16 +1488,8 @@ class SlowCauseInfo(ApiObject):
         "objects",
         "line",
     ]
-    ranks: str
     share: float
-    message: str
-    message_words: list[WordsInfo] | None
-    evidence: list[str]
-    evidence_words: list[list[WordsInfo] | None] | None
-    advice: str
-    advice_words: list[WordsInfo] | None
     place: CodeLineInfo | None
-    since: float
 
 
 class StackFrameInfo(ApiObject):

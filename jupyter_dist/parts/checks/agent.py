@@ -133,8 +133,8 @@ class ChecksOfGroup(AgentPart):
     def _missed(self, cell: CheckedCell) -> Iterator[tuple[int, str]]:
         """Yield the ranks that have not run an earlier cell with variables of this one, and which cell."""
         queue = self.core.group.dispatcher.queue
-        ran = {key for facts in cell.seen.facts.get("ran", {}).values() for key in facts}
-        found = [one for one in map(queue.find, sorted(ran)) if one is not None]
+        ran = sorted(key for key, _ in cell.seen.facts_of("ran"))
+        found = [one for one in map(queue.find, ran) if one is not None]
         for rank in cell.seen.ranks:
             its = {one.code_checksum for one in found if rank in one.spec.ranks}
             for one in found:

@@ -1,4 +1,4 @@
-"""All that a model trains with on this rank as one value, which is compared between ranks as variables are."""
+"""The value that `group.check()` compares between ranks: a model, its optimizers, samplers and random states."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
-from jupyter_dist.protocol.models.models import CodeLine
+from jupyter_dist.protocol.models.models import CellFindingModel, CodeLine
 from jupyter_dist.protocol.models.sentences import Words
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ SlowKind = Literal[
 ]
 
 
-class SlowCause(TypedDict):
+class SlowCause(CellFindingModel):
     """Why a cell is slow, in one sentence."""
 
     kind: Annotated[
@@ -52,16 +52,8 @@ class SlowCause(TypedDict):
             "step."
         ),
     ]
-    ranks: Annotated[RankSet, Field("The ranks that cause it.")]
     share: Annotated[float, Field("Which part of the time it costs, from 0 to 1.")]
-    message: str
-    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
-    evidence: Annotated[list[str], Field("What was measured, a sentence each.")]
-    evidence_words: NotRequired[Annotated[list[list[Words] | None], Field("Of each sentence of the evidence.")]]
-    advice: Annotated[str, Field("What to try.")]
-    advice_words: NotRequired[list[Words] | None]
     place: Annotated[CodeLine | None, Field("The line that takes the time; null if none stands out.")]
-    since: Annotated[float, Field("When this was first seen.")]
 
 
 class RankPace(TypedDict):

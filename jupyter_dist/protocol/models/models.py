@@ -468,6 +468,19 @@ class CodeLine(TypedDict):
     code: str
 
 
+class CellFindingModel(TypedDict):
+    """What was found about a cell, in one sentence, with what proves it and what to do."""
+
+    ranks: Annotated[RankSet, Field("The ranks that it is about.")]
+    message: Annotated[str, Field("What was seen, on which ranks and where, and what follows from it.")]
+    message_words: NotRequired[Annotated[list[Words] | None, Field("The message for other languages.")]]
+    evidence: Annotated[list[str], Field("What was measured or compared, a sentence each.")]
+    evidence_words: NotRequired[Annotated[list[list[Words] | None], Field("Of each sentence of the evidence.")]]
+    advice: Annotated[str, Field("What to do.")]
+    advice_words: NotRequired[list[Words] | None]
+    since: Annotated[float, Field("When it was found first, in seconds since the epoch.")]
+
+
 class ElidedModel(TypedDict):
     """How much is left out of a view; it is in the log."""
 

@@ -508,6 +508,25 @@ export interface ICodeLine {
   code: string;
 }
 
+/** What was found about a cell, in one sentence, with what proves it and what to do. */
+export interface ICellFinding {
+  /** The ranks that it is about. */
+  ranks: RankSet;
+  /** What was seen, on which ranks and where, and what follows from it. */
+  message: string;
+  /** The message for other languages. */
+  message_words?: IWords[] | null;
+  /** What was measured or compared, a sentence each. */
+  evidence: string[];
+  /** Of each sentence of the evidence. */
+  evidence_words?: (IWords[] | null)[];
+  /** What to do. */
+  advice: string;
+  advice_words?: IWords[] | null;
+  /** When it was found first, in seconds since the epoch. */
+  since: number;
+}
+
 /** How much is left out of a view; it is in the log. */
 export interface IElided {
   bytes: number;
@@ -1721,27 +1740,27 @@ export interface IPeekQuery {
 
 /** An error of training that its ranks have proved. Every number is in `evidence`. */
 export interface ICheck {
-  /** As `same_batch`: docs/how-to/find-what-is-wrong.md has all. */
-  kind: string;
+  /** The ranks that it is about. */
+  ranks: RankSet;
   /** What was seen, on which ranks and where, and what follows from it. */
   message: string;
   /** The message for other languages. */
   message_words?: IWords[] | null;
-  /** The ranks that show it. */
-  ranks: string;
-  /** Null: no line of the user's code is known. */
-  line: ICodeLine | null;
-  /** Since which step of the cell, from 1 on; null: it is not about steps. */
-  step: number | null;
-  /** Values to compare, with their ranks and steps. */
+  /** What was measured or compared, a sentence each. */
   evidence: string[];
-  /** Of each value. */
+  /** Of each sentence of the evidence. */
   evidence_words?: (IWords[] | null)[];
   /** What to do. */
   advice: string;
   advice_words?: IWords[] | null;
-  /** When it was found, in seconds since the epoch. */
+  /** When it was found first, in seconds since the epoch. */
   since: number;
+  /** As `same_batch`: docs/how-to/find-what-is-wrong.md has all. */
+  kind: string;
+  /** Null: no line of the user's code is known. */
+  line: ICodeLine | null;
+  /** Since which step of the cell, from 1 on; null: it is not about steps. */
+  step: number | null;
 }
 
 /** What is wrong with the training in a cell. */
@@ -1845,26 +1864,27 @@ export interface IPeeked {
 
 /** Why a cell is slow, in one sentence. */
 export interface ISlowCause {
-  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. `accumulation`: gradients are averaged more often than the optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault, but the line that takes the most of a step. */
-  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives' | 'accumulation' | 'unused_parameters' | 'device_sync' | 'fragmentation' | 'objects' | 'line';
-  /** The ranks that cause it. */
+  /** The ranks that it is about. */
   ranks: RankSet;
-  /** Which part of the time it costs, from 0 to 1. */
-  share: number;
+  /** What was seen, on which ranks and where, and what follows from it. */
   message: string;
   /** The message for other languages. */
   message_words?: IWords[] | null;
-  /** What was measured, a sentence each. */
+  /** What was measured or compared, a sentence each. */
   evidence: string[];
   /** Of each sentence of the evidence. */
   evidence_words?: (IWords[] | null)[];
-  /** What to try. */
+  /** What to do. */
   advice: string;
   advice_words?: IWords[] | null;
+  /** When it was found first, in seconds since the epoch. */
+  since: number;
+  /** `straggler`: ranks come last to the collectives of each step. `occasional`: the others wait for a rank now and then, and long. `uneven`: another rank is last each time. `input`: for the next batch. `blocked`: in the kernel, for a file or a time. `collector`: Python's garbage collector. `memory`: it grows with each step. `growing`: each step takes longer. `contention`: other programs use the processor. `accumulation`: gradients are averaged more often than the optimizer steps. `unused_parameters`: DistributedDataParallel looks for them. `device_sync`: ranks wait for values of devices that idle meanwhile. `fragmentation`: torch frees its cache of device memory again and again. `objects`: objects are pickled for other ranks. `line`: no fault, but the line that takes the most of a step. */
+  kind: 'straggler' | 'occasional' | 'uneven' | 'input' | 'saving' | 'printing' | 'compiling' | 'blocked' | 'collector' | 'memory' | 'growing' | 'contention' | 'communication' | 'small_collectives' | 'accumulation' | 'unused_parameters' | 'device_sync' | 'fragmentation' | 'objects' | 'line';
+  /** Which part of the time it costs, from 0 to 1. */
+  share: number;
   /** The line that takes the time; null if none stands out. */
   place: ICodeLine | null;
-  /** When this was first seen. */
-  since: number;
 }
 
 /** Where the time of a rank went, as parts of it from 0 to 1. */

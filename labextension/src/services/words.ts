@@ -1,6 +1,6 @@
 /** Sentences of the server and of groups, in the page's language. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IWords } from './protocol';
+import type { ICheck, ISlowCause, IWords } from './protocol';
 
 /** Sentences have sentences as values. */
 const MAX_DEPTH = 12;
@@ -11,6 +11,17 @@ const MAX_DEPTH = 12;
  */
 export function inWords(trans: TranslationBundle, english: string, words: unknown): string {
   return (Array.isArray(words) && said(trans, words, MAX_DEPTH)) || english;
+}
+
+/** What was found about a cell, in the page's language. */
+export function foundInWords<T extends ICheck | ISlowCause>(trans: TranslationBundle, found: T): T {
+  const { message, message_words, evidence, evidence_words, advice, advice_words } = found;
+  return {
+    ...found,
+    message: inWords(trans, message, message_words),
+    evidence: evidence.map((sentence, i) => inWords(trans, sentence, evidence_words?.[i])),
+    advice: inWords(trans, advice, advice_words)
+  };
 }
 
 function said(trans: TranslationBundle, words: readonly unknown[], depth: number): string {

@@ -21,9 +21,19 @@ _BINDS = re.compile(
 _CONTINUES = re.compile(r"[ \t)\]}#]|$")  # how a line begins that belongs to the statement above
 _DEFINES = re.compile(r"(?:@[^\n]*\n)*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
 WRAPS = ("partial", "compile", "vmap", "lru_cache", "cache")  # functions that make another one of a function
-# What may hold functions: other names, what makes one of another, containers that begin with a name, texts with calls.
+ADDS = {"append": 0, "appendleft": 0, "add": 0, "insert": 1}  # methods of containers, and which argument they add
+DROPS = frozenset({"clear", "remove", "discard"})
+# A statement that changes a container.
+_CHANGES = re.compile(
+    r"(\w+)(?:\.(?:"
+    + "|".join((*ADDS, *sorted(DROPS), "extend", "update"))
+    + r")\(|\[[^\]\n]*\][ \t]*=(?!=)|[ \t]*\+=)"
+)
+# What may hold functions: other names, what makes one of another, texts with calls, and containers that are empty or
+# begin with a name.
 HOLDS = (
     r"(?:lambda\b|[\w.]*\b(?:" + "|".join(WRAPS) + r"|list|tuple|set|dict|deque)\(|[A-Za-z_][\w.]*[ \t]*(?:;|$)"
+    r"|\[\s*\]|\{\s*\}"
     r"|[\[({]\s*(?:lambda\b|[*A-Za-z_][\w.]*\s*[,)\]}]|[^\n:=]*:\s*(?:lambda\b|[A-Za-z_][\w.]*\s*[,}])|[\w.]*\bpartial\()"
     r"|[\"'][^\n]*\()"
 )
@@ -62,11 +72,25 @@ class Definitions:
         for text in statements(code):
             if len(text) <= MAX_STATEMENT_CHARS:
                 for name in _defined(text):
-                    self._forget(name)
-                    self._by_name[name] = Definition(text, frozenset(_WORD.findall(text)), here, _calls_others(text))
-                    self._num_chars += len(text)
+                    self._keep(name, text, here)
+                self._change(text, here)
         while self._num_chars > MAX_CHARS:
             self._forget(next(iter(self._by_name)))
+
+    def _keep(self, name: str, text: str, ranks: frozenset[int]) -> None:
+        self._forget(name)
+        self._by_name[name] = Definition(text, frozenset(_WORD.findall(text)), ranks, _calls_others(text))
+        self._num_chars += len(text)
+
+    def _change(self, text: str, ranks: frozenset[int]) -> None:
+        """Add a statement such as `functions.append(step)` to the definition of the container."""
+        found = _CHANGES.match(text)
+        known = self._by_name.get(found[1]) if found is not None else None
+        if found is None or known is None or known.text.endswith(text):
+            return
+        changed, both = f"{known.text}\n{text}", known.ranks & ranks
+        if both and len(changed) <= MAX_STATEMENT_CHARS:
+            self._keep(found[1], changed, both)
 
     def _forget(self, name: str) -> None:
         known = self._by_name.pop(name, None)

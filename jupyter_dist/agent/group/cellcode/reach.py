@@ -6,12 +6,10 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .definitions import WRAPS
+from .definitions import ADDS, DROPS, WRAPS
 
 MAX_STEPS = 8  # from a name to its value
 MAX_EARLIER_CHARS = 8_000  # that are parsed for one cell
-ADDS = {"append": 0, "appendleft": 0, "add": 0, "insert": 1}  # methods of containers, and which argument they add
-DROPS = frozenset({"clear", "remove", "discard"})
 _SAME = frozenset({"list", "tuple", "set", "frozenset", "iter", "deque", "copy", "deepcopy"})
 _ANY_ORDER = frozenset({"sorted", "reversed", "values"})
 _OF_KEY = frozenset({"get", "pop", "setdefault", "__getitem__"})
@@ -75,7 +73,7 @@ class Reach:
         if self._num_chars <= MAX_EARLIER_CHARS:
             for node in ast.parse(text).body:
                 self.note_import(node)
-                self.defines(node, self._above)
+                self.defines(node.value if isinstance(node, ast.Expr) else node, self._above)
 
     def defines(self, node: ast.AST, scope: Scope) -> bool:
         """Note a function or class, which is executed when it is called, or another name for something."""
@@ -99,6 +97,7 @@ class Reach:
     def bind(self, target: ast.expr, value: ast.expr, scope: Scope) -> None:
         """Let a name stand for a value, the names of a tuple for its elements."""
         if isinstance(target, ast.Name):
+            value = self._apart(value, target.id, scope) if isinstance(value, ast.Starred) else value
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
                 self.instances[target.id] = value.func.id
             kind = scope.kinds.get(scope.name(value.value if isinstance(value, ast.Starred) else value))
@@ -118,6 +117,22 @@ class Reach:
         elif isinstance(target, ast.Tuple | ast.List):
             self._bind_each(target, value, scope)
 
+    def _apart(self, value: ast.Starred, name: str, scope: Scope) -> ast.Starred:
+        """Return the elements of a loop with another name for the function whose name it takes: `for f in (f, g)`."""
+        found = self.elements(value.value, scope) or ()
+        if not any(isinstance(one, ast.Name) and one.id == name for _, one in found):
+            return value
+        before = f"{name} before"
+        earlier = ast.parse(self.earlier.get(name, "")).body
+        defined = [node for node in earlier if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for function in (self.functions.get(name), *defined):
+            if function is not None:
+                self.functions.setdefault(before, function)
+        other = ast.Name(before)
+        return ast.Starred(
+            ast.List([other if isinstance(one, ast.Name) and one.id == name else one for _, one in found])
+        )
+
     def _bind_each(self, target: ast.Tuple | ast.List, value: ast.expr, scope: Scope) -> None:
         of_loop = self.elements(value.value, scope) if isinstance(value, ast.Starred) else [(None, value)]
         rows = [self.elements(row, scope) for _, row in of_loop or ()]
@@ -134,15 +149,14 @@ class Reach:
         name, before = func.value.id, self.resolve(func.value, scope)
         if func.attr in DROPS:
             scope.stands.pop(name, None)
-        if before is func.value or self.elements(before, scope) is None or len(node.args) <= ADDS.get(func.attr, 0):
+        known = None if before is func.value else self.elements(before, scope)
+        if known is None or len(node.args) <= ADDS.get(func.attr, 0):
             return
-        if func.attr in ADDS:
-            added: ast.expr = ast.List([node.args[ADDS[func.attr]]])
-        elif func.attr in ("extend", "update"):
-            added = node.args[0]
-        else:
-            return
-        scope.stands[name] = ast.BinOp(before, ast.Add(), added)
+        if func.attr == "update":
+            scope.stands[name] = ast.BinOp(before, ast.BitOr(), node.args[0])
+        elif func.attr in (*ADDS, "extend"):
+            added = node.args[ADDS[func.attr]] if func.attr in ADDS else ast.Starred(node.args[0])
+            scope.stands[name] = ast.List([*(element for _, element in known), added])
 
     # -- what is called ---------------------------------------------------------------------------
 
@@ -260,14 +274,17 @@ class Reach:
             keys = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
             return list(zip(keys, value.values, strict=True))
         if isinstance(value, ast.BinOp):
-            sides = [self.elements(value.left, scope, depth + 1), self.elements(value.right, scope, depth + 1)]
-            left, right = [(None, one) for one in sides[0] or ()], sides[1]
-            numbered = enumerate(element for _, element in [*left, *(right or ())])
-            is_known = sides[0] is not None and (right is not None or isinstance(value.op, ast.Mult))
-            return list(numbered) if is_known else None
+            return self._joined(value, scope, depth)
         if isinstance(value, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self._comprehended(value, scope, depth)
         return self._made(value, scope, depth) if isinstance(value, ast.Call) else None
+
+    def _joined(self, value: ast.BinOp, scope: Scope, depth: int) -> list[Keyed] | None:
+        sides = [self.elements(side, scope, depth + 1) for side in (value.left, value.right)]
+        if sides[0] is None or (sides[1] is None and not isinstance(value.op, ast.Mult)):
+            return None
+        both = [*sides[0], *(sides[1] or ())]
+        return both if isinstance(value.op, ast.BitOr) else list(enumerate(element for _, element in both))
 
     def _listed(self, elts: Sequence[ast.expr], scope: Scope, depth: int) -> list[Keyed] | None:
         found: list[ast.expr] = []
@@ -295,7 +312,7 @@ class Reach:
         source = call.func.value if isinstance(call.func, ast.Attribute) and not call.args else None
         first = source or (call.args[0] if call.args else None)
         if first is None or name not in {*_SAME, *_ANY_ORDER, "items", "enumerate", "zip"}:
-            return None
+            return [] if first is None and name in _SAME else None
         found = self.elements(first, scope, depth + 1)
         if name == "zip" and not method:
             columns = [self.elements(each, scope, depth + 1) for each in call.args]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.protocol.models.sentences import say, words_of
+from jupyter_dist.agent.watch.findings import CellFinding
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
@@ -15,11 +16,11 @@ from .words import WORDS, at_place
 if TYPE_CHECKING:
     from jupyter_dist.parts.checks import models
 
-MAX_ROWS, MAX_EVIDENCE = 4, 6
+MAX_ROWS = 4
 
 
 @dataclass(frozen=True)
-class Proof:
+class Proof(CellFinding):
     """What is wrong with the training of a cell."""
 
     kind: str
@@ -30,27 +31,10 @@ class Proof:
     step: int | None  # since when
     place: CodePlace | None
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """What identifies it from one look to the next."""
-        return self.kind, str(self.ranks)
-
     def model(self, since: float, first_step: int | None) -> models.Check:
         """Return the Check of docs/api.md."""
-        evidence = list(self.evidence)[:MAX_EVIDENCE]
-        return {
-            "kind": self.kind,
-            "message": self.message,
-            "message_words": words_of(self.message),
-            "ranks": str(self.ranks),
-            "line": None if self.place is None else self.place.model(),
-            "step": first_step,
-            "evidence": evidence,
-            "evidence_words": [words_of(sentence) for sentence in evidence],
-            "advice": self.advice,
-            "advice_words": words_of(self.advice),
-            "since": since,
-        }
+        line = None if self.place is None else self.place.model()
+        return {**self.told(since), "kind": self.kind, "line": line, "step": first_step}
 
 
 def prove(

@@ -38,4 +38,4 @@ def _with_missed(seen: Seen, finding: Proof) -> Proof:
         return finding
     more = [say("rank %1 has not run %2", rank, words) for rank, words in missed.items()]
     advice = join(say("Run what was missed there, with Catch up."), finding.advice)
-    return replace(finding, evidence=[*finding.evidence[:4], *more], advice=advice)
+    return replace(finding, evidence=[*finding.evidence[:4], *more[:2]], advice=advice)

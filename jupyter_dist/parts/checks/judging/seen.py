@@ -11,7 +11,7 @@ from jupyter_dist.parts.checks.reports import About, Batch, CallFact, EndedSteps
 
 MAX_LOOKS = 32  # of an optimizer on a rank
 MAX_PASSES = 200
-MAX_FACTS = 64
+MAX_FACTS = 256  # of a kind, each of some ranks
 NUM_NEWEST = 2  # common steps that must show an error
 
 Ranks = tuple[int, ...]
@@ -47,7 +47,7 @@ class Seen:
     about: dict[tuple[int, int], About] = field(default_factory=dict)  # by optimizer and rank
     passes: dict[int, list[Pass]] = field(default_factory=lambda: defaultdict(list))  # by rank
     ended: dict[int, list[EndedSteps]] = field(default_factory=dict)  # by rank
-    facts: dict[str, dict[int, dict[str, CallFact]]] = field(default_factory=dict)  # by kind, rank and key
+    facts: dict[str, dict[str, dict[int, CallFact]]] = field(default_factory=dict)  # by kind, key and rank
     missed: dict[int, str] = field(default_factory=dict)  # what a rank has not run, in words
 
     def add(self, rank: int, look: StepLook) -> None:
@@ -60,9 +60,14 @@ class Seen:
 
     def add_fact(self, rank: int, fact: CallFact) -> None:
         """Add a fact of a rank, in place of an earlier one of the same kind and key."""
-        found = self.facts.setdefault(fact.kind, {}).setdefault(rank, {})
+        found = self.facts.setdefault(fact.kind, {})
         if len(found) < MAX_FACTS or fact.key in found:
-            found[fact.key] = fact
+            by_rank = {**found.get(fact.key, {}), rank: fact}
+            found[fact.key] = dict(sorted(by_rank.items()))
+
+    def facts_of(self, kind: str) -> Iterable[tuple[str, dict[int, CallFact]]]:
+        """Return each key with the facts that ranks have of it."""
+        return self.facts.get(kind, {}).items()
 
     def add_passes(self, rank: int, passes: Iterable[Pass]) -> None:
         """Add the passes over loaders that have begun on a rank."""

@@ -5,19 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 from jupyter_dist.parts.checks.reports import CallFact
-from jupyter_dist.protocol.wire.places import is_library
-from jupyter_dist.rank.collectives.diagnosis import records
-from jupyter_dist.rank.collectives.diagnosis.lines import line_of
-from jupyter_dist.rank.guard import folders
+from jupyter_dist.rank.collectives.diagnosis import lines, records
 from jupyter_dist.rank.guard.own import linecache, threading
 from jupyter_dist.transport.rows import CodePlace
 
 MAX_FACTS = 100  # of a cell
-MAX_FRAMES = 200
 
 
 class Facts:
@@ -37,19 +32,12 @@ class Facts:
 
     def place(self) -> CodePlace | None:
         """Return the innermost line of the user's code that runs in this thread; None if no code of a cell runs."""
-        frame: FrameType | None = sys._getframe(1)
-        found: FrameType | None = None
-        for _ in range(MAX_FRAMES):
-            if frame is None:
-                return None
-            if found is None and _is_users(frame.f_code.co_filename):
-                found = frame
-            if found is not None and frame.f_globals is self.namespace:
-                break
-            frame = frame.f_back
-        if found is None:
+        found = outer = lines.users_frame(sys._getframe(1))
+        while outer is not None and outer.f_globals is not self.namespace:
+            outer = outer.f_back
+        if found is None or outer is None:
             return None
-        file, line = found.f_code.co_filename, line_of(found)
+        file, line = found.f_code.co_filename, lines.line_of(found)
         return CodePlace(file, line, found.f_code.co_name, linecache.getline(file, line).strip()[:200])
 
     def begin_cell(self, is_on: bool, execution_id: str) -> None:
@@ -85,7 +73,3 @@ def collectives_since(time_ns: int) -> list[tuple[str, int, int]]:
                     name = str(entry["profiling_name"]).rpartition(":")[2]
                     found.append((name, size, int(entry["time_created_ns"])))
     return found
-
-
-def _is_users(file: str) -> bool:
-    return not is_library(file) and not file.startswith(folders.ON_RANKS)

@@ -20,7 +20,7 @@ from jupyter_dist.rank.guard.own import time
 
 from . import sampling
 from .facts import Facts
-from .models import TrainedModel
+from .models import Named, TrainedModel, living
 
 MAX_EVALUATED = 3  # batches of an evaluation that are compared
 MAX_IDLE = 4  # layers
@@ -160,10 +160,10 @@ class Forwards:
 class IdleLayers:
     """The layers that have had no gradient in this cell: in how many steps they were called so that one could begin."""
 
-    def __init__(self, models: Sequence[TrainedModel], held: Iterable[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
-        alive = [(name, tensor) for name, one in held if (tensor := one()) is not None and tensor.requires_grad]
-        idle = {id(tensor): name for name, tensor in alive if tensor.grad is None}
-        outers = [model.outer() for model in models] if 0 < len(idle) < len(alive) else []
+    def __init__(self, models: Sequence[TrainedModel], held: Named) -> None:
+        trained = [(name, tensor) for name, tensor in living(held) if tensor.requires_grad]
+        idle = {id(tensor): name for name, tensor in trained if tensor.grad is None}
+        outers = [model.outer() for model in models] if 0 < len(idle) < len(trained) else []
         self._layers: dict[str, tuple[weakref.ref[Module], weakref.ref[torch.Tensor]]] = {}
         for module in (one for outer in outers if outer is not None for one in Module.modules(outer)):
             own = [one for one in Module.parameters(module, recurse=False) if one.requires_grad]

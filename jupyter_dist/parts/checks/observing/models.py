@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from jupyter_dist.rank.collectives import torch_compat
 MAX_ROOTS = 2000
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 Ranks = tuple[int, ...]
+Named = list[tuple[str, weakref.ref[torch.Tensor]]]
 
 
 class Roots:
@@ -75,21 +76,24 @@ class TrainedModel:
 
     about: Model
     outer: weakref.ref[Module]  # what cells call
-    parameters: list[tuple[str, weakref.ref[torch.Tensor]]]
+    parameters: Named
     is_compiled: bool
     is_unwrapped: bool = False  # its DDP model is gone, and has never been trained
 
-    def named(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the parameters that are alive."""
-        for name, one in self.parameters:
-            if (parameter := one()) is not None:
-                yield name, parameter
+    def named(self) -> list[tuple[str, torch.Tensor]]:
+        """Return the parameters that are alive."""
+        return living(self.parameters)
 
     def buffers(self) -> list[tuple[str, torch.Tensor]]:
         """Return the buffers that DDP has made alike, without statistics of batches: ranks may have their own."""
         outer = self.outer() if self.about.kind == "ddp" else None
         found = [] if outer is None else list(Module.named_buffers(outer))
         return [(name, one) for name, one in found if name.rpartition(".")[2] not in STATISTICS]
+
+
+def living(named: Named) -> list[tuple[str, torch.Tensor]]:
+    """Return the tensors that still exist, with their names."""
+    return [(name, tensor) for name, one in named if (tensor := one()) is not None]
 
 
 def models_of(held: set[int], roots: Roots) -> list[TrainedModel]:
@@ -139,7 +143,7 @@ def describe(root: Module) -> TrainedModel:
     return TrainedModel(Model(kind, averaging, replicas, has_hook), weakref.ref(outer), names, is_compiled)
 
 
-def _names(module: Module) -> list[tuple[str, weakref.ref[torch.Tensor]]]:
+def _names(module: Module) -> Named:
     return [(name, weakref.ref(parameter)) for name, parameter in Module.named_parameters(module)]
 
 

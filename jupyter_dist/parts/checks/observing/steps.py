@@ -19,7 +19,7 @@ from jupyter_dist.transport.rows import CodePlace
 from . import sampling
 from .facts import collectives_since
 from .forwards import Forwards, IdleLayers, active_layers
-from .models import Roots, TrainedModel, strangers
+from .models import Named, Roots, TrainedModel, living, strangers
 from .schedule import IDLE_STEP, MEASURED, UNSYNCED_STEP, Schedule
 
 MAX_CHOSEN = 48  # parameters of which digests are sent
@@ -47,7 +47,7 @@ class SteppingOptimizer:
         # What a model has no more may differ between ranks.
         compared = [one for one, tensor in zip(self._named, held, strict=True) if not inside or id(tensor) in inside]
         self._chosen = compared[:: max(1, math.ceil(len(compared) / MAX_CHOSEN))]
-        self.signature = sampling.digest_of(f"{name} {list(one.shape)}" for name, one in _alive(self._named))
+        self.signature = sampling.digest_of(f"{name} {list(one.shape)}" for name, one in living(self._named))
         self._probe = next((one for _, one in reversed(self._named) if _can_probe(one())), None)
         self._zeroing: _Zeroing | None = None
         self._idle: IdleLayers | None = None
@@ -63,7 +63,7 @@ class SteppingOptimizer:
     def look(self, place: CodePlace | None, others: frozenset[int], roots: Roots) -> StepLook:
         """Return the report of the step. `others` are the ids of the parameters that any optimizer holds."""
         with torch.no_grad():
-            named = _alive(self._chosen)
+            named = living(self._chosen)
             gradients = [sampling.local(tensor.grad) for _, tensor in named]
             kept = [one for model in self.models for one in model.buffers()][:MAX_CHOSEN]
             found = sampling.sample([*gradients, *(sampling.local(tensor) for _, tensor in (*named, *kept))])
@@ -112,7 +112,7 @@ class SteppingOptimizer:
         """
         if self._zeroing is not None:
             self._zeroing.begin_step(is_again)
-            self._empty = {name for name, tensor in _alive(self._named) if tensor.grad is None}
+            self._empty = {name for name, tensor in living(self._named) if tensor.grad is None}
         if self.may_be_local:
             self.is_written = self.is_written or self._weight not in (None, self._probed_weight())
             self._weight = None
@@ -196,7 +196,7 @@ class SteppingOptimizer:
 
     def _left_out(self, others: frozenset[int]) -> Left:
         """Count the parameters without a gradient, and name parameters with a gradient that no optimizer holds."""
-        alive = _alive(self._named)
+        alive = living(self._named)
         empty = {name for name, tensor in alive if tensor.grad is None} if self._empty is None else self._empty
         idle = [name for name, tensor in alive if name in empty and tensor.grad is None and tensor.requires_grad]
         of_models = [one for model in self.models for one in model.named()]
@@ -218,7 +218,7 @@ class SteppingOptimizer:
 
     def _not_finite(self, is_gradient: bool) -> Wrong | None:
         """Return the gradients or parameters that are not finite; None if all are."""
-        parts = [(name, sampling.local(one.grad if is_gradient else one)) for name, one in _alive(self._named)]
+        parts = [(name, sampling.local(one.grad if is_gradient else one)) for name, one in living(self._named)]
         floats = [(name, part) for name, part in parts if part is not None and part.is_floating_point()]
         values = sampling.largest([part for _, part in floats])
         wrong = [(name, value) for (name, _), value in zip(floats, values, strict=True) if not math.isfinite(value)]
@@ -241,14 +241,14 @@ class _Zeroing:
     set to zero between two passes, or before the step.
     """
 
-    def __init__(self, named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> None:
+    def __init__(self, named: Named) -> None:
         self._handle: Any = None
         self.num_passes = self.num_stale = self.num_fresh = self.num_lost = 0
         self._has_begun = False  # the step, whose closure may begin passes
         self._next_version: int | None = None  # if nothing but the pass changes it
         self.began_ns: int | None = None  # the first pass
         self.name, self.value = "", 0.0
-        alive = [(name, tensor) for name, tensor in _alive(named) if tensor.requires_grad and tensor.is_leaf]
+        alive = [(name, tensor) for name, tensor in living(named) if tensor.requires_grad and tensor.is_leaf]
         for name, tensor in sorted(alive, key=lambda one: one[1].grad is None)[:1]:
             part = sampling.part_of(tensor.grad)
             self.name, self._tensor = name, weakref.ref(tensor)
@@ -300,7 +300,7 @@ def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
     return [tensor for group in optimizer.param_groups for tensor in group["params"]]
 
 
-def _name(held: list[torch.Tensor], models: list[TrainedModel]) -> list[tuple[str, weakref.ref[torch.Tensor]]]:
+def _name(held: list[torch.Tensor], models: list[TrainedModel]) -> Named:
     """Return the parameters of an optimizer with their names in the models; others are called by their number."""
     names: dict[int, str] = {}
     for number, model in enumerate(models):
@@ -317,10 +317,6 @@ def _can_probe(tensor: torch.Tensor | None) -> bool:
     if tensor is None or tensor.device.type != "cpu" or tensor.numel() > PROBE_ELEMENTS or not tensor.requires_grad:
         return False
     return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype in (torch.float32, torch.float64)
-
-
-def _alive(named: list[tuple[str, weakref.ref[torch.Tensor]]]) -> list[tuple[str, torch.Tensor]]:
-    return [(name, tensor) for name, one in named if (tensor := one()) is not None]
 
 
 def _number(value: Any) -> Any:

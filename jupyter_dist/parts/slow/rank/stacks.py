@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
-from jupyter_dist.protocol.wire.places import is_library
 from jupyter_dist.rank.collectives.diagnosis import lines, mainthread
 from jupyter_dist.rank.guard import folders
 from jupyter_dist.rank.guard.frames import of_main_thread
@@ -119,12 +118,8 @@ def doing_in(frame: FrameType | None, namespace: dict[str, Any], waited: bool = 
 
 def users_line(frame: FrameType | None) -> Line | None:
     """Return the innermost line of the user's code."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if (_known.get(file) or _classify(file))[0]:
-            return Line(file, lines.line_of(frame), frame.f_code.co_name)
-        frame = frame.f_back
-    return None
+    found = lines.users_frame(frame)
+    return None if found is None else Line(found.f_code.co_filename, lines.line_of(found), found.f_code.co_name)
 
 
 class _Walk:
@@ -189,8 +184,5 @@ def _classify(file: str) -> tuple[bool, int]:
     activity = next((ACTIVITIES.index(name) for path, name in _FILES if file.startswith(path)), _NONE)
     if len(_known) > 20_000:  # cells that make code
         _known.clear()
-    found = _known[file] = (
-        activity == _NONE and not is_library(file) and not file.startswith(folders.ON_RANKS),
-        activity,
-    )
+    found = _known[file] = activity == _NONE and lines.is_users(file), activity
     return found

@@ -13,6 +13,9 @@ from bisect import bisect_right
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from jupyter_dist.protocol.wire.places import is_library
+from jupyter_dist.rank.guard import folders
+
 _JUMPS = ("JUMP_BACKWARD", "JUMP_ABSOLUTE")
 _LEAVES = (*_JUMPS, "JUMP_FORWARD", "RETURN", "RAISE", "RERAISE")
 _LOOKS = (*_JUMPS, "RESUME", "CALL", "YIELD", "SEND")  # an earlier one was passed when another thread asked
@@ -22,6 +25,7 @@ _WORKS = (
     *("STORE_SUBSCR", "DELETE_SUBSCR", "GET_ITER", "FOR_ITER", "FORMAT"),
 )
 MAX_CODES = 1000
+MAX_FILES = 20_000  # cells may make code
 MAX_LINES = 20  # that may have taken the time of one
 
 
@@ -42,6 +46,19 @@ def line_of(frame: FrameType) -> int:
     code = _instructions(frame.f_code)
     before = code.lines[: bisect_right(code.offsets, frame.f_lasti)]
     return next((line for line in reversed(before) if line is not None), frame.f_code.co_firstlineno)
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the user's code among a frame and its callers; None if there is none."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+@functools.lru_cache(MAX_FILES)
+def is_users(file: str) -> bool:
+    """Return whether the code of a file is the user's, and of no library."""
+    return not is_library(file) and not file.startswith(folders.ON_RANKS)
 
 
 def spends(frame: FrameType) -> tuple[FrameType, int]:

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { FoldedCells } from '../../model/executions/foldedcells';
 import { SessionIds, sessionOf } from '../../model/executions/sessionids';
 import type { ICheck, ICodeLine, IExecution } from '../../services/protocol';
-import { inWords } from '../../services/words';
+import { foundInWords } from '../../services/words';
 import type { IHeaderNote, INoteContext, IShownCell } from '../../tokens';
 import { Spoken } from '../../widgets/base/spoken';
 import { NoteLine } from '../../widgets/rankoutput/found/noteline';
@@ -47,7 +47,7 @@ export class ChecksNote implements IHeaderNote {
     const notebook = execution?.notebook ?? '';
     const shown = this._options.showsChecks() ? (execution?.checks ?? []) : [];
     const wanted = shown.filter(({ kind }) => !muted.has([notebook, kind].join()));
-    const checks = wanted.map(check => translated(this._options.trans, check));
+    const checks = wanted.map(check => foundInWords(this._options.trans, check));
     const key = JSON.stringify([execution?.id, checks]);
     if (key === this._shown) {
       return;
@@ -100,14 +100,4 @@ export class ChecksNote implements IHeaderNote {
   private _id = '';
   private _shown = '';
   private readonly _spoken = new Spoken();
-}
-
-/** A check in the page's language. */
-function translated(trans: TranslationBundle, check: ICheck): ICheck {
-  return {
-    ...check,
-    message: inWords(trans, check.message, check.message_words),
-    evidence: check.evidence.map((sentence, i) => inWords(trans, sentence, check.evidence_words?.[i])),
-    advice: inWords(trans, check.advice, check.advice_words)
-  };
 }

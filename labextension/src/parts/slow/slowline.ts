@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { FoldedCells } from '../../model/executions/foldedcells';
 import type { ICodeLine, ISlowCause } from '../../services/protocol';
-import { inWords } from '../../services/words';
+import { foundInWords } from '../../services/words';
 import { Spoken } from '../../widgets/base/spoken';
 import { NoteLine } from '../../widgets/rankoutput/found/noteline';
 
@@ -33,10 +33,7 @@ export class SlowLine {
 
   /** Show the costliest cause; none: nothing. `cell`: what is remembered as folded. */
   update(found: readonly ISlowCause[], cell: string): void {
-    const causes = found.map(cause => ({
-      ...cause,
-      message: inWords(this._trans, cause.message, cause.message_words)
-    }));
+    const causes = found.map(cause => foundInWords(this._trans, cause));
     const [first] = causes;
     this.node.hidden = !first;
     this._say(causes);

@@ -20,32 +20,25 @@ def find(seen: Seen) -> Iterator[Proof]:
     """Find errors that calls show: of GradScaler, of loaders and their workers, of torch.save()."""
     replicas = {rank for trained in seen.trained() for rank in trained.model.averaging}
     yield from _steps_skipped(seen)
-    yield from _training_mode({rank: one for _, facts in _facts(seen, "evaluation") for rank, one in facts.items()})
-    for name, facts in _facts(seen, "labels"):
+    yield from _training_mode({rank: one for _, facts in seen.facts_of("evaluation") for rank, one in facts.items()})
+    for name, facts in seen.facts_of("labels"):
         yield from _labels_differ(seen, name, {rank: one for rank, one in facts.items() if rank in replicas})
-    for _, facts in _facts(seen, "padding"):
+    for _, facts in seen.facts_of("padding"):
         one = facts[min(facts)]
         length, total, number_of_ranks = map(int, one.numbers)
         if len(facts) == number_of_ranks:
             samples = say_n("%1 sample", "%1 samples", total - length)
             evidence = [(length, number_of_ranks, total // number_of_ranks, total)]
             yield prove("padding_counted", facts, (samples,), evidence, (None, one.place))
-    for path, facts in _facts(seen, "file"):
+    for path, facts in seen.facts_of("file"):
         yield from _one_file(path, facts)
-    for _, facts in _facts(seen, "workers"):
+    for _, facts in seen.facts_of("workers"):
         yield from _workers(facts, replicas)
-    for _, facts in _facts(seen, "repeats"):
+    for _, facts in seen.facts_of("repeats"):
         one = facts[min(facts)]
         last, words = int(one.numbers[0]), _source_words(one)
         rows = [(min(facts), number + 1, words, one.texts[1]) for number in (last - 1, last)]
         yield prove("same_random_numbers/passes", facts, (words, last, last + 1), rows, (None, one.place))
-
-
-def _facts(seen: Seen, kind: str) -> Iterator[tuple[str, dict[int, CallFact]]]:
-    """Yield each key with the facts that ranks have of it."""
-    by_rank = seen.facts.get(kind, {})
-    for key in dict.fromkeys(key for facts in by_rank.values() for key in facts):
-        yield key, {rank: facts[key] for rank, facts in sorted(by_rank.items()) if key in facts}
 
 
 def _training_mode(facts: dict[int, CallFact]) -> Iterator[Proof]:
@@ -59,7 +52,7 @@ def _training_mode(facts: dict[int, CallFact]) -> Iterator[Proof]:
 
 def _steps_skipped(seen: Seen) -> Iterator[Proof]:
     """Find a GradScaler that has halved its scale below 1, and still skips each step."""
-    found = {rank: one for _, facts in _facts(seen, "skipped") for rank, one in facts.items() if one.numbers[0]}
+    found = {rank: one for _, facts in seen.facts_of("skipped") for rank, one in facts.items() if one.numbers[0]}
     if found:
         rows = [
             (rank, int(one.numbers[0]), number(one.numbers[1]), number(one.numbers[2])) for rank, one in found.items()

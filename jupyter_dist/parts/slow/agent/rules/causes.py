@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_dist.protocol.models.sentences import say, words_of
+from jupyter_dist.agent.watch.findings import CellFinding
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
@@ -18,7 +19,7 @@ SURE = 2.0  # standard deviations: few samples differ by chance
 
 
 @dataclass(frozen=True)
-class Cause:
+class Cause(CellFinding):
     """Why a cell is slow."""
 
     kind: models.SlowKind
@@ -30,25 +31,13 @@ class Cause:
     place: CodePlace | None = None
     spans_looks: bool = False  # it was found by comparing several looks
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """What identifies it from one look to the next."""
-        return self.kind, str(self.ranks)
-
     def model(self, since: float) -> models.SlowCause:
         """Return the SlowCause of docs/api.md."""
         return {
+            **self.told(since),
             "kind": self.kind,
-            "ranks": str(self.ranks),
             "share": round(self.share, 3),
-            "message": self.message,
-            "message_words": words_of(self.message),
-            "evidence": list(self.evidence),
-            "evidence_words": [words_of(sentence) for sentence in self.evidence],
-            "advice": self.advice,
-            "advice_words": words_of(self.advice),
             "place": None if self.place is None else self.place.model(),
-            "since": since,
         }
 
 
