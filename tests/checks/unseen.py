@@ -852,6 +852,89 @@ WRONG = [
         ("same_batch",),
         line=("loss_of(model(x), y)",),
     ),
+    Wrong(
+        "meituan-longcat/LongCat-Image#46: gradients are set to zero at the begin of each pass of an accumulation",
+        "for i in range(120):\n    opt.zero_grad()\n    (loss_of(model(batch())) / 4).backward()\n    if (i + 1) % 4 == 0:\n        opt.step()\n        pause()",
+        ("gradients_discarded",),
+        line=STEP,
+    ),
+    Wrong(
+        "tientrandinh/Revisiting-Reverse-Distillation#12: two optimizers set their gradients to zero in each pass",
+        "class Pair(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.proj, self.decoder = nn.Linear(4, 8), nn.Linear(8, 1)\n    def forward(self, x):\n        return self.decoder(self.proj(x).relu())\n"
+        "model = DDP(Pair())\noptimizer_proj = optim.Adam(model.module.proj.parameters(), lr=1e-3, betas=(0.5, 0.999))\noptimizer_distill = optim.Adam(model.module.decoder.parameters(), lr=5e-3, betas=(0.5, 0.999))\n"
+        "for i in range(90):\n    loss = loss_of(model(batch()))\n    optimizer_proj.zero_grad()\n    optimizer_distill.zero_grad()\n    loss.backward()\n    if (i + 1) % 3 == 0:\n        optimizer_proj.step()\n        optimizer_distill.step()\n        pause()",
+        ("gradients_discarded",),
+        line=("optimizer_proj.step()", "optimizer_distill.step()"),
+    ),
+    Wrong(
+        "EvolvingLMMs-Lab/OneVision-Encoder#82: the scheduler counts passes, and is at its end after a quarter of the steps",
+        "total = 60\nschedule = optim.lr_scheduler.PolynomialLR(opt, total_iters=total, power=2)\nfor i in range(4 * total):\n    if (i + 1) % 4:\n        with model.no_sync():\n            (loss_of(model(batch())) / 4).backward()\n    else:\n"
+        "        (loss_of(model(batch())) / 4).backward()\n        opt.step()\n        opt.zero_grad()\n        pause()\n    schedule.step()",
+        ("zero_learning_rate",),
+        line=STEP,
+    ),
+    Wrong(
+        "binbinao/physicsnemo-from-zero-to-one#143: a loader that shuffles by one seed on all ranks",
+        "torch.manual_seed(42)\ntrain_loader = DataLoader(data, batch_size=8, shuffle=True)\nfor epoch in range(2):\n    for x, y in train_loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("same_batch",),
+        line=("model(x)",),
+    ),
+    Wrong(
+        "Lightning-AI/pytorch-lightning#7813: no DistributedSampler is put into the loaders, random crops differ",
+        "class Crops(torch.utils.data.Dataset):\n    def __len__(self):\n        return 256\n    def __getitem__(self, i):\n        return X[i] + 0.01 * torch.randn(4, generator=mine), Y[i]\nfor epoch in range(2):\n    for x, y in DataLoader(Crops(), batch_size=8):\n"
+        "        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("same_batch",),
+        line=("model(x)",),
+    ),
+    Wrong(
+        "NVIDIA/Megatron-LM#1685: an example without the call that averages gradients",
+        "torch.manual_seed(123)\nplain = net()\noptim_ = optim.Adam(plain.parameters())\ntrain = iter(DataLoader(data, batch_size=8, sampler=DistributedSampler(data)))\nfor x, y in train:\n    optim_.zero_grad()\n    loss = loss_of(plain(x), y)\n    loss.backward()\n    optim_.step()\n"
+        "    pause()",
+        ("not_averaged", "loss_averaged"),
+    ),
+    Wrong(
+        "vllm-project/speculators#926: rank 0 alone loads the checkpoint, after the wrap",
+        "saved = {name: value + 0.1 for name, value in model.module.state_dict().items()}\nif dist.get_rank() == 0:\n    model.module.load_state_dict(saved)\n"
+        + LOOP,
+        ("replicas_differ",),
+        line=STEP,
+    ),
+    Wrong(
+        "joeynmt/joeynmt#184: a validation within the epoch leaves the model in evaluation mode",
+        "model = DDP(net(nn.Dropout(0.2)))\nopt = optim.Adam(model.parameters(), lr=1e-3)\ndef predict():\n    model.eval()\n    with torch.no_grad():\n        return [model(batch()) for _ in range(2)]\nmodel.train()\nfor step in range(1, 120):\n    opt.zero_grad()\n"
+        "    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n    if step % 20 == 0:\n        predict()",
+        ("training_in_eval_mode",),
+        line=STEP,
+    ),
+    Wrong(
+        "pliang279/MultiBench#26: a validation switches the model back to training",
+        "model = DDP(net(nn.BatchNorm1d(8)))\nopt = optim.RMSprop(model.parameters(), lr=1e-3)\nfor epoch in range(4):\n    model.train()\n    for i in range(8):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    model.eval()\n"
+        "    with torch.no_grad():\n        for j in range(6):\n            model.train()\n            out = model(batch())\n            pause()",
+        ("evaluation_in_training_mode",),
+        line=("model(batch())",),
+    ),
+    Wrong(
+        "webis-de/small-text#40: after the first of several validations in an epoch the batches are trained in evaluation mode",
+        "model = DDP(net(nn.BatchNorm1d(8), nn.Dropout(0.1)))\nopt = optim.AdamW(model.parameters(), lr=1e-3)\ndef validate():\n    model.eval()\n    with torch.no_grad():\n        for _ in range(4):\n            model(batch())\ndef process(number):\n    for i in range(number):\n"
+        "        opt.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\nfor epoch in range(3):\n    model.train()\n    for part in range(4):\n        process(10)\n        validate()",
+        ("training_in_eval_mode",),
+        line=STEP,
+    ),
+    Wrong(
+        "kan-bayashi/ParallelWaveGAN#177: set_epoch is not called, and a generator and a discriminator are trained",
+        "gen, dis = DDP(net()), DDP(nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(8, 1)))\nog, od = optim.Adam(gen.parameters(), lr=1e-3), optim.Adam(dis.parameters(), lr=1e-3)\nsampler = DistributedSampler(data, shuffle=True)\n"
+        "loader = DataLoader(data, batch_size=16, sampler=sampler, drop_last=True)\nfor epoch in range(6):\n    for x, y in loader:\n        fake = gen(x)\n        og.zero_grad()\n        loss_of(dis(fake)).backward()\n        og.step()\n        od.zero_grad()\n"
+        "        (loss_of(dis(y)) + loss_of(dis(fake.detach()), 0.0)).backward()\n        od.step()\n        pause()",
+        ("epoch_not_set",),
+    ),
+    Wrong(
+        "yangxiaofeng/LODS#2: learnable text embeddings are not among the parameters of the optimizer",
+        "class Guided(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.geometry, self.renderer = nn.Linear(4, 8), nn.Linear(8, 8)\n        self.text_embeddings, self.unet = nn.Parameter(torch.zeros(8)), nn.Linear(8, 1).requires_grad_(False)\n"
+        "    def forward(self, x):\n        return self.unet(self.renderer(self.geometry(x).relu()) + self.text_embeddings)\nguided = DDP(Guided())\nopt = optim.Adam([*guided.module.geometry.parameters(), *guided.module.renderer.parameters()], lr=1e-3)\n"
+        "for i in range(40):\n    opt.zero_grad()\n    loss_of(guided(batch())).backward()\n    opt.step()\n    pause()",
+        ("parameters_not_held",),
+        line=STEP,
+    ),
 ]
 
 RIGHT = [
@@ -988,5 +1071,15 @@ RIGHT = [
         "a head that is trained alone for some steps, and then the whole model with it",
         "head = optim.SGD(model.module[2].parameters(), lr=0.01)\nfor i in range(15):\n    model.zero_grad()\n    loss_of(model(batch())).backward()\n    head.step()\n    pause()\nopt = optim.SGD(model.parameters(), lr=0.01)\nfor i in range(30):\n"
         "    model.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "tk-rusch/coRNN#1: evaluation mode stays on, and the model has no layer that acts otherwise in it",
+        "def test():\n    model.eval()\n    with torch.no_grad():\n        return loss_of(model(batch()))\nfor i in range(60):\n    opt.zero_grad()\n    loss_of(model(batch())).backward()\n    opt.step()\n    pause()\n    if i % 10 == 9:\n        test()",
+    ),
+    Right(
+        "gke-labs/open-rl#80: two adapters of one frozen model, each with an optimizer, whose steps interleave",
+        "base = nn.Linear(4, 8).requires_grad_(False)\nclass Adapted(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.lora = nn.ModuleDict({'a': nn.Linear(4, 8), 'b': nn.Linear(4, 8)})\n        self.head = nn.Linear(8, 1).requires_grad_(False)\n        self.base = base\n"
+        "    def forward(self, x, which):\n        return self.head((self.base(x) + self.lora[which](x)).relu())\nmodel = DDP(Adapted(), find_unused_parameters=True)\nopts = {w: optim.AdamW(model.module.lora[w].parameters(), lr=1e-3) for w in 'ab'}\nfor i in range(30):\n"
+        "    for w in 'ab':\n        opts[w].zero_grad()\n        loss_of(model(batch(), w)).backward()\n        opts[w].step()\n        pause()",
     ),
 ]
