@@ -9,6 +9,7 @@ from waits import PATIENCE, until
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.blocking.report import stacks_text
 from jupyter_dist.client.displays.live import TextDisplay
+from jupyter_dist.protocol.models.models import PART_MIME, RANKS_MIME
 
 
 def test_a_cell_that_cannot_end_says_so_once(group):
@@ -66,3 +67,19 @@ def test_a_wrapped_model_of_the_ranks_needs_all_of_them(group):
     assert group.submit("one_step(plain, torch.ones(1, 2))", "0", ask_first=True).result(PATIENCE).ok
     group.run("del ddp").raise_for_error()
     assert "NameError" in group.submit("ddp(1)", "0", ask_first=True).result(PATIENCE).text
+
+
+def test_a_notebook_without_our_page_says_it_once_and_our_page_can_hide_it(notebook):
+    request = notebook.client.execute("%%distributed\nif rank == 0: dist.barrier()")
+    said, bundle, is_over = [], {}, False
+    while not is_over:
+        message = notebook.client.get_iopub_msg(timeout=PATIENCE)
+        kind, content = message["msg_type"], message["content"]
+        if message["parent_header"].get("msg_id") == request:
+            is_over = kind == "status" and content["execution_state"] == "idle"
+            data = content.get("data", {})
+            bundle = data.get(RANKS_MIME, bundle)
+            if "[cannot end]" in (content.get("text") or data.get("text/plain", "")):
+                said.append(data.get(PART_MIME))
+                notebook.manager.interrupt_kernel()
+    assert said == [{"of": bundle["execution_id"]}]

@@ -9,6 +9,54 @@ test.afterAll(async ({ request }) => {
   await endSessions(request, 'magics.ipynb');
 });
 
+test('cells of magics are as calm as those of the picker, and a hang is said once', async ({ page }) => {
+  lab.writeNotebook(
+    'magics.ipynb',
+    [
+      '%load_ext jupyter_dist',
+      '%dist_init -n 2',
+      'x = 5',
+      'print("same")',
+      'x',
+      'print("I am", rank)',
+      'if rank == 0: dist.barrier()',
+      '%dist_shutdown'
+    ],
+    {}
+  );
+  await lab.openNotebook(page, 'magics.ipynb', { kernel: KERNEL });
+  await lab.runCell(page, 0);
+  await expect((await lab.runCell(page, 1)).node).toContainText('2 ranks ready');
+  for (const [index, text] of [
+    [2, ''],
+    [3, 'same'],
+    [4, '5']
+  ] as const) {
+    const cell = await lab.runCell(page, index);
+    await expect(cell.prompt).toHaveAttribute('title', /magics \u00b7 2 ranks \u00b7 ok/);
+    await expect(cell.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '0');
+    await expect(cell.node.getByText('ranks 0-1', { exact: true })).toBeHidden();
+    expect((await cell.ranks.innerText()).includes(text)).toBe(true);
+  }
+  const differs = await lab.runCell(page, 5);
+  await expect(differs.summary).toContainText('magics \u00b7 2 ranks \u00b7 ok');
+  await expect(differs.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
+
+  const hung = await lab.runCell(page, 6);
+  await expect(hung.node.locator('.jpd-Verdict')).toContainText('Cannot end: rank 0 called what rank 1 did not call');
+  const said = hung.node.locator('.jp-OutputArea-child').filter({ hasText: /cannot end/i });
+  await expect(said.filter({ visible: true })).toHaveCount(1);
+  await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();
+  await expect(hung.summary).toContainText('interrupted');
+  await lab.saveNotebook(page);
+  await lab.reload(page);
+  const saved = lab.cell(page, 6);
+  await expect(saved.ranks).toBeVisible();
+  await expect(saved.node.getByText('[cannot end]')).toBeHidden();
+  await lab.runCell(page, 7);
+  await expect(lab.cell(page, 7).node).toContainText("Group 'magics' has ended");
+});
+
 test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({ page, request }) => {
   lab.writeNotebook(
     'magics.ipynb',

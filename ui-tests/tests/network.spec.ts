@@ -49,6 +49,26 @@ function sum(numbers: Iterable<number>): number {
   return [...numbers].reduce((a, b) => a + b, 0);
 }
 
+test('a part of the page that cannot be loaded says so, and is loaded when the network is back', async ({ page }) => {
+  lab.writeNotebook('offline.ipynb', ['for step in range(9): print(f"step {step} loss {1 / (step + 1 + rank)}")']);
+  await lab.openNotebook(page, 'offline.ipynb');
+  const cell = await lab.runCell(page, 0);
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  const parts = /\/jupyter-dist\/static\/(sidebar|curves)\.[^/]*js/;
+  await page.route(parts, route => route.abort('internetdisconnected'));
+  await cell.ranks.hover();
+  await cell.tab('Curves').click();
+  const missing = 'A part of jupyter_dist could not be loaded.';
+  await expect(cell.node.locator('.jpd-Curves')).toContainText(missing);
+  await command(page, 'jupyter-dist:show-sidebar');
+  const sidebar = page.getByRole('region', { name: 'Ranks', exact: true });
+  await expect(sidebar).toContainText(missing);
+  await page.unroute(parts);
+  await expect(page.getByRole('region', { name: 'Group train' })).toBeVisible();
+  await expect(cell.node.locator('.jpd-Curve-title')).toHaveText(['loss']);
+  await expect(page.locator('.jpd-Error, .jpd-Curves').getByText(missing)).toHaveCount(0);
+});
+
 test('the page needs no other host and no more than its own scripts', async ({ page, context, baseURL }) => {
   const { host } = new URL(baseURL!);
   const elsewhere: string[] = [];

@@ -42,12 +42,14 @@ class AllocationInfo(ApiObject):
     launcher: str
     state: Literal["queued", "allocated", "not_known", "ended"]
     text: str
+    text_words: list[WordsInfo] | None
     job_id: str | None
     hosts: list[str]
     eta: float | None
     can_start: bool
     ends_at: float | None
     warning: str | None
+    warning_words: list[WordsInfo] | None
 
 
 class CellChecksInfo(ApiObject):

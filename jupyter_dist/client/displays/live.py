@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol.models.models import PART_MIME
 from jupyter_dist.protocol.operations import BUNDLE_FIELDS, CELL_NOTES
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.system.terminal import filtered
@@ -21,9 +22,12 @@ from .growing import Growing, Hidden, nothing
 TOGETHER_SECONDS = 0.2
 
 
-def show_live(*, states: bool = True) -> Callable[[Result], None]:
-    """Return the display for one execution; without `states`, an execution without output shows nothing."""
-    return NotebookDisplay(states) if in_notebook() else TextDisplay(filtered(sys.stdout))
+def show_live(is_private: bool, *, states: bool = True) -> Callable[[Result], None]:
+    """Return the display for one execution; without `states`, an execution without output shows nothing.
+
+    `is_private`: its server has no page, so that a page knows what a bundle has, and no more.
+    """
+    return NotebookDisplay(states, is_private) if in_notebook() else TextDisplay(filtered(sys.stdout))
 
 
 def show_table(table: object) -> None:
@@ -39,16 +43,25 @@ def show_table(table: object) -> None:
 class NotebookDisplay:
     """The output in a notebook of a Python kernel, by IPython's displays."""
 
-    def __init__(self, states: bool) -> None:
+    def __init__(self, states: bool, is_private: bool) -> None:
         self._states = states
         self._show = BundleOutputs(emit_display, _found_by_parts)
-        self._news = CellNews(sys.stderr)
+        self._known = BUNDLE_FIELDS if is_private else tuple(note.field for note in CELL_NOTES)
+        self._news = CellNews(sys.stderr, self._tell)
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
         if self._states or result.folded:
             self._show(result)
             self._news.update(result)
+
+    def _tell(self, result: Result, field: str, sentence: str) -> None:
+        """Show a sentence as a part of the bundle: where the page has our extension, the header says it."""
+        if field not in self._known:
+            sys.stderr.write(f"{sentence}\n")
+            return
+        data = {PART_MIME: {"of": result.id}, "text/plain": sentence}
+        emit_display("display_data", {"data": data, "metadata": {}, "transient": {}})
 
 
 def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,8 +73,10 @@ def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
 class CellNews:
     """Prints once what parts find in a running cell, as that it cannot end, and why; and the news of the nodes."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, tell: Callable[[Result, str, str], None] | None = None) -> None:
+        """`tell` is given what parts find, with its field, in place of the file."""
         self._file = file
+        self._tell = tell or self._write
         self._noticed: set[str] = set()
         self._noted: set[tuple[str, ...]] = set()
         self._has_warned = False
@@ -79,8 +94,11 @@ class CellNews:
             for one in note.findings(result.execution):
                 if (key := (note.field, *(one[name] for name in note.same_by))) not in self._noted:
                     self._noted.add(key)
-                    self._file.write(f"[{note.label}] {one['message']} {one['advice']}\n")
-                    self._file.flush()
+                    self._tell(result, note.field, f"[{note.label}] {one['message']} {one['advice']}")
+
+    def _write(self, _result: Result, _field: str, sentence: str) -> None:
+        self._file.write(f"{sentence}\n")
+        self._file.flush()
 
 
 class TextDisplay:

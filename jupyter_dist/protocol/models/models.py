@@ -164,6 +164,7 @@ class AllocationModel(TypedDict):
         Field("`not_known`: the engine does not answer; the nodes may run all the same."),
     ]
     text: Annotated[str, Field("A sentence: why it waits, which nodes it has, why it has ended.")]
+    text_words: NotRequired[list[Words] | None]
     job_id: str | None
     hosts: list[str]
     eta: Annotated[float | None, Field("When the engine expects it to start.")]
@@ -172,6 +173,7 @@ class AllocationModel(TypedDict):
     ]
     ends_at: Annotated[float | None, Field("When the engine ends it: its time limit.")]
     warning: Annotated[str | None, Field("What is about to happen, such as the end of the time limit.")]
+    warning_words: NotRequired[list[Words] | None]
 
 
 class EndsWith(TypedDict):

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
+from jupyter_dist.protocol.models.sentences import Sentence, join, say, words_of
 from jupyter_dist.server.launchers.allocation import (
     Allocated,
     Allocation,
@@ -55,11 +56,15 @@ class GroupNodes:
         is_over = self._given_at is not None and time.monotonic() - self._given_at > seconds
         if missing and is_over and isinstance(self._allocation.status, Allocated):
             said = " ".join((await self._allocation.logs(missing[0], MAX_LOG_BYTES)).split())
-            which = f"Node {missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-            log = (
-                f"Its log ends with: {said}" if said else "Its log is empty: what runs before its agent has not ended."
+            first, others = missing[0], len(missing) - 1
+            late = join(
+                say("Node %1 and %2 more did not join within %3 s.", first, others, f"{seconds:g}")
+                if others
+                else say("Node %1 did not join within %2 s.", first, f"{seconds:g}"),
+                say("Its log ends with: %1", said)
+                if said
+                else say("Its log is empty: what runs before its agent has not ended."),
             )
-            late = f"{which} did not join within {seconds:g} s. {log}"
         self._late = late
         return late != before
 
@@ -72,7 +77,7 @@ class GroupNodes:
         """Return why nodes are missing, in sentences."""
         status = self._allocation.status
         why = [_exit(self._failed)] if self._failed else []
-        return " ".join([*why, status.why] if isinstance(status, Ended) else why)
+        return join(*why, status.why if isinstance(status, Ended) else "")
 
     async def release(self) -> list[str]:
         """Have the engine end the job, and remove its files; return unconfirmed steps, as sentences."""
@@ -87,16 +92,19 @@ class GroupNodes:
         """Return the Allocation of docs/api.md."""
         status = self._allocation.status
         allocated = self._allocated
+        text = self._text()
         return {
             "launcher": self._allocation.launcher.name,
             "state": _STATES[type(status)],  # type: ignore[typeddict-item]  # one of its words
-            "text": self._text()[:MAX_TEXT],
+            "text": text[:MAX_TEXT],
+            "text_words": words_of(text) if len(text) <= MAX_TEXT else None,
             "job_id": (allocated.job_id or None) if allocated else None,
             "hosts": list(allocated.hosts) if allocated else [],
             "eta": status.eta if isinstance(status, Queued) else None,
             "can_start": not isinstance(status, Queued) or status.can_start,
             "ends_at": allocated.ends_at if allocated and not isinstance(status, Ended) else None,
             "warning": self._warning,
+            "warning_words": words_of(self._warning),
         }
 
     def _take(self, event: Event) -> None:
@@ -106,7 +114,7 @@ class GroupNodes:
         elif isinstance(event, Queued):
             self._given_at = None
         elif isinstance(event, EndsSoon):
-            self._warning = f"{event.why} That is at {_clock(event.at)}. Save what you need."
+            self._warning = join(event.why, say("That is at %1. Save what you need.", _clock(event.at)))
         elif isinstance(event, Ended):
             self._warning = None
         elif isinstance(event, AgentExited) and event.code != 0 and self._failed is None:
@@ -115,23 +123,36 @@ class GroupNodes:
     def _text(self) -> str:
         status = self._allocation.status
         if isinstance(status, Queued):
-            when = f" It is expected to start at {_clock(status.eta)}." if status.eta else ""
-            return f"{status.reason}{when}"
+            return join(status.reason, say("It is expected to start at %1.", _clock(status.eta)) if status.eta else "")
         if isinstance(status, Allocated):
-            shown = ", ".join(status.hosts[:MAX_HOSTS_SHOWN])
-            more = len(status.hosts) - MAX_HOSTS_SHOWN
-            job = f"Job {status.job_id} runs on" if status.job_id else "Its node agents run on"
-            until = f", until {_clock(status.ends_at)}" if status.ends_at else ""
-            return f"{job} {shown}{f' and {more} more' if more > 0 else ''}{until}. {self._late}".rstrip()
+            return join(_places(status), self._late)
         return status.why
+
+
+def _places(status: Allocated) -> Sentence:
+    """Return a sentence with the hosts, the job and its end, as far as they are known."""
+    shown, more = ", ".join(status.hosts[:MAX_HOSTS_SHOWN]), len(status.hosts) - MAX_HOSTS_SHOWN
+    hosts = say("%1 and %2 more", shown, more) if more > 0 else shown
+    until = _clock(status.ends_at) if status.ends_at else ""
+    if status.job_id:
+        job = status.job_id
+        return (
+            say("Job %1 runs on %2, until %3.", job, hosts, until) if until else say("Job %1 runs on %2.", job, hosts)
+        )
+    if until:
+        return say("Its node agents run on %1, until %2.", hosts, until)
+    return say("Its node agents run on %1.", hosts)
 
 
 def _exit(event: AgentExited) -> str:
     if event.code is None and event.signal is None:
         return event.text
-    how = f"was killed by {_signal_name(event.signal)}" if event.signal else f"ended with code {event.code}"
     said = " ".join(event.text.split())[-MAX_TEXT:]
-    return f"The node agent on {event.host} {how}{f': {said}' if said else '.'}"
+    if event.signal:
+        how = say("The node agent on %1 was killed by %2", event.host, _signal_name(event.signal))
+    else:
+        how = say("The node agent on %1 ended with code %2", event.host, event.code)
+    return say("%1: %2", how, said) if said else say("%1.", how)
 
 
 def _signal_name(signum: int | None) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import in_proportion
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.system.files.jsonfile import read_json
@@ -116,7 +117,7 @@ class Allocation(ABC):
         self.max_wait_seconds: float | None = None  # for its first nodes; each server begins to count again
         self._waits_since = time.monotonic()  # no wall clock: it may jump
         self._given_up: str | None = None  # why the launcher has cancelled it
-        self.status: Queued | Allocated | NotKnown | Ended = Queued("It is being submitted.")
+        self.status: Queued | Allocated | NotKnown | Ended = Queued(say("It is being submitted."))
         self._events: list[Event] = []
         self._news = asyncio.Event()
 
@@ -173,7 +174,7 @@ class Allocation(ABC):
     async def give_up(self) -> None:
         """Cancel a job that is overdue. Raises JupyterDistError, as `cancel`."""
         reason = self.status.reason if isinstance(self.status, Queued) else ""
-        self._given_up = f"The job waited as long as 'max_wait' allows, and was cancelled. {reason}".rstrip()
+        self._given_up = join(say("The job waited as long as 'max_wait' allows, and was cancelled."), reason)
         await self.cancel(0.0)
 
     def _has_started(self) -> None:

@@ -76,6 +76,28 @@ export async function loaded<T>(part: Promise<T>): Promise<T> {
   }
 }
 
+/** How long to wait after the first failure, and at most. */
+const RETRY_MS = 1000;
+const MAX_RETRY_MS = 30000;
+
+/** A part that no click asks for again: it is loaded when the server is back. `failed` is told why it is not there yet. */
+export async function loadedAtLast<T>(
+  load: () => Promise<T>,
+  failed: (reason: DistError) => void = () => undefined
+): Promise<T> {
+  for (let wait = RETRY_MS; ; wait = Math.min(2 * wait, MAX_RETRY_MS)) {
+    try {
+      return await loaded(load());
+    } catch (reason) {
+      failed(reason as DistError);
+      await new Promise<void>(resolve => {
+        setTimeout(resolve, wait);
+        window.addEventListener('online', () => resolve(), { once: true });
+      });
+    }
+  }
+}
+
 /** The documentation's address; a test compares it with package.json. */
 const DOCUMENTATION = 'https://jupyter-dist.readthedocs.io/en/latest/';
 

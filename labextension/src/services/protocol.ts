@@ -173,6 +173,7 @@ export interface IAllocation {
   state: 'queued' | 'allocated' | 'not_known' | 'ended';
   /** A sentence: why it waits, which nodes it has, why it has ended. */
   text: string;
+  text_words?: IWords[] | null;
   job_id: string | null;
   hosts: string[];
   /** When the engine expects it to start. */
@@ -183,6 +184,7 @@ export interface IAllocation {
   ends_at: number | null;
   /** What is about to happen, such as the end of the time limit. */
   warning: string | null;
+  warning_words?: IWords[] | null;
 }
 
 /** What ends a group besides a request. */

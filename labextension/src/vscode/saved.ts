@@ -39,7 +39,7 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     missed: { changed: silent(), of: () => null } as unknown as MissedCells,
     undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
     isConnected: () => true,
-    isOwnGroup: () => true,
+    groupOf: () => null,
     waitsFor: () => null,
     isBehindOwn: () => false,
     stopOf: () => null,

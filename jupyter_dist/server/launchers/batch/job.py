@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, EndsSoon, NamedLauncher, Queued
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.system.code.sources import ARCHIVE
@@ -15,7 +16,7 @@ MISSES = 3  # how often the queue must leave a job out before the job counts as 
 ETA_CHANGE_SECONDS = 60.0  # the estimate moves with each look
 SHORTENED_SECONDS = 30.0
 MAX_LOG_BYTES = 1000
-RELEASED = "The node agents have ended, and their nodes are released."
+RELEASED = say("The node agents have ended, and their nodes are released.")
 
 Phase = Literal["queued", "running", "ending", "ended"]
 
@@ -100,25 +101,26 @@ class BatchJob(Allocation):
         if is_failed_command and self.files.num_ended == self.num_nodes:  # an agent's exit code failed the job
             why = ""
         if self.is_cancelled:
-            why = "The job was cancelled with the group."
+            why = say("The job was cancelled with the group.")
         elif why or not self.files.has_started:
             log = self.files.log(None, MAX_LOG_BYTES)
-            why = (why or RELEASED) + (f" Its log ends with: {log}" if log else "")
+            why = join(why or RELEASED, say("Its log ends with: %1", log) if log else "")
         self.publish(Ended(why or RELEASED))
 
     def _missed(self) -> None:
         has_all_ended = not self.lists_ended and self.files.num_ended == self.num_nodes
         if self._misses >= MISSES or has_all_ended:
             label = self.launcher.label
-            why = f"{label} does not list the job any more: it ended some minutes ago, or was never submitted."
+            why = say("%1 does not list the job any more: it ended some minutes ago, or was never submitted.", label)
             self.end("" if has_all_ended else why)
 
     def _queued(self, job: ListedJob) -> None:
         again = ""
         if self._has_run:
-            again = f"{self.launcher.label} has queued the job again; the variables of its ranks are lost. "
+            label = self.launcher.label
+            again = say("%1 has queued the job again; the variables of its ranks are lost.", label)
             self.files.begin_again()
-        event = Queued(again + job.text, job.starts_at, job.can_start)
+        event = Queued(join(again, job.text), job.starts_at, job.can_start)
         last = self.status
         if isinstance(last, Queued) and last.reason == event.reason and _is_near(last.eta, event.eta):
             return
@@ -130,15 +132,15 @@ class BatchJob(Allocation):
         self._has_run = True
         self.publish(self._allocated)
         for host in set(before.hosts if before else ()) - set(job.hosts):
-            self.files.lose([host], f"Node {host} failed: {label} has taken it out of the job.")
+            self.files.lose([host], say("Node %1 failed: %2 has taken it out of the job.", host, label))
         ends_at = job.ends_at
         if ends_at is None or ends_at == self._warned_of or ends_at - now > warn_seconds:
             return
         was = before.ends_at if before else None
         is_shortened = was is not None and was - ends_at > SHORTENED_SECONDS
-        early = f"{label} ends the job early: it is preempted, or its time limit was lowered."
+        early = say("%1 ends the job early: it is preempted, or its time limit was lowered.", label)
         self._warned_of = ends_at
-        self.publish(EndsSoon(ends_at, early if is_shortened else "The job is about to reach its time limit."))
+        self.publish(EndsSoon(ends_at, early if is_shortened else say("The job is about to reach its time limit.")))
 
 
 def _is_near(one: float | None, other: float | None) -> bool:

@@ -140,7 +140,9 @@ class BatchLauncher(Launcher):
             found = await self.listed(jobs)
         except ToolError as err:
             for job in jobs:
-                job.publish(NotKnown(f"{self.label} does not answer; the nodes keep running meanwhile. {err}"))
+                job.publish(
+                    NotKnown(say("%1 does not answer; the nodes keep running meanwhile. %2", self.label, str(err)))
+                )
             return
         for job in jobs:
             job.update(job.find(found), time.time(), self.warn_seconds)

@@ -4,6 +4,7 @@ import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { ISignal, Signal } from '@lumino/signaling';
+import { loadedAtLast } from '../../services/errors';
 import type { IDistService } from '../../tokens';
 import { WIDGET_MIME } from './sharedviews';
 import type { WidgetSpace } from './space';
@@ -73,9 +74,10 @@ export class WidgetSpaces {
     try {
       library = await import('@jupyter-widgets/jupyterlab-manager');
     } catch {
+      this._spaces.delete(group); // the next widget tries again
       return null;
     }
-    const { WidgetSpace } = await import('./space');
+    const { WidgetSpace } = await loadedAtLast(() => import('./space'));
     // Nested widgets, as in an Output widget, are shown like others.
     const rendermime = this.registryOf(group);
     const space = new WidgetSpace({ service: this._service, group, rendermime, context: this._context, library });

@@ -1,7 +1,7 @@
 /** Whether an output has curves, and the tab that shows them. Charts are loaded when the tab is first opened. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { loaded } from '../../services/errors';
+import { loadedAtLast } from '../../services/errors';
 import type { ISavedItem } from '../../services/protocol';
 import type { IDistOutputTabs, IOutputTab, IShownOutput } from '../../tokens';
 import type { CurvesView } from './curvesview';
@@ -77,14 +77,14 @@ class CurvesTab implements IOutputTab {
   }
 
   private async _load(pane: Widget): Promise<void> {
-    try {
-      const { CurvesView } = await loaded(import(/* webpackChunkName: "curves" */ './curvesview'));
-      if (!this._isDisposed) {
-        this._view = new CurvesView(pane.node, this._trans, () => this._opener(...this._place));
-        this.update();
-      }
-    } catch (reason) {
-      pane.node.textContent = (reason as Error).message;
+    const { CurvesView } = await loadedAtLast(
+      () => import(/* webpackChunkName: "curves" */ './curvesview'),
+      ({ message }) => (pane.node.textContent = message)
+    );
+    if (!this._isDisposed) {
+      pane.node.textContent = '';
+      this._view = new CurvesView(pane.node, this._trans, () => this._opener(...this._place));
+      this.update();
     }
   }
 

@@ -11,7 +11,7 @@ import type { DebugConnection, IDebugConnectionOptions } from './debugconnection
 import { parseRanks } from '../../model/format/ranks';
 import { takesCells } from '../../model/groups/groups';
 import { getNotebookTarget } from '../../model/targets/target';
-import { loaded } from '../../services/errors';
+import { loadedAtLast } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import type { RankRow } from './rankrow';
@@ -39,7 +39,10 @@ const debuggingPlugin: JupyterFrontEndPlugin<void> = {
     }
     const show = sidebar ? panelRow(sidebar, debug, translator ?? nullTranslator) : () => undefined;
     const overlay = async ({ node }: NotebookPanel, connection: DebugConnection): Promise<void> => {
-      const module = await loaded(import(/* webpackChunkName: "debugging" */ './pausedoverlay'));
+      const module = await loadedAtLast(() => import(/* webpackChunkName: "debugging" */ './pausedoverlay'));
+      if (connection.isDisposed) {
+        return;
+      }
       const trans = (translator ?? nullTranslator).load('jupyterlab');
       new module.PausedOverlay({ container: node, connection, commands: app.commands, trans });
     };
@@ -137,7 +140,8 @@ class Connections {
       return false;
     }
     // Loaded for the first notebook on ranks.
-    const module = options && (await loaded(import(/* webpackChunkName: "debugging" */ './debugconnection')));
+    const module =
+      options && (await loadedAtLast(() => import(/* webpackChunkName: "debugging" */ './debugconnection')));
     if (isSame()) {
       return false;
     }
@@ -186,7 +190,7 @@ function panelRow(
     }
     wanted = connection;
     const load = async (): Promise<void> => {
-      const module = await loaded(import(/* webpackChunkName: "debugging" */ './rankrow'));
+      const module = await loadedAtLast(() => import(/* webpackChunkName: "debugging" */ './rankrow'));
       if (!row) {
         row = new module.RankRow(translator.load('jupyter_dist'), entitle);
         sidebar.header.addWidget(row);

@@ -4,14 +4,11 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import React from 'react';
 import { resolveTarget } from '../../model/targets/target';
-import { loaded } from '../../services/errors';
 import { CommandIDs, IDistGroups, IDistService, IDistVariableSections } from '../../tokens';
+import { lazily } from '../../widgets/base/errornote';
 import { WatchModel } from './watch';
 
-const Watch = React.lazy(async () => {
-  const { Watch: view } = await loaded(import(/* webpackChunkName: "watch" */ './watchview'));
-  return { default: view };
-});
+const Watch = lazily(async () => (await import(/* webpackChunkName: "watch" */ './watchview')).Watch);
 const COMMAND = 'jupyter-dist:watch-name';
 
 /** Values of running cells, in the panel of variables, and the item of a cell's menu that watches the name at its cursor. */
@@ -38,11 +35,7 @@ const peekPlugin: JupyterFrontEndPlugin<void> = {
     };
     sections.add({
       id: peekPlugin.id,
-      render: (group, isVisible) => (
-        <React.Suspense fallback={null}>
-          <Watch model={modelOf(group)} {...{ isVisible, trans }} />
-        </React.Suspense>
-      )
+      render: (group, isVisible) => <Watch model={modelOf(group)} {...{ isVisible, trans }} />
     });
 
     const group = (): string | undefined => {

@@ -4,7 +4,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { LongCells } from '../../model/executions/longcells';
-import { loaded } from '../../services/errors';
+import { loadedAtLast } from '../../services/errors';
 import type { IExecution } from '../../services/protocol';
 import { guarded } from '../../model/contributions';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes } from '../../tokens';
@@ -50,7 +50,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
     const allow = (): void => void app.commands.execute(CommandIDs.allowNotifications);
     let notices: Promise<Notices> | null = null;
     const load = async (): Promise<Notices> => {
-      const module = await loaded(import(/* webpackChunkName: "longcells" */ './longcellnotices'));
+      const module = await loadedAtLast(() => import(/* webpackChunkName: "longcells" */ './longcellnotices'));
       return new module.Notices({ app, tracker, trans, permission, allow });
     };
     const cells = new LongCells(
@@ -61,10 +61,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
     );
     cells.noticed.connect((_, cell) => {
       notices ??= load();
-      notices.then(
-        found => found.say(cell),
-        () => (notices = null) // the console shows why; the next notification may succeed
-      );
+      void notices.then(found => found.say(cell));
     });
     cells.outdated.connect((_, execution) => void notices?.then(found => found.outdated(execution)));
   }

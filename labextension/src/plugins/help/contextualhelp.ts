@@ -8,7 +8,7 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Widget } from '@lumino/widgets';
 import { hasPlace } from '../../model/targets/cellplace';
 import { getNotebookTarget } from '../../model/targets/target';
-import { loaded } from '../../services/errors';
+import { loadedAtLast } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';
 import type { HelpSources, ISource } from './helpsources';
@@ -88,7 +88,7 @@ class ContextualHelp {
         if (!this._inspector) {
           return null;
         }
-        const module = await loaded(import(/* webpackChunkName: "contextualhelp" */ './helpsources'));
+        const module = await loadedAtLast(() => import(/* webpackChunkName: "contextualhelp" */ './helpsources'));
         return new module.HelpSources(library.InspectionHandler, this._service, this._groups);
       },
       () => null

@@ -2,7 +2,7 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { loaded } from '../../services/errors';
+import { loaded, loadedAtLast } from '../../services/errors';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { GroupChoice } from '../commands/groupchoice';
@@ -36,8 +36,9 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
       void app.commands.execute(CommandIDs.openLog, { group, rank });
     /** The groups whose next offer is the dialog: the user has asked for it. */
     const asDialogs = new Set<string>();
-    const load = async (): Promise<CatchUp> => {
-      const part = await loaded(import(/* webpackChunkName: "catchup" */ './catchup'));
+    const importPart = () => import(/* webpackChunkName: "catchup" */ './catchup');
+    const load = async (waits = false): Promise<CatchUp> => {
+      const part = await (waits ? loadedAtLast(importPart) : loaded(importPart()));
       return new part.CatchUp(service, groups, executions, openLog, trans);
     };
     const show: IGroupCommand = {
@@ -57,7 +58,7 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
           asDialogs[args.asDialog ? 'add' : 'delete'](String(args.group));
         } else if (group) {
           const isDialog = asDialogs.delete(group.id);
-          await load()
+          await load(true)
             .then(part => (isDialog ? part.showMissed(group) : part.offer(group)))
             .catch(notifyError);
         }

@@ -120,7 +120,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               stopOf: ({ id, group }) => stopOf(groups.find(group), id),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
               groups,
-              isOwnGroup: (node, name) => isOwnGroup(tracker, node, name),
+              groupOf: node => groupOf(tracker, node),
               ...acts,
               ...drift,
               ...noteContext,
@@ -208,10 +208,10 @@ function noteContextOf(
   };
 }
 
-/** Whether the notebook that an element is in runs on a group of that name. */
-function isOwnGroup(tracker: INotebookTracker | null, element: HTMLElement, name: string): boolean {
+/** The group that the notebook around an element runs on; null: its kernel chooses one; undefined: there is no notebook. */
+function groupOf(tracker: INotebookTracker | null, element: HTMLElement): string | null | undefined {
   const model = panelOf(tracker, element)?.content.model;
-  return (model && getNotebookTarget(model)?.group) === name;
+  return model ? (getNotebookTarget(model)?.group ?? null) : undefined;
 }
 
 function panelOf(tracker: INotebookTracker | null, element: HTMLElement): NotebookPanel | null {

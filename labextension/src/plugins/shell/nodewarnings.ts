@@ -1,5 +1,6 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { inWords } from '../../services/words';
 import { IDistGroups } from '../../tokens';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 
@@ -25,9 +26,11 @@ export class NodeWarnings {
     const wanted = new Map<string, string>();
     for (const { id, name, allocation } of groups) {
       if (allocation?.warning) {
-        wanted.set(id, this._trans.__("Group '%1': %2", name, allocation.warning));
+        const warning = inWords(this._trans, allocation.warning, allocation.warning_words);
+        wanted.set(id, this._trans.__("Group '%1': %2", name, warning));
       } else if (allocation?.can_start === false) {
-        wanted.set(id, this._trans.__("Group '%1' cannot start: %2", name, allocation.text));
+        const text = inWords(this._trans, allocation.text, allocation.text_words);
+        wanted.set(id, this._trans.__("Group '%1' cannot start: %2", name, text));
       }
     }
     for (const [id, shown] of this._shown) {

@@ -2,11 +2,12 @@
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
-import { DistError, localized, helpLink, openHelp } from '../../services/errors';
+import { DistError, loaded, localized, helpLink, openHelp } from '../../services/errors';
 import { translation } from '../../services/translation';
 import type { IErrorBody } from '../../services/protocol';
 import { GroupNotice, notifyGroup } from '../notices/groupnotices';
 import { withWhole } from '../notices/whole';
+import { useAsked } from './hooks';
 
 export function ErrorNote({ error: given }: { error: IErrorBody }): React.ReactElement {
   const error = localized(given);
@@ -17,6 +18,22 @@ export function ErrorNote({ error: given }: { error: IErrorBody }): React.ReactE
         {error.hint} <HelpLink error={error} />
       </p>
     </div>
+  );
+}
+
+/** A component that is loaded when it is first shown; if that fails, it says so until it is there. */
+export function lazily<P extends object>(load: () => Promise<React.ComponentType<P>>): React.ComponentType<P> {
+  const part = async (): Promise<React.ComponentType<P>> => loaded(load());
+  const Again = (props: P): React.ReactElement | null => {
+    const { answer, error } = useAsked(async () => ({ Found: await part() }));
+    return answer ? <answer.Found {...props} /> : error && <ErrorNote error={error} />;
+  };
+  const found = React.lazy(async () => ({ default: await part().catch(() => Again) }));
+  const Part = found as unknown as React.ComponentType<P>; // the types of lazy components are for those with references
+  return props => (
+    <React.Suspense fallback={null}>
+      <Part {...props} />
+    </React.Suspense>
   );
 }
 

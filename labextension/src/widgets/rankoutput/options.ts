@@ -31,8 +31,8 @@ export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
   openLog(group: string, rank: number): void;
   /** Whether the server is connected. */
   isConnected(): boolean;
-  /** Whether the notebook of an element runs on a group of that name. */
-  isOwnGroup(node: HTMLElement, name: string): boolean;
+  /** The group that the notebook of an element runs on; null: its kernel chooses one; undefined: it is in no notebook. */
+  groupOf(node: HTMLElement): string | null | undefined;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
   /** Whether an earlier cell of its notebook waits for the same. */

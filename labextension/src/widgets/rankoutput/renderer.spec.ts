@@ -50,7 +50,7 @@ beforeEach(async () => {
     undo: { changed, cells: () => [], noteOn: () => null },
     hasServer: true,
     isConnected: () => true,
-    isOwnGroup: () => false,
+    groupOf: () => undefined,
     condenses: () => false,
     showsHeaders: () => false,
     stopOf: () => null,

@@ -247,7 +247,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
     this._updateFound(isStale, now);
-    const isOwnGroup = this._options.isOwnGroup(this.node, shown.group.name);
+    const home = this._options.groupOf(this.node);
+    const isOwnGroup = home === shown.group.name;
     const { hint } = this._found;
     this._summary.update(shown, { now, isStale, isOwnGroup, hint, waiting: at => this._waiting(at) });
     // Not twice; a rank that must be killed stays.
@@ -255,7 +256,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._actions.update(shown, this._trusted);
     this._drift.update(this._bundle!, this._trusted);
     this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
-    this._quieten(shown, isStale, isOwnGroup);
+    this._quieten(shown, isStale, isOwnGroup || home === null);
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
@@ -266,12 +267,12 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  /** Take the header out of the way while it has no news. */
-  private _quieten(shown: IShown, isStale: boolean, isOwnGroup: boolean): void {
+  /** Take the header out of the way while it has no news. `isExpected`: the group is one that the notebook uses. */
+  private _quieten(shown: IShown, isStale: boolean, isExpected: boolean): void {
     const agree = this._agreement.update(shown, performance.now());
     const { _options: options } = this;
     const isSaid = [
-      options.showsHeaders() || this._selected !== 'folded' || isStale || !isOwnGroup,
+      options.showsHeaders() || this._selected !== 'folded' || isStale || !isExpected,
       this._found.isShown || this._drift.isSaid,
       this._rankNotes().length > 0 || this._asking().length > 0 || this._isWaitNews()
     ].includes(true);

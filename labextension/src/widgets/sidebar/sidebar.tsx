@@ -2,11 +2,11 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import React, { lazy, Suspense } from 'react';
-import { DistError, loaded, errorOf } from '../../services/errors';
+import React from 'react';
+import { errorOf } from '../../services/errors';
 import type { FilledForm } from '../../model/groups/startvalues';
 import type { IGroup, IStartRequest } from '../../services/protocol';
-import { ErrorNote, notifyError } from '../base/errornote';
+import { lazily, notifyError } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { ranksIcon } from '../base/icons';
 import { DEFAULT_OPTIONS, ISidebarContext, ISidebarOptions, SidebarContext } from './context';
@@ -169,19 +169,9 @@ export class RanksSidebar extends ReactWidget {
   private _formCount = 0;
 }
 
-const Content = lazy(async () => {
-  try {
-    return { default: (await loaded(import(/* webpackChunkName: "sidebar" */ './content'))).Content };
-  } catch (reason) {
-    return { default: () => <ErrorNote error={reason as DistError} /> };
-  }
-});
+const Content = lazily(async () => (await import(/* webpackChunkName: "sidebar" */ './content')).Content);
 
 function Sidebar({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
   useSignal(widget.changed);
-  return widget.isVisible ? (
-    <Suspense fallback={null}>
-      <Content widget={widget} />
-    </Suspense>
-  ) : null;
+  return widget.isVisible ? <Content widget={widget} /> : null;
 }

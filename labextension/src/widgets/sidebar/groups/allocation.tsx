@@ -1,6 +1,7 @@
 /** The launcher's report on a group's nodes, and the command to run where nodes are missing. */
 import React from 'react';
 import type { IGroup } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
 import { useSidebar } from '../context';
 
 export function AllocationNote({ group }: { group: IGroup }): React.ReactElement | null {
@@ -11,8 +12,14 @@ export function AllocationNote({ group }: { group: IGroup }): React.ReactElement
   }
   return (
     <div className="jpd-Allocation" data-state={allocation?.state} role="status">
-      {allocation && <p className={allocation.can_start ? '' : 'jpd-Allocation-warning'}>{allocation.text}</p>}
-      {allocation?.warning && <p className="jpd-Allocation-warning">{allocation.warning}</p>}
+      {allocation && (
+        <p className={allocation.can_start ? '' : 'jpd-Allocation-warning'}>
+          {inWords(trans, allocation.text, allocation.text_words)}
+        </p>
+      )}
+      {allocation?.warning && (
+        <p className="jpd-Allocation-warning">{inWords(trans, allocation.warning, allocation.warning_words)}</p>
+      )}
       {join && (
         <>
           <p>{trans.__('Run this on each machine that is missing:')}</p>

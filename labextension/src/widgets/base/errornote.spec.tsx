@@ -1,15 +1,44 @@
 import { Notification } from '@jupyterlab/apputils';
 import React from 'react';
+import { createRoot } from 'react-dom/client';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { beforeEach, expect, it, vi } from 'vitest';
-import { DistError } from '../../services/errors';
-import { createHelpLink, ErrorNote, notifyError } from './errornote';
+import { DistError, loadedAtLast } from '../../services/errors';
+import { createHelpLink, ErrorNote, lazily, notifyError } from './errornote';
 
 const ERROR = { code: 'rank_dead', message: 'Rank 1 exited.', hint: 'Replace it.' };
 const ENTRY = 'https://jupyter-dist.readthedocs.io/en/latest/troubleshooting.html#rank_dead';
 
 // JupyterLab's manager is one for all files.
 beforeEach(() => Notification.dismiss());
+
+it('shows that a part could not be loaded until it is there', async () => {
+  let isOffline = true;
+  const Part = lazily(async () => {
+    if (isOffline) {
+      throw new Error('Loading chunk failed');
+    }
+    return ({ name }: { name: string }) => <p>{name}</p>;
+  });
+  const node = document.createElement('div');
+  const root = createRoot(node);
+  vi.spyOn(console, 'error').mockReturnValue();
+  root.render(<Part name="the part" />);
+  await expect.poll(() => node.textContent).toContain('A part of jupyter_dist could not be loaded.');
+  isOffline = false;
+  await expect.poll(() => node.innerHTML, { timeout: 5000 }).toBe('<p>the part</p>');
+  root.unmount();
+});
+
+it('loads what no click asks for again when the network is back', async () => {
+  const failed = vi.fn();
+  vi.spyOn(console, 'error').mockReturnValue();
+  const load = vi.fn(async () => 'part').mockRejectedValueOnce(new Error('Loading chunk failed'));
+  const part = loadedAtLast(load, failed);
+  await expect.poll(() => failed.mock.calls.length).toBe(1);
+  window.dispatchEvent(new Event('online'));
+  expect(await part).toBe('part');
+});
 
 it('links an error to the entry of its code', () => {
   const html = renderToStaticMarkup(React.createElement(ErrorNote, { error: ERROR }));
