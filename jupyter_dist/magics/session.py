@@ -321,7 +321,7 @@ def group_names(notebook: str | None) -> list[str]:
 
 def show_in_ipython(execution: Execution, show: Show, changing: Changing) -> Result:
     """Show the output of a cell by IPython's displays until it ends. Raises CellInterrupted after Ctrl-C."""
-    display = show_live(execution.group.client.is_private) if show is True else show
+    display = show_live() if show is True else show
     try:
         result = execution.wait(display)
     except KeyboardInterrupt:

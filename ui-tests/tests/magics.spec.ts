@@ -46,7 +46,7 @@ test('cells of magics are as calm as those of the picker, and a hang is said onc
   await expect(hung.node.locator('.jpd-Verdict')).toContainText('Cannot end: rank 0 called what rank 1 did not call');
   const said = hung.node.locator('.jp-OutputArea-child').filter({ hasText: /cannot end/i });
   await expect(said.filter({ visible: true })).toHaveCount(1);
-  await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();
+  await page.locator('[data-jp-item-name="interrupt"]').click();
   await expect(hung.summary).toContainText('interrupted');
   await lab.saveNotebook(page);
   await lab.reload(page);

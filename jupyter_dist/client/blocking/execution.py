@@ -52,7 +52,7 @@ class Execution(BlockingExecution):
 
         A second Ctrl-C ends the wait for ranks that do not stop.
         """
-        show: Show | None = show_live(self.group.client.is_private) if stream is True else stream or None
+        show: Show | None = show_live() if stream is True else stream or None
         try:
             if self.was_interrupted:
                 raise KeyboardInterrupt

@@ -250,7 +250,7 @@ class Group(BlockingGroup):
         """
         with Call(function, args, kwargs, is_trusted=trusts_ranks(self.model, self.trust_nodes)) as call:
             execution = self.begin(call.note, ranks, call=call.request)
-            result = call.checked(execution.wait(show_live(self.client.is_private, states=False)))
+            result = call.checked(execution.wait(show_live(states=False)))
             return call.values(result.ranks)
 
     def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:

@@ -22,12 +22,9 @@ from .growing import Growing, Hidden, nothing
 TOGETHER_SECONDS = 0.2
 
 
-def show_live(is_private: bool, *, states: bool = True) -> Callable[[Result], None]:
-    """Return the display for one execution; without `states`, an execution without output shows nothing.
-
-    `is_private`: its server has no page, so that a page knows what a bundle has, and no more.
-    """
-    return NotebookDisplay(states, is_private) if in_notebook() else TextDisplay(filtered(sys.stdout))
+def show_live(*, states: bool = True) -> Callable[[Result], None]:
+    """Return the display for one execution; without `states`, an execution without output shows nothing."""
+    return NotebookDisplay(states) if in_notebook() else TextDisplay(filtered(sys.stdout))
 
 
 def show_table(table: object) -> None:
@@ -43,10 +40,9 @@ def show_table(table: object) -> None:
 class NotebookDisplay:
     """The output in a notebook of a Python kernel, by IPython's displays."""
 
-    def __init__(self, states: bool, is_private: bool) -> None:
+    def __init__(self, states: bool) -> None:
         self._states = states
         self._show = BundleOutputs(emit_display, _found_by_parts)
-        self._known = BUNDLE_FIELDS if is_private else tuple(note.field for note in CELL_NOTES)
         self._news = CellNews(sys.stderr, self._tell)
 
     def __call__(self, result: Result) -> None:
@@ -56,8 +52,8 @@ class NotebookDisplay:
             self._news.update(result)
 
     def _tell(self, result: Result, field: str, sentence: str) -> None:
-        """Show a sentence as a part of the bundle: where the page has our extension, the header says it."""
-        if field not in self._known:
+        """Show a sentence; if the bundle has what it says, as a part of it: a page with our extension shows the bundle's."""
+        if field not in BUNDLE_FIELDS:
             sys.stderr.write(f"{sentence}\n")
             return
         data = {PART_MIME: {"of": result.id}, "text/plain": sentence}

@@ -222,7 +222,7 @@ class DipMagics(RankMagics):
         expression = self.existing(",".join(ranks))
         group = self.session.group()
         chosen = set(ranks_in(group.model, expression)) if expression else set()
-        show = show_live(group.client.is_private)
+        show = show_live()
         return lambda result: show(_only(result, chosen))
 
 
