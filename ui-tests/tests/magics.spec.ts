@@ -5,13 +5,15 @@ import { endSessions } from './ranks';
 const KERNEL = 'Python 3 (ipykernel)';
 
 test.afterAll(async ({ request }) => {
-  await request.delete('/jupyter-dist/api/groups/magics');
-  await endSessions(request, 'magics.ipynb');
+  for (const name of ['magics', 'quiet']) {
+    await request.delete(`/jupyter-dist/api/groups/${name}`);
+    await endSessions(request, `${name}.ipynb`);
+  }
 });
 
 test('cells of magics are as calm as those of the picker, and a hang is said once', async ({ page }) => {
   lab.writeNotebook(
-    'magics.ipynb',
+    'quiet.ipynb',
     [
       '%load_ext jupyter_dist',
       '%dist_init -n 2',
@@ -24,7 +26,7 @@ test('cells of magics are as calm as those of the picker, and a hang is said onc
     ],
     {}
   );
-  await lab.openNotebook(page, 'magics.ipynb', { kernel: KERNEL });
+  await lab.openNotebook(page, 'quiet.ipynb', { kernel: KERNEL });
   await lab.runCell(page, 0);
   await expect((await lab.runCell(page, 1)).node).toContainText('2 ranks ready');
   for (const [index, text] of [
@@ -33,13 +35,13 @@ test('cells of magics are as calm as those of the picker, and a hang is said onc
     [4, '5']
   ] as const) {
     const cell = await lab.runCell(page, index);
-    await expect(cell.prompt).toHaveAttribute('title', /magics \u00b7 2 ranks \u00b7 ok/);
+    await expect(cell.prompt).toHaveAttribute('title', /quiet \u00b7 2 ranks \u00b7 ok/);
     await expect(cell.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '0');
     await expect(cell.node.getByText('ranks 0-1', { exact: true })).toBeHidden();
     expect((await cell.ranks.innerText()).includes(text)).toBe(true);
   }
   const differs = await lab.runCell(page, 5);
-  await expect(differs.summary).toContainText('magics \u00b7 2 ranks \u00b7 ok');
+  await expect(differs.summary).toContainText('quiet \u00b7 2 ranks \u00b7 ok');
   await expect(differs.ranks.locator('.jpd-Ranks-header')).toHaveCSS('opacity', '1');
 
   const hung = await lab.runCell(page, 6);
@@ -54,7 +56,7 @@ test('cells of magics are as calm as those of the picker, and a hang is said onc
   await expect(saved.ranks).toBeVisible();
   await expect(saved.node.getByText('[cannot end]')).toBeHidden();
   await lab.runCell(page, 7);
-  await expect(lab.cell(page, 7).node).toContainText("Group 'magics' has ended");
+  await expect(lab.cell(page, 7).node).toContainText("Group 'quiet' has ended");
 });
 
 test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({ page, request }) => {

@@ -43,7 +43,7 @@ class NotebookDisplay:
     def __init__(self, states: bool) -> None:
         self._states = states
         self._show = BundleOutputs(emit_display, _found_by_parts)
-        self._news = CellNews(sys.stderr, self._tell)
+        self._news = CellNews(sys.stderr, self._show_finding)
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
@@ -51,8 +51,8 @@ class NotebookDisplay:
             self._show(result)
             self._news.update(result)
 
-    def _tell(self, result: Result, field: str, sentence: str) -> None:
-        """Show a sentence; if the bundle has what it says, as a part of it: a page with our extension shows the bundle's."""
+    def _show_finding(self, result: Result, field: str, sentence: str) -> None:
+        """Show a sentence; what the bundle has, too, is a part of it, which a page with our extension does not show."""
         if field not in BUNDLE_FIELDS:
             sys.stderr.write(f"{sentence}\n")
             return
@@ -69,10 +69,10 @@ def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
 class CellNews:
     """Prints once what parts find in a running cell, as that it cannot end, and why; and the news of the nodes."""
 
-    def __init__(self, file: TextIO, tell: Callable[[Result, str, str], None] | None = None) -> None:
-        """`tell` is given what parts find, with its field, in place of the file."""
+    def __init__(self, file: TextIO, show: Callable[[Result, str, str], None] | None = None) -> None:
+        """`show` gets what parts find, and its field, in place of the file."""
         self._file = file
-        self._tell = tell or self._write
+        self._show = show or self._write
         self._noticed: set[str] = set()
         self._noted: set[tuple[str, ...]] = set()
         self._has_warned = False
@@ -90,7 +90,7 @@ class CellNews:
             for one in note.findings(result.execution):
                 if (key := (note.field, *(one[name] for name in note.same_by))) not in self._noted:
                     self._noted.add(key)
-                    self._tell(result, note.field, f"[{note.label}] {one['message']} {one['advice']}")
+                    self._show(result, note.field, f"[{note.label}] {one['message']} {one['advice']}")
 
     def _write(self, _result: Result, _field: str, sentence: str) -> None:
         self._file.write(f"{sentence}\n")

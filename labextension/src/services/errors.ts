@@ -80,7 +80,7 @@ export async function loaded<T>(part: Promise<T>): Promise<T> {
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30000;
 
-/** A part that no click asks for again: it is loaded when the server is back. `failed` is told why it is not there yet. */
+/** A part that no click asks for again: it is loaded when the server is back. `failed` gets the error of each try. */
 export async function loadedAtLast<T>(
   load: () => Promise<T>,
   failed: (reason: DistError) => void = () => undefined

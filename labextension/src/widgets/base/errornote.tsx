@@ -21,7 +21,7 @@ export function ErrorNote({ error: given }: { error: IErrorBody }): React.ReactE
   );
 }
 
-/** A component that is loaded when it is first shown; if that fails, it says so until it is there. */
+/** A component that is loaded when it is first shown; if that fails, an error is shown until it is there. */
 export function lazily<P extends object>(load: () => Promise<React.ComponentType<P>>): React.ComponentType<P> {
   const part = async (): Promise<React.ComponentType<P>> => loaded(load());
   const Again = (props: P): React.ReactElement | null => {

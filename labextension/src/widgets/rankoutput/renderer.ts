@@ -267,7 +267,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  /** Take the header out of the way while it has no news. `isExpected`: the group is one that the notebook uses. */
+  /** Take the header out of the way while it has no news. `isExpected`: the notebook uses the group. */
   private _quieten(shown: IShown, isStale: boolean, isExpected: boolean): void {
     const agree = this._agreement.update(shown, performance.now());
     const { _options: options } = this;
