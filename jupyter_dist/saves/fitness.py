@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say
 
 GIB = 1 << 30
 MAX_SPARE_BYTES, SPARE_SHARE = GIB, 0.1  # of a machine, which others use meanwhile
@@ -23,16 +24,17 @@ def cannot_restore(save: SaveModel, world_size: int, python_version: str | None)
     """
     name = save["name"]
     if save["world_size"] != world_size:
-        message = f"The save '{name}' has {save['world_size']} ranks, and this group has {world_size}."
-        hint = f"Start a group with {save['world_size']} ranks, and restore it there."
+        message = say("The save '%1' has %2 ranks, and this group has %3.", name, save["world_size"], world_size)
+        hint = say("Start a group with %1 ranks, and restore it there.", save["world_size"])
         return JupyterDistError("cannot_restore", message, hint)
     if python_version and _minor(save["python_version"]) != _minor(python_version):
-        message = f"The save '{name}' was made by Python {save['python_version']}; this group runs {python_version}."
-        hint = (
-            "Functions and classes of cells are kept as bytecode, which differs between versions of Python. "
-            f"Start a group with Python {_minor(save['python_version'])}, or try it with `any_version`."
+        made_by = save["python_version"]
+        message = say("The save '%1' was made by Python %2; this group runs %3.", name, made_by, python_version)
+        why = join(
+            say("Functions and classes of cells are kept as bytecode, which differs between versions of Python."),
+            say("Start a group with Python %1, or try it with `any_version`.", _minor(made_by)),
         )
-        return JupyterDistError("other_version", message, hint)
+        return JupyterDistError("other_version", message, why)
     return None
 
 
@@ -46,11 +48,14 @@ def shortage(needed_bytes: int, available_bytes: int | None) -> JupyterDistError
     spare = min(MAX_SPARE_BYTES, int(needed_bytes * SPARE_SHARE))
     if available_bytes is None or needed_bytes + spare <= available_bytes:
         return None
-    message = (
-        f"The variables of the save take {needed_bytes / GIB:.1f} GiB of memory, and the machine has "
-        f"{available_bytes / GIB:.1f} GiB available."
+    message = say(
+        "The variables of the save take %1 GiB of memory, and the machine has %2 GiB available.",
+        f"{needed_bytes / GIB:.1f}",
+        f"{available_bytes / GIB:.1f}",
     )
-    hint = "The present variables stay until all are read: delete large ones first, or begin a new group with the save."
+    hint = say(
+        "The present variables stay until all are read: delete large ones first, or begin a new group with the save."
+    )
     return JupyterDistError("cannot_restore", message, hint)
 
 

@@ -406,6 +406,7 @@ class EnvironmentInfo(ApiObject):
     ipython_version: str | None
     accelerators: list[AcceleratorInfo]
     problem: str | None
+    problem_words: list[WordsInfo] | None
 
 
 class EnvironmentsInfo(ApiObject):
@@ -1321,6 +1322,7 @@ class SaveInfo(ApiObject):
     skipped: list[SkippedInfo]
     notes: list[SaveNoteInfo]
     problem: str | None
+    problem_words: list[WordsInfo] | None
 
 
 class SaveNoteInfo(ApiObject):

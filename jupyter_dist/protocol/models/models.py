@@ -65,6 +65,7 @@ class EnvironmentModel(TypedDict):
     ipython_version: str | None
     accelerators: list[AcceleratorModel]
     problem: Annotated[str | None, Field("Null, or a sentence on why no group can be started in it.")]
+    problem_words: NotRequired[list[Words] | None]
 
 
 class GroupEnvironment(TypedDict, total=False):

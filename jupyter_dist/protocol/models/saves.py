@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from jupyter_dist.protocol.field import Field, RankSet
+from jupyter_dist.protocol.models.sentences import Words
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -53,6 +54,7 @@ class SaveModel(TypedDict):
     problem: NotRequired[
         Annotated[str | None, Field("Why the group that was asked cannot restore it; null if it can.")]
     ]
+    problem_words: NotRequired[list[Words] | None]
 
 
 class LastSave(TypedDict):

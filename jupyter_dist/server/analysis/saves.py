@@ -14,7 +14,7 @@ from jupyter_core.paths import jupyter_data_dir
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.models.saves import DeletedSave, SavePreview, SavesModel
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.wire.requests import DEFAULT_TRANSFER_SECONDS
 from jupyter_dist.protocol.wire.specs import TransferSpec
 from jupyter_dist.saves.drafts import free_name
@@ -101,6 +101,7 @@ def _listed(folder: SavesFolder, group: models.GroupModel | None) -> SavesModel:
         for save in saves:
             problem = cannot_restore(save, group["world_size"], python)
             save["problem"] = None if problem is None else problem.message
+            save["problem_words"] = words_of(save["problem"])
     return {"folder": str(folder.path), "saves": saves, "damaged": [error.message for error in damaged]}
 
 

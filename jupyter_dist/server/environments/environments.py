@@ -18,7 +18,7 @@ from typing import Any, cast
 from jupyter_dist.protocol.accelerators import WITH_DEVICES, built_for
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.server.spawner.local import agent_environment
 from jupyter_dist.system.limits import within
 
@@ -54,7 +54,8 @@ class Environment:
         """Return the environment as the API shows it."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
         fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
-        return cast("models.EnvironmentModel", {**fields, "accelerators": _accelerators(self.accelerators)})
+        fields |= {"problem_words": words_of(self.problem), "accelerators": _accelerators(self.accelerators)}
+        return cast("models.EnvironmentModel", fields)
 
 
 def _accelerators(built: Mapping[str, str]) -> list[models.AcceleratorModel]:
@@ -202,11 +203,12 @@ async def _run_probe(candidate: Environment) -> dict[str, Any]:
             cwd="/",
         )
     except OSError as err:
-        return {"problem": f"{candidate.python} cannot be started: {err.strerror}. Choose another Python."}
+        return {"problem": say("%1 cannot be started: %2. Choose another Python.", candidate.python, err.strerror)}
     try:
         out, err_text = await within(PROBE_SECONDS, process.communicate())
     except asyncio.TimeoutError:
-        return {"problem": f"{candidate.python} did not answer within {PROBE_SECONDS:g} s. Start it in a terminal."}
+        late = say("%1 did not answer within %2 s. Start it in a terminal.", candidate.python, f"{PROBE_SECONDS:g}")
+        return {"problem": late}
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -216,8 +218,9 @@ async def _run_probe(candidate: Environment) -> dict[str, Any]:
         found = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):
         words = err_text.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no output"]
-        return {"problem": f"{candidate.python} is not a working Python 3 ({words[0][:200]}). Choose another one."}
-    return found if isinstance(found, dict) else {"problem": f"{candidate.python} is not a Python."}
+        said = words[0][:200]
+        return {"problem": say("%1 is not a working Python 3 (%2). Choose another one.", candidate.python, said)}
+    return found if isinstance(found, dict) else {"problem": say("%1 is not a Python.", candidate.python)}
 
 
 def _stamp(python: str, found: dict[str, Any]) -> tuple[tuple[str, int], ...]:

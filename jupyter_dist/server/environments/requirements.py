@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
+
+from jupyter_dist.protocol.models.sentences import join, say
 
 Version = tuple[int, int]
 
@@ -26,11 +28,11 @@ def problem(python: str, found: Mapping[str, Any]) -> str | None:
         found: what probe.py printed there.
     """
     if said := found.get("problem"):
-        return str(said)
+        return cast("str", said)
     version = _numbers(str(found.get("python_version")))
     if version is None or version < MIN_PYTHON:
-        wanted = _dotted(MIN_PYTHON)
-        return f"{python} is Python {found.get('python_version')}; ranks need {wanted} or newer. Choose another Python."
+        has, wanted = found.get("python_version"), _dotted(MIN_PYTHON)
+        return say("%1 is Python %2; ranks need %3 or newer. Choose another Python.", python, str(has), wanted)
     return _of_packages(python, found)
 
 
@@ -38,13 +40,14 @@ def _of_packages(python: str, found: Mapping[str, Any]) -> str | None:
     missing = [name for name in _PACKAGES if found.get(f"{name}_version") is None]
     if missing:
         command = _pip(python, *(f'"{name}>={_dotted(_PACKAGES[name])}"' for name in missing))
-        return f"{python} has no {' and '.join(missing)}; run '{command}'."
+        return say("%1 has no %2; run '%3'.", python, join(*missing, by=" and "), command)
     for name, least in _PACKAGES.items():
         text = str(found[f"{name}_version"])
         version = _numbers(text)
         if version is not None and version < least:
             command = _pip(python, "--upgrade", f'"{name}>={_dotted(least)}"')
-            return f"{python} has {name} {text}; ranks need {_dotted(least)} or newer: run '{command}'."
+            has = f"{name} {text}"
+            return say("%1 has %2; ranks need %3 or newer: run '%4'.", python, has, _dotted(least), command)
     return None
 
 

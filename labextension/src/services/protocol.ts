@@ -72,6 +72,7 @@ export interface IEnvironment {
   accelerators: IAccelerator[];
   /** Null, or a sentence on why no group can be started in it. */
   problem: string | null;
+  problem_words?: IWords[] | null;
 }
 
 /** The environment that a group was started in; empty if its agent cannot be reached and did not store it. */
@@ -1271,6 +1272,7 @@ export interface ISave {
   notes: ISaveNote[];
   /** Why the group that was asked cannot restore it; null if it can. */
   problem?: string | null;
+  problem_words?: IWords[] | null;
 }
 
 /** The newest save of a group's name, as it can be offered: when the group has ended, and before it is started. */

@@ -5,6 +5,7 @@ import React from 'react';
 import { formatBytes } from '../../model/format/quantities';
 import { clockTime } from '../../model/state/saves';
 import type { IGroup, ISave, ISaves } from '../../services/protocol';
+import { inWords } from '../../services/words';
 import { ageWord } from './agewords';
 
 export interface ISavesDialogOptions {
@@ -106,7 +107,7 @@ class SavesBody extends ReactWidget implements Dialog.IBodyWidget<ISaveChoice | 
         <div className="jpd-Saves-text">
           <strong>{save.name}</strong>
           <span title={lacks}>{facts.join(' \u00b7 ')}</span>
-          {save.problem && <em>{save.problem}</em>}
+          {save.problem && <em>{inWords(trans, save.problem, save.problem_words)}</em>}
         </div>
         <button
           type="button"

@@ -15,6 +15,7 @@ import {
   StartProblems
 } from '../../../model/groups/startvalues';
 import type { IEnvironment } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
 import { useSidebar } from '../context';
 import { NumberRow, Problem, Row } from './formrow';
 
@@ -50,9 +51,9 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
     <Row
       label={trans.__('Environment')}
       problem={found.environment}
-      words={chosen?.problem}
+      words={chosen && problemOf(trans, chosen)}
       note={whereabouts(trans, chosen)}
-      unusable={world.environments.map(({ display_name, problem }) => ({ label: display_name, reason: problem }))}
+      unusable={world.environments.map(one => ({ label: one.display_name, reason: problemOf(trans, one) }))}
     >
       {id => (
         <HTMLSelect {...id} value={form.environment} onChange={event => set({ environment: event.target.value })}>
@@ -64,7 +65,7 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
               key={environment.name}
               value={environment.name}
               disabled={environment.problem !== null}
-              title={environment.problem ?? environment.python}
+              title={problemOf(trans, environment) ?? environment.python}
             >
               {environmentLabel(trans, environment)}
             </option>
@@ -218,6 +219,10 @@ export function VariablesField({ form, found, set }: IFieldProps): React.ReactEl
       )}
     </Row>
   );
+}
+
+function problemOf(trans: TranslationBundle, { problem, problem_words }: IEnvironment): string | null {
+  return problem && inWords(trans, problem, problem_words);
 }
 
 function environmentLabel(trans: TranslationBundle, environment: IEnvironment): string {
