@@ -69,6 +69,28 @@ test('a part of the page that cannot be loaded says so, and is loaded when the n
   await expect(page.locator('.jpd-Error, .jpd-Curves').getByText(missing)).toHaveCount(0);
 });
 
+test('a page without a network says so within seconds, and has all output when it is back', async ({
+  page,
+  context
+}) => {
+  const code = 'import time\nfor i in range(40):\n    time.sleep(0.5)\n    print("tick", i, flush=True)';
+  lab.writeNotebook('offline.ipynb', [code]);
+  await lab.openNotebook(page, 'offline.ipynb');
+  const cell = await lab.runCell(page, 0);
+  await expect(cell.items.first()).toContainText('tick 1');
+  await context.setOffline(true);
+  try {
+    await expect(cell.summary).toContainText('not connected', { timeout: 15000 });
+  } finally {
+    await context.setOffline(false);
+  }
+  await expect(cell.summary).not.toContainText('not connected');
+  await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
+  await expect.poll(async () => (await lab.shownText(cell)).match(/tick/g)?.length).toBe(40);
+  const dialog = page.getByRole('dialog').getByRole('button', { name: 'Close' });
+  await dialog.click({ timeout: 2000 }).catch(() => undefined); // JupyterLab's, if it has noticed
+});
+
 test('the page needs no other host and no more than its own scripts', async ({ page, context, baseURL }) => {
   const { host } = new URL(baseURL!);
   const elsewhere: string[] = [];

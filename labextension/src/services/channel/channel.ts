@@ -77,6 +77,8 @@ export class Channel implements IDisposable {
   /** Connect, and stay connected until disposed. */
   start(): void {
     void this._poll.start();
+    window.addEventListener('online', this._onNetwork);
+    window.addEventListener('offline', this._onNetwork);
   }
 
   dispose(): void {
@@ -84,6 +86,8 @@ export class Channel implements IDisposable {
       return;
     }
     this._isDisposed = true;
+    window.removeEventListener('online', this._onNetwork);
+    window.removeEventListener('offline', this._onNetwork);
     this._poll.dispose();
     this._topics.clear();
     this._drop();
@@ -314,6 +318,13 @@ export class Channel implements IDisposable {
   private _onClose: () => void = () => undefined;
   /** The cells that were sent and not answered, by their key. */
   private _pending = new Map<string, PromiseDelegate<Submitted>>();
+  /** The browser's network changed: a connection may be dead, and one that is waited for may come at once. */
+  private readonly _onNetwork = (): void => {
+    this._liveness.doubt();
+    if (!this._socket) {
+      void this._poll.refresh();
+    }
+  };
   private _poll: Poll<void, Error>;
   /** For the last messages to widgets, by their key. */
   private _refusals = new Map<string, (error: DistError) => void>();

@@ -14,6 +14,8 @@ export const SILENT_MS = 60000;
 /** How long that answer may take at first. A large message on a slow line holds it up: each loss doubles the time. */
 export const PATIENCE_MS = 10000;
 const MAX_PATIENCE_MS = 160000;
+/** The same, when the browser has said that its network changed. */
+export const DOUBT_MS = 4000;
 /** When time is up, what waits in the browser is read first: timers of hidden, frozen and sleeping pages are late. */
 export const LATE_MS = 1000;
 
@@ -63,6 +65,13 @@ export class Liveness {
     }
   }
 
+  /** The browser has lost its network, or has one again: it does not know whether that leads to the server. */
+  doubt(): void {
+    if (this._state === 'quiet' || this._state === 'waiting') {
+      this._ask(DOUBT_MS);
+    }
+  }
+
   /** The connection was closed, or refused. */
   stop(): void {
     if (this._state === 'opening') {
@@ -77,10 +86,10 @@ export class Liveness {
     this._wait(SILENT_MS, () => this._ask());
   }
 
-  private _ask(): void {
+  private _ask(patience = this._patience): void {
     this._state = 'asking';
     this._options.ask();
-    this._wait(this._patience, () => this._wait(LATE_MS, () => this._lose()));
+    this._wait(patience, () => this._wait(LATE_MS, () => this._lose()));
   }
 
   private _lose(): void {

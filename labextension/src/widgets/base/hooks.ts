@@ -76,12 +76,14 @@ export function useAsked<T>(ask: () => Promise<T>): IAsked<T> {
         const error = errorOf(reason);
         setAsked({ answer: null, error });
         timer = isLasting(error) ? undefined : setTimeout(again, Math.min(AGAIN_MS * 2 ** tries, MAX_AGAIN_MS));
+        window.addEventListener('online', again);
       }
     };
     asking.current().then(answer => isMounted && setAsked({ answer, error: null }), failed);
     return () => {
       isMounted = false;
       clearTimeout(timer);
+      window.removeEventListener('online', again);
     };
   }, [tries]);
   return { ...asked, again };
