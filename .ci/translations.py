@@ -53,7 +53,7 @@ def extracted() -> Catalog:
 def sentences_in(path: Path) -> Iterator[tuple[str, str | None]]:
     """Yield the templates in a Python file: literals in calls of functions of protocol/models/sentences.py."""
     source = path.read_text()
-    if "sentences import" not in source and "Option(" not in source:
+    if not any(word in source for word in ("sentences import", "Option(", "matches(")):
         return
     for node in ast.walk(ast.parse(source)):
         name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
@@ -61,6 +61,8 @@ def sentences_in(path: Path) -> Iterator[tuple[str, str | None]]:
             yield from ((str(arg.value), None) for arg in node.args if isinstance(arg, ast.Constant))
         elif isinstance(node, ast.Call) and name == "Option":  # of a launcher: its label and its help
             yield from ((arg.value, None) for arg in node.args[1:3] if isinstance(arg, ast.Constant))
+        elif isinstance(node, ast.Call) and name in ("matches", "fault_of", "fault_in"):  # of a launcher's options
+            yield from ((arg.value, None) for arg in node.args[1:2] if isinstance(arg, ast.Constant))
         elif isinstance(node, ast.Call) and name in ("say", "say_n"):
             number = 2 if name == "say_n" else 1
             texts = [arg.value for arg in node.args[:number] if isinstance(arg, ast.Constant)]

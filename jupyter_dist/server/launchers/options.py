@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import machine
-from jupyter_dist.protocol.models.sentences import Words, say, words_of
+from jupyter_dist.protocol.models.sentences import Sentence, Words, join, say, words_of
 
 MAX_CHARS = 500
 MAX_WORDS = 50
@@ -40,7 +40,7 @@ class Option:
     def problem(self, value: Any) -> str | None:
         """Return the fault of a value, as a sentence; None if the value is valid."""
         wrong = _wrong_kind(self, value) or (self.check and self.check(value))
-        return f"'{self.name}' {wrong}" if wrong else None
+        return say("'%1' %2", self.name, wrong) if wrong else None
 
     def model(self, choices: Sequence[str], default: Any = None, *, is_fixed: bool = False) -> machine.LauncherOption:
         """Return the model of the option for forms.
@@ -81,11 +81,13 @@ def checked(launcher: str, options: Sequence[Option], given: Mapping[str, Any]) 
         for name, value in given.items()
         if type(value) is int or value not in (None, "", [], {}, False, "false")  # 0 == False
     }
-    problems = [f"The launcher {launcher} has no option '{name[:60]}'." for name in wanted if name not in by_name]
+    problems: list[str] = [
+        say("The launcher %1 has no option '%2'.", launcher, name[:60]) for name in wanted if name not in by_name
+    ]
     problems += filter(None, (by_name[name].problem(value) for name, value in wanted.items() if name in by_name))
     if problems:
-        known = f"Its options are: {', '.join(sorted(by_name))}." if by_name else "It has no options."
-        raise JupyterDistError("bad_request", " ".join(problems), known)
+        known = say("Its options are: %1.", ", ".join(sorted(by_name))) if by_name else say("It has no options.")
+        raise JupyterDistError("bad_request", join(*problems), known)
     return wanted
 
 
@@ -118,9 +120,19 @@ def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
     compiled = re.compile(pattern, re.ASCII)  # engines do not know the digits of other scripts
 
     def check(value: Any) -> str | None:
-        return None if compiled.fullmatch(value) else f"is {value[:60]!r}; {wanted}"
+        return None if compiled.fullmatch(value) else fault_of(value, wanted)
 
     return check
+
+
+def fault_of(value: str, wanted: str) -> Sentence:
+    """Return the fault of a text; `wanted` describes the expected text."""
+    return say("is %1; %2", repr(value[:60]), wanted if isinstance(wanted, Sentence) else say(wanted))
+
+
+def fault_in(word: str, wanted: str) -> Sentence:
+    """Return the fault of a value that has such a word."""
+    return say("has %1; %2", repr(word[:60]), wanted if isinstance(wanted, Sentence) else say(wanted))
 
 
 def _wrong_kind(option: Option, value: Any) -> str | None:
@@ -128,41 +140,40 @@ def _wrong_kind(option: Option, value: Any) -> str | None:
     checks["script"] = _wrong_script
     wrong = checks[option.kind](value) if option.kind in checks else _wrong_object(value)
     if wrong is None and option.kind == "integer" and value < option.minimum:
-        return f"is {value}; it must be at least {option.minimum}."
+        return say("is %1; it must be at least %2.", value, option.minimum)
     return wrong
 
 
 def _wrong_text(value: Any) -> str | None:
     if not isinstance(value, str):
-        return "must be a text."
+        return say("must be a text.")
     if len(value) > MAX_CHARS or not value.isprintable():
-        return f"must be one line of at most {MAX_CHARS} printable characters."
+        return say("must be one line of at most %1 printable characters.", MAX_CHARS)
     return None
 
 
 def _wrong_script(value: Any) -> str | None:
     if not isinstance(value, str):
-        return "must be a text."
+        return say("must be a text.")
     if len(value) > MAX_SCRIPT_CHARS or not all(line.isprintable() for line in value.expandtabs().split("\n")):
-        return f"must be lines of printable characters, at most {MAX_SCRIPT_CHARS} characters."
+        return say("must be lines of printable characters, at most %1 characters.", MAX_SCRIPT_CHARS)
     return None
 
 
 def _wrong_integer(value: Any) -> str | None:
-    return None if type(value) is int else "must be a whole number."
+    return None if type(value) is int else say("must be a whole number.")
 
 
 def _wrong_flag(value: Any) -> str | None:
-    return None if type(value) is bool else "must be true or false."
+    return None if type(value) is bool else say("must be true or false.")
 
 
 def _wrong_words(value: Any) -> str | None:
     if not isinstance(value, list) or len(value) > MAX_WORDS:
-        return f"must be a list of at most {MAX_WORDS} texts."
+        return say("must be a list of at most %1 texts.", MAX_WORDS)
     return next((wrong for wrong in map(_wrong_text, value) if wrong), None)
 
 
 def _wrong_object(value: Any) -> str | None:
-    return (
-        None if isinstance(value, dict) and len(value) <= MAX_VARIABLES else 'must be an object, as {"name": "value"}.'
-    )
+    is_object = isinstance(value, dict) and len(value) <= MAX_VARIABLES
+    return None if is_object else say('must be an object, as {"name": "value"}.')

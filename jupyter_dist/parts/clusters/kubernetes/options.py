@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Wanted
 from jupyter_dist.server.launchers.common.limits import size, zero_is_all
 from jupyter_dist.server.launchers.options import Option, matches
@@ -53,7 +54,7 @@ rm -rf "$place"
 
 def _wrong_pod(value: dict[str, Any]) -> str | None:
     ours = sorted({"containers", "restartPolicy"}.intersection(value))
-    return f"has '{ours[0]}', which the launcher sets itself." if ours else None
+    return say("has '%1', which the launcher sets itself.", ours[0]) if ours else None
 
 
 OPTIONS = (

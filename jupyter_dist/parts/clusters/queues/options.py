@@ -7,7 +7,7 @@ from typing import Any
 
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.common.limits import duration, size, zero_is_all
-from jupyter_dist.server.launchers.options import Option, matches
+from jupyter_dist.server.launchers.options import Option, fault_in, fault_of, matches
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@+:-]*"
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+)(?::(?P<minutes>\d\d)(?::(?P<seconds>\d\d))?)?")
@@ -27,9 +27,8 @@ CPUS = Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: one f
 def _wrong_time(value: str) -> str | None:
     found = _TIME.fullmatch(value)
     is_time = found is not None and (found["minutes"] is None or found["seconds"] or found["days"])
-    return (
-        None if is_time else f"is {value[:60]!r}; a time limit looks like 90 (minutes), 2:30:00 or 1-12 (days-hours)."
-    )
+    like = say("a time limit looks like 90 (minutes), 2:30:00 or 1-12 (days-hours).")
+    return None if is_time else fault_of(value, like)
 
 
 TIME_LIMIT = Option("time_limit", "Time limit", "Minutes, H:MM:SS or D-HH. Empty: the queue's default.",
@@ -45,9 +44,9 @@ def words_option(pattern: str, example: str, *ours: str) -> Option:
     def check(words: list[str]) -> str | None:
         for word in words:
             if not compiled.fullmatch(word):
-                return f"has {word[:60]!r}; write arguments such as {example}."
+                return fault_in(word, say("write arguments such as %1.", example))
             if word in ours:
-                return f"has '{word}', which the launcher sets itself or has an option for."
+                return say("has '%1', which the launcher sets itself or has an option for.", word)
         return None
 
     return Option("extra_arguments", "More arguments", say("More arguments for the engine, such as %1.", example),

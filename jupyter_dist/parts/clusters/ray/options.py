@@ -6,8 +6,9 @@ import json
 import re
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Wanted
-from jupyter_dist.server.launchers.options import Option
+from jupyter_dist.server.launchers.options import Option, fault_in, fault_of
 
 AUTO = "auto"
 MAX_JSON_CHARS = 20_000
@@ -17,29 +18,30 @@ _RESOURCE = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,99}")
 
 def _wrong_address(value: str) -> str | None:
     if value.startswith("ray://"):
-        return "is an address of Ray Client; write the one that 'ray start' takes, such as 10.0.0.1:6379."
+        return say("is an address of Ray Client; write the one that 'ray start' takes, such as 10.0.0.1:6379.")
     if value.startswith(("http://", "https://")):
-        return "is the address of Ray's dashboard; write the one that 'ray start' takes, such as 10.0.0.1:6379."
-    return None if _ADDRESS.fullmatch(value) else f"is {value[:60]!r}; an address looks like 10.0.0.1:6379, or auto."
+        return say("is the address of Ray's dashboard; write the one that 'ray start' takes, such as 10.0.0.1:6379.")
+    return None if _ADDRESS.fullmatch(value) else fault_of(value, "an address looks like 10.0.0.1:6379, or auto.")
 
 
 def _wrong_resources(value: dict[str, Any]) -> str | None:
     for name, amount in value.items():
         if name in ("CPU", "GPU"):
-            return f"has '{name}'; use '{name.lower()}s_per_node' for it."
+            return say("has '%1'; use '%2' for it.", name, f"{name.lower()}s_per_node")
         if not _RESOURCE.fullmatch(name):
-            return f"has {name[:60]!r}; a resource looks like special_hardware or accelerator_type:A100."
+            return fault_in(name, "a resource looks like special_hardware or accelerator_type:A100.")
         if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 < amount < 1e9:
-            return f"has {name[:60]!r} with {str(amount)[:60]!r}; how much of it must be a number above 0."
+            given = repr(str(amount)[:60])
+            return say("has %1 with %2; how much of it must be a number above 0.", repr(name[:60]), given)
     return None
 
 
 def _wrong_runtime_env(value: dict[str, Any]) -> str | None:
     variables = value.get("env_vars", {})
     if not isinstance(variables, dict) or not all(isinstance(text, str) for text in variables.values()):
-        return "has 'env_vars', which must be an object of texts."
+        return say("has 'env_vars', which must be an object of texts.")
     if len(json.dumps(value)) > MAX_JSON_CHARS:
-        return f"must be at most {MAX_JSON_CHARS} characters as JSON."
+        return say("must be at most %1 characters as JSON.", MAX_JSON_CHARS)
     return None
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.common.command import wrong_tunnel
 from jupyter_dist.server.launchers.common.limits import duration, size, zero_is_all
-from jupyter_dist.server.launchers.options import Option, matches
+from jupyter_dist.server.launchers.options import Option, fault_in, matches
 
 # We set these options, or they would change the command; getopt also accepts unambiguous beginnings of each.
 OURS = frozenset(
@@ -32,9 +33,9 @@ def _wrong_arguments(words: list[str]) -> str | None:
     for word in words:
         found = re.fullmatch(r"--([a-z][a-z0-9-]*)(=.*)?", word)
         if found is None:
-            return f"has {word[:60]!r}; write each argument in its long form, as --name or --name=value."
+            return fault_in(word, "write each argument in its long form, as --name or --name=value.")
         if any(ours.startswith(found[1]) for ours in OURS):
-            return f"has '--{found[1]}', which the launcher sets itself or has an option for."
+            return say("has '%1', which the launcher sets itself or has an option for.", f"--{found[1]}")
     return None
 
 
@@ -74,7 +75,7 @@ OPTIONS = (
            choices=("srun", "ssh"), check=wrong_tunnel),
     Option("container_runtime", "Started by", "What starts the container; pyxis does with srun's --container-image."
            " Empty: apptainer.", is_advanced=True, choices=("apptainer", "singularity", PYXIS),
-           check=matches(f"apptainer|singularity|{PYXIS}", f"it is apptainer, singularity or {PYXIS}.")),
+           check=matches(f"apptainer|singularity|{PYXIS}", say("it is apptainer, singularity or %1.", PYXIS))),
 )  # fmt: skip
 
 _ARGUMENTS = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.server.launchers.options import Option, matches
+from jupyter_dist.server.launchers.options import Option, fault_in, matches
 
 # A login shell, in which clusters define `module` and `conda`. A line of the prologue that fails ends the node agent.
 PROLOGUE = """\
@@ -29,7 +29,7 @@ _NAMES = r"[A-Za-z_][A-Za-z0-9_]*\*?(,\s*[A-Za-z_][A-Za-z0-9_]*\*?)*"
 
 def _wrong_mounts(value: list[str]) -> str | None:
     wrong = next((word for word in value if not word.startswith("/") or "," in word), None)
-    return None if wrong is None else f"has {wrong[:60]!r}; a mount looks like /data or /data:/mnt:ro."
+    return None if wrong is None else fault_in(wrong, "a mount looks like /data or /data:/mnt:ro.")
 
 
 def wrong_tunnel(value: list[str]) -> str | None:
@@ -40,7 +40,7 @@ def wrong_tunnel(value: list[str]) -> str | None:
         hosts = "".join(value).format(host="\0", job="", node=0).count("\0")
     except (LookupError, ValueError):
         hosts = 0
-    return None if hosts else "has no {host}; a tunnel looks like ssh, or ssh -p 2222 {host}."
+    return None if hosts else say("has no {host}; a tunnel looks like ssh, or ssh -p 2222 {host}.")
 
 
 COMMAND_OPTIONS = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.models.sentences import join, say, templates
-from jupyter_dist.server.launchers.options import Option
+from jupyter_dist.server.launchers.options import Option, fault_of
 
 _OF_NODES, _ON_A_NODE, _OF_RANKS, _OF_OPTION = templates(
     "%1 nodes were requested; this server allows at most %2.",
@@ -58,7 +58,7 @@ def zero_is_all(measure: Callable[[Any], float | None]) -> Callable[[Any], float
 
 def _wrong_wait(value: str) -> str | None:
     is_duration = duration(value) is not None and value[-1:].isdigit()
-    return None if is_duration else f"is {value[:60]!r}; a wait looks like 90 (minutes), 2:30:00 or 1-12 (days-hours)."
+    return None if is_duration else fault_of(value, "a wait looks like 90 (minutes), 2:30:00 or 1-12 (days-hours).")
 
 
 MAX_WAIT = Option("max_wait", "Longest wait", "Minutes, H:MM:SS or D-HH. A job that has no nodes after this time is"

@@ -10,7 +10,7 @@ from typing import Any
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.server.launchers.options import Option, matches
+from jupyter_dist.server.launchers.options import Option, fault_in, fault_of, matches
 
 MAX_PORT = 65_535
 _FAMILIES = {"4": "AF_INET", "6": "AF_INET6"}
@@ -23,17 +23,14 @@ _PORTS = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 def _wrong_ports(value: str) -> str | None:
     found = _PORTS.fullmatch(value)
     if found is None or not 0 < int(found[1]) <= int(found[2] or found[1]) <= MAX_PORT:
-        return f"is {value[:60]!r}; ports look like 5000 or 5000-5100."
+        return fault_of(value, "ports look like 5000 or 5000-5100.")
     return None
 
 
 def _wrong_addresses(value: str) -> str | None:
     wrong = next((word for word in value.split(",") if not _is_address(word.strip())), None)
-    return (
-        None
-        if wrong is None
-        else f"has {wrong[:60]!r}; an address looks like login1.example.org, 10.0.0.1:5000 or ::1."
-    )
+    like = say("an address looks like login1.example.org, 10.0.0.1:5000 or ::1.")
+    return None if wrong is None else fault_in(wrong, like)
 
 
 def _is_address(word: str) -> bool:
@@ -60,9 +57,9 @@ def _wrong_settings(backend: accelerators.Backend) -> Callable[[dict[str, Any]],
     def check(value: dict[str, Any]) -> str | None:
         for name, setting in value.items():
             if not re.fullmatch("[A-Z0-9_]{1,80}", name, re.ASCII) or not name.startswith(backend.setting_prefixes):
-                return f"has {name[:60]!r}; a setting of {backend.label} looks like {example}."
+                return fault_in(name, say("a setting of %1 looks like %2.", backend.label, example))
             if isinstance(setting, (dict, list)) or setting is None or not str(setting).isprintable():
-                return f"has {name!r} with something that is no text."
+                return say("has %1 with something that is no text.", repr(name))
         return None
 
     return check
@@ -102,7 +99,7 @@ NODE_OPTIONS = (
            " variable as nodes have it, else 1, as under torchrun.", kind="integer", minimum=1, is_advanced=True),
     Option("cpu_binding", "CPUs of each rank", "Which CPUs of its node a rank may use: none (all of them), rank (an"
            " equal share for each) or numa (those of one NUMA node; ranks are spread over them).", is_advanced=True,
-           choices=CPU_BINDINGS, check=matches("|".join(CPU_BINDINGS), f"it is {', '.join(CPU_BINDINGS)}.")),
+           choices=CPU_BINDINGS, check=matches("|".join(CPU_BINDINGS), say("it is %1.", ", ".join(CPU_BINDINGS)))),
 )  # fmt: skip
 
 
