@@ -318,7 +318,7 @@ export class Channel implements IDisposable {
   private _onClose: () => void = () => undefined;
   /** The cells that were sent and not answered, by their key. */
   private _pending = new Map<string, PromiseDelegate<Submitted>>();
-  /** The browser's network changed: a connection may be dead, and one that is waited for may come at once. */
+  /** The browser's network changed: a connection may be dead, or possible again. */
   private readonly _onNetwork = (): void => {
     this._liveness.doubt();
     if (!this._socket) {

@@ -14,7 +14,7 @@ export const SILENT_MS = 60000;
 /** How long that answer may take at first. A large message on a slow line holds it up: each loss doubles the time. */
 export const PATIENCE_MS = 10000;
 const MAX_PATIENCE_MS = 160000;
-/** The same, when the browser has said that its network changed. */
+/** The same after a change of the network. */
 export const DOUBT_MS = 4000;
 /** When time is up, what waits in the browser is read first: timers of hidden, frozen and sleeping pages are late. */
 export const LATE_MS = 1000;
