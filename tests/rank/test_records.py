@@ -65,7 +65,9 @@ def test_a_build_for_devices_has_two_recorders_and_both_are_read(monkeypatch, re
     (found,) = records.unfinished_collectives()
     assert (found["backend"], found["name"], found["group"], found["seq"]) == ("nccl", "all_reduce", "0", 8)
     assert records.backends_seen() == {"nccl", "gloo"}
-    assert records.collectives_since(0) == [("gloo:all_reduce", "1"), ("nccl:all_reduce", "0")]
+    since = records.collectives_since(0)
+    assert [one[:2] for one in since] == [("gloo:all_reduce", "1"), ("nccl:all_reduce", "0")]
+    assert [(one.operation, one.elements, one.is_p2p) for one in since] == [("all_reduce", 2, False)] * 2
 
 
 def test_what_is_forgotten_in_one_recorder_is_not_in_another(monkeypatch, records):

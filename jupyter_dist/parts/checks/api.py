@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models.differences import ComparisonModel
@@ -36,11 +35,6 @@ def _checks_text(model: CellChecks) -> str:
         lines += [f"  {sentence}" for sentence in check["evidence"]]
         lines.append(f"  To do: {check['advice']}")
     return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
-
-
-def _switch_text(model: Mapping[str, Any]) -> str:
-    """Return a sentence about the switch."""
-    return f"Checks are {'on' if model['on'] else 'off'}."
 
 
 EXECUTION_FIELDS = {
@@ -86,6 +80,6 @@ OPERATIONS = (
         body=ChecksSwitch,
         answer=Answer("Whether they are on", ChecksSwitch),
         errors=("unknown_group", "agent_unreachable", "incompatible"),
-        text=_switch_text,
+        text=lambda model: f"Checks are {'on' if model['on'] else 'off'}.",
     ),
 )

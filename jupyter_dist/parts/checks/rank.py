@@ -1,19 +1,26 @@
-"""Checks on a rank: observes the steps of cells, and sends reports."""
+"""Checks on a rank: observes the steps of cells, sends reports, and reads what `group.check()` compares."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from torch.nn import Module
+from torch.optim.optimizer import Optimizer
+from torch.utils.data import DataLoader, DistributedSampler
+
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
 from jupyter_dist.rank.cells.variables import answers
 from jupyter_dist.rank.guard.own import json
 from jupyter_dist.rank.part import RankCore, RankPart, RankRequest
 from jupyter_dist.transport.frames import Header
 
+from .observing import sampling
 from .observing.observer import Observer
-from .training import training_of
+from .observing.steps import held_by
 
 MAX_CELLS = 100
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -61,3 +68,33 @@ class ChecksOnRank(RankPart):
         if not self._is_on:
             self._observer.switch_off()
         return {}
+
+
+def training_of(name: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return a model, its optimizers, the samplers, and digests of the random states, by name.
+
+    Raises:
+        JupyterDistError: `not_found`, if there is no such variable; `bad_request`, if it is no module.
+    """
+    model = namespace.get(name)
+    if model is None:
+        raise JupyterDistError("not_found", say("There is no variable '%1'.", f"{name:.60}"))
+    if not isinstance(model, Module):
+        message = say("`%1` is no torch.nn.Module on this rank.", name)
+        raise bad_request(message, say("Name a variable that is a model."))
+    held = set(map(id, Module.parameters(model)))
+    found = dict(_trains(held, namespace))
+    return {name: model, **found, "random": sampling.random_states()}
+
+
+def _trains(parameters: set[int], namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the optimizers of these parameters, and the settings of samplers: their data may be large."""
+    for variable, value in list(namespace.items()):
+        sampler = value.sampler if isinstance(value, DataLoader) else value
+        if variable.startswith("_"):
+            continue
+        if isinstance(value, Optimizer) and any(id(one) in parameters for one in held_by(value)):
+            yield variable, value
+        elif isinstance(sampler, DistributedSampler):
+            names = ("num_replicas", "epoch", "seed", "shuffle", "total_size")
+            yield variable, {one: getattr(sampler, one) for one in names}

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from jupyter_dist.protocol.models.sentences import join, say
 
-from .findings import Proof
 from .rules import averaging, data, facts, loop
 from .seen import Seen
-from .words import WORDS
+from .words import WORDS, Proof
 
 MAX_SHOWN = 4
 OF_MISSED = ("replicas_differ", "settings_differ", "samplers_differ", "subsets_differ", "labels_differ")

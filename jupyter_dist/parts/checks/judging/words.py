@@ -1,4 +1,4 @@
-"""The words of checks, the worst first: the message, a line of evidence and the advice of each kind.
+"""The words of checks, the worst first: message, line of evidence and advice of each kind, and a check in them.
 
 A kind may have variants, named after a stroke. In a message `%1` are the ranks, and `%2` is the place.
 """
@@ -6,12 +6,20 @@ A kind may have variants, named after a stroke. In a message `%1` are the ranks,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.agent.watch.findings import CellFinding
 from jupyter_dist.protocol.models.sentences import say, say_n, templates
+from jupyter_dist.protocol.ranks import RankSet, name_ranks
 from jupyter_dist.transport.rows import CodePlace
 
+if TYPE_CHECKING:
+    from jupyter_dist.parts.checks import models
+
 MAX_LISTED = 3
+MAX_ROWS = 4
 _OF_GRADIENT, _OF_SAMPLER, _SAME_ARGUMENTS = templates(
     "step %1, rank %2, gradient of %3: first value %4, digest %5",
     "rank %1: rank %2 of %3",
@@ -269,3 +277,39 @@ def listed(names: Sequence[str], count: int | None = None) -> str:
 def times(count: int) -> str:
     """Return how often: twice, 4 times."""
     return say("twice") if count == 2 else say("%1 times", count)
+
+
+@dataclass(frozen=True)
+class Proof(CellFinding):
+    """What is wrong with the training of a cell."""
+
+    kind: str
+    ranks: RankSet
+    message: str
+    evidence: Sequence[str]
+    advice: str
+    step: int | None  # since when
+    place: CodePlace | None
+
+    def model(self, since: float, first_step: int | None) -> models.Check:
+        """Return the Check of docs/api.md."""
+        line = None if self.place is None else self.place.model()
+        return {**self.told(since), "kind": self.kind, "line": line, "step": first_step}
+
+
+def prove(
+    name: str,
+    ranks: Iterable[int],
+    values: Iterable[Any] = (),
+    rows: Iterable[Sequence[Any]] = (),
+    where: tuple[int | None, CodePlace | None] = (None, None),
+) -> Proof:
+    """Return a proof in the words of a kind, with values for its message from `%3` on, and rows for its evidence.
+
+    `where` are the step since which it is wrong, and the line.
+    """
+    message, evidence, advice = WORDS[name]
+    who = name_ranks(ranks, begins=message.startswith("%1"))
+    told = [say(evidence, *row) for row in list(rows)[:MAX_ROWS]]
+    said = say(message, who, at_place(where[1]), *values)
+    return Proof(name.partition("/")[0], RankSet(ranks), said, told, say(advice), *where)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from jupyter_dist.parts.checks.reports import CallFact
-from jupyter_dist.rank.collectives.diagnosis import lines, records
+from jupyter_dist.rank.collectives.diagnosis import lines
 from jupyter_dist.rank.guard.own import linecache, threading
 from jupyter_dist.transport.rows import CodePlace
 
@@ -58,18 +57,3 @@ class Facts:
             self._send(
                 {"execution_id": self.execution_id, "facts": [CallFact(kind, str(key), (*numbers,), (*texts,), place)]}
             )
-
-
-def collectives_since(time_ns: int) -> list[tuple[str, int, int]]:
-    """Return the collectives that were begun after a time: name, elements, and when. Takes about a millisecond."""
-    found = []
-    for entries in records.entries_by_recorder().values():
-        with suppress(*records.OF_OTHER_VERSIONS):
-            for entry in entries:
-                if int(entry["time_created_ns"]) >= time_ns and not entry.get("is_p2p"):
-                    size = 1
-                    for length in (entry.get("input_sizes") or [[]])[0]:
-                        size *= int(length)
-                    name = str(entry["profiling_name"]).rpartition(":")[2]
-                    found.append((name, size, int(entry["time_created_ns"])))
-    return found

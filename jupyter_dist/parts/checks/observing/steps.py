@@ -13,11 +13,11 @@ from torch.optim.optimizer import Optimizer
 
 from jupyter_dist.parts.checks.reports import NO_RATE, About, Left, ModelCalls, Settings, Stale, StepLook, Wrong
 from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard.own import time
 from jupyter_dist.transport.rows import CodePlace
 
 from . import sampling
-from .facts import collectives_since
 from .forwards import Forwards, IdleLayers, active_layers
 from .models import Named, Roots, TrainedModel, living, strangers
 from .schedule import IDLE_STEP, MEASURED, UNSYNCED_STEP, Schedule
@@ -184,9 +184,9 @@ class SteppingOptimizer:
         passed_ns = None if self._zeroing is None else self._zeroing.began_ns
         if passed_ns is None or not dist.is_initialized() or any(model.about.kind != "plain" for model in self.models):
             return 0
-        begun = collectives_since(self._stepped_ns)
-        are_sums = all(name == "all_reduce" and size <= MAX_SUM for name, size, _ in begun)
-        return sum(at < passed_ns for _, _, at in begun) if are_sums else 0
+        begun = [one for one in collectives_since(self._stepped_ns) if not one.is_p2p]
+        are_sums = all(one.operation == "all_reduce" and one.elements <= MAX_SUM for one in begun)
+        return sum(one.began_ns < passed_ns for one in begun) if are_sums else 0
 
     def settings(self) -> Settings:
         """Return the settings of each group of parameters."""

@@ -113,7 +113,7 @@ class Profiler:
         self._write(path, least)
         since, until = (moment * 1e6 - EPOCH_MICROSECONDS for moment in (began, ended))
         num_cut = sum(length < least for length in lengths)
-        found = timeline.summary(since, until, records.collectives_since(int(began * 1e9)))
+        found = timeline.summary(since, until, [one[:2] for one in records.collectives_since(int(began * 1e9))])
         return {**found, "began": round(since, 3), "num_events": len(lengths), "num_cut": num_cut}
 
     def _write(self, path: str, least: float) -> None:

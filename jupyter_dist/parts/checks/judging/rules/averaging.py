@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, CommonStep, Seen, Trained, alike
-from jupyter_dist.parts.checks.judging.words import listed, number
+from jupyter_dist.parts.checks.judging.words import Proof, listed, number, prove
 from jupyter_dist.parts.checks.reports import ModelCalls, Settings
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, CommonStep, Ranks, Seen, Trained, alike
-from jupyter_dist.parts.checks.judging.words import number, steps, times
+from jupyter_dist.parts.checks.judging.words import Proof, number, prove, steps, times
 from jupyter_dist.parts.checks.reports import Pass, Value
 from jupyter_dist.protocol.models.sentences import say
 

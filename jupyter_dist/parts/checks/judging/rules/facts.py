@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 
-from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import Seen, alike
-from jupyter_dist.parts.checks.judging.words import number, times
+from jupyter_dist.parts.checks.judging.words import Proof, number, prove, times
 from jupyter_dist.parts.checks.reports import CallFact
 from jupyter_dist.protocol.models.sentences import say, say_n
 

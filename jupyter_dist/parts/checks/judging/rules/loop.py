@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jupyter_dist.parts.checks.judging.findings import Proof, prove
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, Seen
-from jupyter_dist.parts.checks.judging.words import listed, number, parameters, steps
+from jupyter_dist.parts.checks.judging.words import Proof, listed, number, parameters, prove, steps
 from jupyter_dist.parts.checks.reports import NO_RATE, StepLook
 from jupyter_dist.protocol.models.sentences import say, say_n, templates
 from jupyter_dist.protocol.ranks import RankSet, name_ranks

@@ -22,9 +22,10 @@ import torch
 from torch.utils.data import DataLoader, DistributedSampler, Subset
 
 from jupyter_dist.parts.checks.observing import sampling
-from jupyter_dist.parts.checks.observing.facts import Facts, collectives_since
+from jupyter_dist.parts.checks.observing.facts import Facts
 from jupyter_dist.parts.checks.reports import Distributed, Pass
 from jupyter_dist.rank.cells.variables.opening import attributes_of
+from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import time
 
@@ -97,8 +98,9 @@ class Loaders:
         """Send the facts of passes that are over: padding in sums, random numbers of workers."""
         padded, self._padded = self._padded, None
         if padded is not None and padded[1] == self._num_steps():
-            begun = collectives_since(padded[0])
-            names = {name for name, size, _ in begun if size <= MAX_SUM or "gather" in name} - {"broadcast", "barrier"}
+            begun = [one for one in collectives_since(padded[0]) if not one.is_p2p]
+            gathered = {one.operation for one in begun if one.elements <= MAX_SUM or "gather" in one.operation}
+            names = gathered - {"broadcast", "barrier"}
             if names and names <= {"all_reduce", "reduce"}:
                 padded[2]()
         for key, workers in list(self._workers.items()):
