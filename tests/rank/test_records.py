@@ -39,7 +39,7 @@ def status(begun: int, completed: int) -> dict[str, str]:
 
 def dumps(monkeypatch, torch_recorders, **names):
     """Give torch these recorders, and take its own away."""
-    for name in ("_dump_fr_trace_json", "_dump_nccl_trace_json"):
+    for name in ("_dump_fr_trace_json", "_dump_nccl_trace_json", "_dump_fr_trace", "_dump_nccl_trace"):
         monkeypatch.delattr(torch_recorders.bindings, name, raising=False)
     for name, dump in names.items():
         monkeypatch.setattr(torch_recorders.bindings, name, dump, raising=False)
