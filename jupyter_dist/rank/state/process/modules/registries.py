@@ -62,7 +62,7 @@ def remember(shell: Any) -> None:
 
 def take(shell: Any) -> dict[str, Any]:
     """Return the entries of cells, by the names of the registries."""
-    found = {name: _of_cells(name, read(shell)) for name, read in REGISTRIES.items()}
+    found: dict[str, Any] = {name: _of_cells(name, read(shell)) for name, read in REGISTRIES.items()}
     found["accessors of pandas"] = dict(_accessors())
     found["torch.serialization"] = [one for one in _safe_globals() if _is_users(one)]
     found.update({called: _Lost() for called in _LOST if _calls(shell, called)})
@@ -129,8 +129,8 @@ def _of_cells(name: str, registry: Any) -> dict[Any, Any]:
     """Return the entries of cells by their keys, in a list by their positions."""
     before = _before.get(name, {})
     if not isinstance(registry, dict):
-        known = set(map(id, before))
-        return {at: one for at, one in enumerate(registry) if id(one) not in known and _is_users(one)}
+        ids = set(map(id, before))
+        return {at: one for at, one in enumerate(registry) if id(one) not in ids and _is_users(one)}
     new = {key: one for key, one in list(registry.items()) if key not in before or before[key] is not one}
     if name == "matplotlib.colormaps":
         known = getattr(sys.modules["matplotlib"].colormaps, "_builtin_cmaps", ()) if new else ()
