@@ -94,7 +94,7 @@ def _read_sklearn() -> dict[str, Any]:
 
 def _put_sklearn(value: Mapping[str, Any]) -> None:
     sklearn: Any = importlib.import_module("sklearn")
-    default = {name: sklearn._config._global_config[name] for name in _read_sklearn()}
+    default = {name: sys.modules["sklearn._config"]._global_config[name] for name in _read_sklearn()}
     sklearn.set_config(**{**default, **value})
 
 
