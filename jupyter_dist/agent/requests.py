@@ -175,8 +175,7 @@ class Requests:
         return answer(ranks=await asyncio.gather(*(self._preview_of(rank.rank) for rank in ranks)))
 
     async def _preview_of(self, number: int) -> dict[str, Any]:
-        reply = await self._begun_rank(number).request("preview_save", PREVIEW_SECONDS)
-        return {name: value for name, value in reply.items() if name not in ("t", "id", "ok")}
+        return (await self._begun_rank(number).request("preview_save", PREVIEW_SECONDS)).fields()
 
     async def _undo(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
@@ -315,7 +314,7 @@ class Requests:
     async def _variables(self, header: Header, payload: bytes) -> Answer:
         """Pass a request about variables to a rank, which answers between cells, and its answer back."""
         reply = await self._begun_rank(header["rank"]).request("variables", VARIABLES_SECONDS, payload)
-        return answer(reply={name: value for name, value in reply.items() if name not in ("t", "id", "ok")})
+        return answer(reply=reply.fields())
 
     async def _debug(self, header: Header, payload: bytes) -> Answer:
         """Pass a request of a page's debugger (Jupyter's debug_request) to a rank, and its reply back."""

@@ -102,6 +102,10 @@ class RankAnswer(dict[str, Any]):
         hint = "Its node may run another version of jupyter_dist: install the same one there."
         raise JupyterDistError("incompatible", f"{self._of} has no '{name}'.", hint)
 
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of this kind of answer alone."""
+        return {name: value for name, value in self.items() if name not in ("t", "id", "ok")}
+
 
 class RankProcess:
     """The state of one rank. Created with the group; `started` attaches a process. Never reused after its death."""
@@ -303,7 +307,7 @@ class RankProcess:
         """Whether its process was silent at the last question."""
         return self._silent is not None
 
-    async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
+    async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> RankAnswer:
         """Send a request, return the answer. Raises `timed_out`, `rank_dead`, or the error that the rank returned."""
         if self._channel is None or self.state == "dead":
             raise JupyterDistError("rank_dead", say("Rank %1 is not running.", self.rank))

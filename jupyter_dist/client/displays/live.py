@@ -43,7 +43,7 @@ class NotebookDisplay:
     def __init__(self, states: bool) -> None:
         self._states = states
         self._show = BundleOutputs(emit_display, _found_by_parts)
-        self._news = CellNews(sys.stderr, self._show_finding)
+        self._news = CellNews(sys.stderr, _show_part)
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
@@ -51,13 +51,11 @@ class NotebookDisplay:
             self._show(result)
             self._news.update(result)
 
-    def _show_finding(self, result: Result, field: str, sentence: str) -> None:
-        """Show a sentence; what the bundle has, too, is a part of it, which a page with our extension does not show."""
-        if field not in BUNDLE_FIELDS:
-            sys.stderr.write(f"{sentence}\n")
-            return
-        data = {PART_MIME: {"of": result.id}, "text/plain": sentence}
-        emit_display("display_data", {"data": data, "metadata": {}, "transient": {}})
+
+def _show_part(result: Result, sentence: str) -> None:
+    """Show a sentence as a part of the bundle, which a page with our extension does not show."""
+    data = {PART_MIME: {"of": result.id}, "text/plain": sentence}
+    emit_display("display_data", {"data": data, "metadata": {}, "transient": {}})
 
 
 def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,10 +67,10 @@ def _found_by_parts(execution: Mapping[str, Any]) -> dict[str, Any]:
 class CellNews:
     """Prints once what parts find in a running cell, as that it cannot end, and why; and the news of the nodes."""
 
-    def __init__(self, file: TextIO, show: Callable[[Result, str, str], None] | None = None) -> None:
-        """`show` gets what parts find, and its field, in place of the file."""
+    def __init__(self, file: TextIO, show_part: Callable[[Result, str], None] | None = None) -> None:
+        """`show_part` gets what the bundle of the cell has, too, in place of the file."""
         self._file = file
-        self._show = show or self._write
+        self._show_part = show_part
         self._noticed: set[str] = set()
         self._noted: set[tuple[str, ...]] = set()
         self._has_warned = False
@@ -90,9 +88,12 @@ class CellNews:
             for one in note.findings(result.execution):
                 if (key := (note.field, *(one[name] for name in note.same_by))) not in self._noted:
                     self._noted.add(key)
-                    self._show(result, note.field, f"[{note.label}] {one['message']} {one['advice']}")
+                    self._say(result, note.field, f"[{note.label}] {one['message']} {one['advice']}")
 
-    def _write(self, _result: Result, _field: str, sentence: str) -> None:
+    def _say(self, result: Result, field: str, sentence: str) -> None:
+        if self._show_part is not None and field in BUNDLE_FIELDS:
+            self._show_part(result, sentence)
+            return
         self._file.write(f"{sentence}\n")
         self._file.flush()
 

@@ -65,8 +65,7 @@ class ChecksOfGroup(AgentPart):
         rank = self.core.group.ranks[header["rank"]]
         if rank.state == "busy":
             return answer(reply={"busy": True})
-        reply = await rank.request("check_model", MODEL_SECONDS, payload)
-        return answer(reply={name: value for name, value in reply.items() if name not in ("t", "id", "ok")})
+        return answer(reply=(await rank.request("check_model", MODEL_SECONDS, payload)).fields())
 
     async def _set(self, header: Header, _: bytes) -> Answer:
         self._is_on = header["on"] is True

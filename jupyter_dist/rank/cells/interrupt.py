@@ -16,7 +16,7 @@ from jupyter_dist.protocol.wire.specs import INTERRUPT_SIGNAL
 from jupyter_dist.rank.cells.errors.reasons import PeerNews, ReportedError, explain_failure
 from jupyter_dist.rank.collectives import failures
 from jupyter_dist.rank.collectives.diagnosis import mainthread
-from jupyter_dist.rank.guard.frames import of_threads
+from jupyter_dist.rank.guard.frames import of_main_thread
 from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
 from jupyter_dist.rank.ipython import tracebacks
@@ -358,7 +358,7 @@ class Interrupter:
 
     def _raise_in_main_thread(self) -> None:
         """Raise without a signal, for Python code that masks all signals."""
-        frame = of_threads().get(self._main.ident or 0)
+        frame = of_main_thread()
         if self._is_user_code(frame):
             error = ctypes.py_object(KeyboardInterrupt)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), error)

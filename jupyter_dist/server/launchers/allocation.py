@@ -67,6 +67,9 @@ class Ended:
     why: str
 
 
+RELEASED = say("The node agents have ended, and their nodes are released.")  # without a fault
+CANCELLED = say("The job was cancelled with the group.")
+
 Event = Queued | Allocated | AgentStarted | AgentExited | EndsSoon | NotKnown | Ended
 
 

@@ -127,12 +127,16 @@ def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
 
 def fault_of(value: str, wanted: str) -> Sentence:
     """Return the fault of a text; `wanted` describes the expected text."""
-    return say("is %1; %2", repr(value[:60]), wanted if isinstance(wanted, Sentence) else say(wanted))
+    return say("is %1; %2", repr(value[:60]), _sentence(wanted))
 
 
 def fault_in(word: str, wanted: str) -> Sentence:
     """Return the fault of a value that has such a word."""
-    return say("has %1; %2", repr(word[:60]), wanted if isinstance(wanted, Sentence) else say(wanted))
+    return say("has %1; %2", repr(word[:60]), _sentence(wanted))
+
+
+def _sentence(words: str) -> Sentence:
+    return words if isinstance(words, Sentence) else say(words)
 
 
 def _wrong_kind(option: Option, value: Any) -> str | None:

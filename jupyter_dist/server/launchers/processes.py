@@ -7,9 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jupyter_dist.protocol.models.sentences import say
-
-from .allocation import Allocated, Allocation, Ended, Wanted, launcher_failed
+from .allocation import RELEASED, Allocated, Allocation, Ended, Wanted, launcher_failed
 from .launcher import Availability, Launcher
 from .nodefiles import NodeFiles
 from .tools import Detached, ToolError, start_detached
@@ -70,7 +68,7 @@ class ProcessAllocation(Allocation):
         if sum(process.runs for process in self.processes):  # reaps each
             self.publish(Allocated(("localhost",) * self.num_nodes, ""))
             return
-        self.publish(Ended(say("The node agents have ended, and their nodes are released.")))
+        self.publish(Ended(RELEASED))
 
     def state(self) -> dict[str, Any]:
         """Return the identity of each process."""

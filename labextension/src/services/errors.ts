@@ -90,12 +90,21 @@ export async function loadedAtLast<T>(
       return await loaded(load());
     } catch (reason) {
       failed(reason as DistError);
-      await new Promise<void>(resolve => {
-        setTimeout(resolve, wait);
-        window.addEventListener('online', () => resolve(), { once: true });
-      });
+      await timeOrNetwork(wait);
     }
   }
+}
+
+/** Wait for some milliseconds, or until the browser has its network again. */
+async function timeOrNetwork(milliseconds: number): Promise<void> {
+  let timer: number | undefined;
+  const waited = new AbortController();
+  await new Promise<void>(resolve => {
+    timer = window.setTimeout(resolve, milliseconds);
+    window.addEventListener('online', () => resolve(), { signal: waited.signal });
+  });
+  window.clearTimeout(timer);
+  waited.abort();
 }
 
 /** The documentation's address; a test compares it with package.json. */

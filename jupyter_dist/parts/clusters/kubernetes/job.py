@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jupyter_dist.server.launchers.allocation import (
+    CANCELLED,
+    RELEASED,
     Allocated,
     Allocation,
     Ended,
@@ -25,7 +27,6 @@ from jupyter_dist.system.files.private import write_private
 
 from .cluster import JOB_LABEL, Cluster
 
-RELEASED = "The node agents have ended, and their nodes are released."
 INDEX = "batch.kubernetes.io/job-completion-index"
 PODS = "pods.json"
 LOG_LINES = 200
@@ -144,7 +145,7 @@ class KubernetesJob(Allocation):
 
     def end(self, why: str) -> None:
         """Publish the end of the Job; `why` is empty if there was no fault."""
-        why = "The job was cancelled with the group." if self.is_cancelled else why
+        why = CANCELLED if self.is_cancelled else why
         self.publish(Ended(why or RELEASED))
 
     def _write(self, known: list[Any], suffix: str, text: str) -> None:

@@ -17,14 +17,9 @@ _LONGEST_CALL = 60
 _POSITIONS = (1 << 52) - 1  # JSON keeps it whole
 
 
-def main_frame() -> FrameType | None:
-    """Return the innermost Python frame of the main thread."""
-    return of_main_thread()
-
-
 def user_stack(namespace: dict[str, Any], awaiting: list[FrameType]) -> list[dict[str, Any]]:
     """Return the frames from the cell's code inwards, outermost first; `awaiting`: the frames of a cell that awaits."""
-    for frames in (_frames(main_frame()), awaiting):
+    for frames in (_frames(of_main_thread()), awaiting):
         for first, frame in enumerate(frames):
             if frame.f_globals is namespace:
                 return [_describe(one) for one in frames[first:][-MAX_STACK:]]
@@ -36,13 +31,13 @@ def position(ours: str) -> int:
 
     Functions in files below `ours` do not count: they wait in slices.
     """
-    frames = [frame for frame in _frames(main_frame()) if not frame.f_code.co_filename.startswith(ours)]
+    frames = [frame for frame in _frames(of_main_thread()) if not frame.f_code.co_filename.startswith(ours)]
     return hash(tuple((id(frame), frame.f_lasti) for frame in frames)) & _POSITIONS
 
 
 def current_call(namespace: dict[str, Any]) -> str | None:
     """Return the innermost call of a cell's code, with its line: "time.sleep (cell line 3)"; None if no cell runs."""
-    frame = main_frame()
+    frame = of_main_thread()
     while frame is not None and frame.f_globals is not namespace:
         frame = frame.f_back
     if frame is None:

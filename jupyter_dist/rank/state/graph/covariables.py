@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.rank.state.process import beside
+from jupyter_dist.rank.state.process.modules.values import PLAIN
 
 from .pickling import NamespaceOfCells, SaveSpace, Stream, is_shared, write
 
@@ -34,7 +35,6 @@ class Covariable:
         return [key for one, key in self.roots if one == kind]
 
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _SHARES = "shared objects with '{}', which is not saved, and has none of them after a restore"
 
 
@@ -86,13 +86,13 @@ def find(values: dict[Root, Any], space: SaveSpace, *, joins_plain: bool = False
 
 def _is_plain(root: Root, value: Any) -> bool:
     """Whether a value is a number or a text, or a container of them that the save has made."""
-    return type(value) in _PLAIN or (root[0] == "process" and beside.is_made(root[1]) and _is_plain_inside(value))
+    return type(value) in PLAIN or (root[0] == "process" and beside.is_made(root[1]) and _is_plain_inside(value))
 
 
 def _is_plain_inside(value: Any) -> bool:
     if type(value) is dict:
         return all(map(_is_plain_inside, (*value, *value.values())))
-    return type(value) in _PLAIN or (type(value) in (list, tuple) and all(map(_is_plain_inside, value)))
+    return type(value) in PLAIN or (type(value) in (list, tuple) and all(map(_is_plain_inside, value)))
 
 
 def _find(values: dict[Root, Any], space: SaveSpace) -> CovariableGraph:

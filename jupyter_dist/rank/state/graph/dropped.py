@@ -16,12 +16,12 @@ import cloudpickle
 from traitlets import EventHandler, HasTraits
 
 from jupyter_dist.rank.state.process.modules.own import is_users
+from jupyter_dist.rank.state.process.modules.values import PLAIN
 
 from .special import slot_names, slots_of
 
 _METHODS = ("__reduce_ex__", "__reduce__", "__getstate__")
 _OTHERWISE = (type, enum.Enum, ModuleType, BaseException)  # are the same again, or have reducers of ours
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _CONTAINERS = (OrderedDict, dict, list, set, tuple)
 _MISSING = object()
 _NUM_PARTS = 6  # of what __reduce_ex__ may return
@@ -59,7 +59,7 @@ class DroppedAttributes:
         return maker, arguments, (state, setter, dropped, observers), items, pairs, set_all
 
     def _takes(self, owner: Any, name: str, value: Any) -> bool:
-        if type(value) in _PLAIN or (type(value) in _CONTAINERS and not value):
+        if type(value) in PLAIN or (type(value) in _CONTAINERS and not value):
             return True
         if type(value) is MethodType and value.__self__ is owner:  # as schedulers wrap `step`: they do it again
             return False

@@ -285,7 +285,7 @@ def _read_uncaught() -> Any:
 
 
 def _put_uncaught(hook: Any) -> None:
-    if hook is not _OF_LIBRARY and hook != _OF_LIBRARY:
+    if hook != _OF_LIBRARY:
         sys.excepthook = hook
     elif _read_uncaught() != _OF_LIBRARY and _seen_of_library:
         (sys.excepthook,) = _seen_of_library

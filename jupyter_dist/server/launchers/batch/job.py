@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from jupyter_dist.protocol.models.sentences import join, say
-from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, EndsSoon, NamedLauncher, Queued
+from jupyter_dist.server.launchers.allocation import (
+    CANCELLED,
+    RELEASED,
+    Allocated,
+    Allocation,
+    Ended,
+    EndsSoon,
+    NamedLauncher,
+    Queued,
+)
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.system.code.sources import ARCHIVE
 
@@ -16,7 +25,6 @@ MISSES = 3  # how often the queue must leave a job out before the job counts as 
 ETA_CHANGE_SECONDS = 60.0  # the estimate moves with each look
 SHORTENED_SECONDS = 30.0
 MAX_LOG_BYTES = 1000
-RELEASED = say("The node agents have ended, and their nodes are released.")
 
 Phase = Literal["queued", "running", "ending", "ended"]
 
@@ -101,7 +109,7 @@ class BatchJob(Allocation):
         if is_failed_command and self.files.num_ended == self.num_nodes:  # an agent's exit code failed the job
             why = ""
         if self.is_cancelled:
-            why = say("The job was cancelled with the group.")
+            why = CANCELLED
         elif why or not self.files.has_started:
             log = self.files.log(None, MAX_LOG_BYTES)
             why = join(why or RELEASED, say("Its log ends with: %1", log) if log else "")

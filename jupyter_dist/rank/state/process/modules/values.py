@@ -16,7 +16,7 @@ from jupyter_dist.rank.guard.own import os
 
 from .own import is_users_module, variables_of
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+PLAIN = (type(None), bool, int, float, complex, str, bytes)  # numbers and texts
 _OF_CLASSES = (staticmethod, classmethod, property)
 
 _before: set[str] = set()
@@ -65,7 +65,7 @@ def take(_shell: Any) -> dict[str, Any]:
     for name, module in loaded().items():
         plain = found[name] = {}
         for path, value in _state_of(module):
-            if type(value) in _PLAIN:
+            if type(value) in PLAIN:
                 plain[path] = value
             else:
                 found[f"{name}:{path}"] = value
