@@ -38,6 +38,7 @@ from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.wire.changes import StatusSender
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
@@ -156,7 +157,7 @@ class Agent:
             self.group = None
             if isinstance(err, JupyterDistError):
                 raise
-            hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
+            hint = say("Free some space there, or set JUPYTER_RUNTIME_DIR.")
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
         self._freeing, looks = Freeing(self.group), Looks(self.group)

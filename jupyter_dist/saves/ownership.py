@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.system.files.owners import open_above, open_folder
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -116,21 +117,20 @@ def check_folder(path: Path) -> None:
     """Refuse a folder that other users own, can write or can replace. Raises like `check_own`."""
     check_own(path)
     if (above := open_above(path / "any")) is not None:
-        raise _not_yours(f"{above.place}, in which {path} is, can be written by {above.who}.")
+        raise _not_yours(say("%1, in which %2 is, can be written by %3.", above.place, path, above.who))
 
 
 def _judge(path: Path, found: os.stat_result) -> None:
-    reason = None
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        reason = "is neither a file nor a folder"
-    elif found.st_uid not in (os.getuid(), 0):
-        reason = f"belongs to another user, with the id {found.st_uid}"
-    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):  # with an access list, the bits of the group are its mask
-        reason = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
-    if reason is not None:
-        raise _not_yours(f"{path} {reason}.")
+        raise _not_yours(say("%1 is neither a file nor a folder.", path))
+    if found.st_uid not in (os.getuid(), 0):
+        raise _not_yours(say("%1 belongs to another user, with the id %2.", path, found.st_uid))
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):  # with an access list, the bits of the group are its mask
+        raise _not_yours(say("%1 can be written by others (mode %2).", path, f"{stat.S_IMODE(found.st_mode):04o}"))
 
 
 def _not_yours(message: str) -> JupyterDistError:
-    hint = "A restore runs code from the files. Use a folder that only you can write, with the mode 0700."
+    hint = join(
+        say("A restore runs code from the files."), say("Use a folder that only you can write, with the mode 0700.")
+    )
     return JupyterDistError("not_yours", message, hint)

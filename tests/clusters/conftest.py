@@ -14,7 +14,24 @@ from clusters.raycluster import RayCluster
 from clusters.slurmcluster import SlurmCluster, missing
 from traitlets.config import Config
 
+from jupyter_dist.protocol.models.sentences import words_of
+from jupyter_dist.server.launchers.allocation import Allocation
 from jupyter_dist.testing.launchers import Place
+
+
+@pytest.fixture(autouse=True)
+def english_only(monkeypatch):
+    """Fails a test in which a launcher says of a job what pages in other languages can only show in English."""
+    publish, found = Allocation.publish, []
+
+    def noted(self, event):
+        text = getattr(event, "reason", "") or getattr(event, "why", "")
+        found.extend([text] if text and not words_of(text) else [])
+        publish(self, event)
+
+    monkeypatch.setattr(Allocation, "publish", noted)
+    yield
+    assert not found
 
 
 def skip_without(lacks, required):

@@ -159,7 +159,7 @@ def test_the_command_line_and_the_client_start_groups_on_ray(place):
         group = client.start(
             "waits", launcher="ray", num_nodes=2, ranks_per_node=1, launcher_options=options, wait=False
         )
-        text = "It needs 2 nodes with 1 CPU and 1 tape each; the cluster has no such nodes, of 3."
+        text = "It needs 2 nodes with 1 CPU, 1 tape each. Of the 3 nodes of the cluster, 0 can give 1 CPU, 1 tape."
         until(lambda: place.group("waits")["allocation"]["text"].startswith(text), lambda: place.group("waits"))
         assert text in place.command("status", "waits").stdout
         group.shutdown()

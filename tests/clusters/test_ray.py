@@ -105,20 +105,18 @@ def test_what_a_waiting_job_lacks_is_named_and_what_others_have_is_waited_for(ra
     async def run():
         async with launched(place, ranks_per_node=(1, 64)) as (launcher, allocation, followed):
             lacks = (
-                "It needs 1 node with 64 CPUs and 1 node with 1 CPU; the cluster has no nodes with at least 64 CPUs, of 3."
+                "It needs 1 node with 64 CPU, 1 node with 1 CPU. Of the 3 nodes of the cluster, 0 can give 64 CPU."
                 " It starts when more nodes join."
             )
             while Queued(lacks) not in followed.seen:
                 followed.seen.append(await asyncio.wait_for(anext(followed._events), PATIENCE))
-            assert (await launcher.probe()).text.endswith(": 3 nodes, 8 of 8 CPUs and 4 of 4 GPUs free.")
+            assert (await launcher.probe()).text.endswith(", nodes: 3, free: 8/8 CPU, 4/4 GPU.")
             await allocation.cancel(20)
             await followed.until(Ended)
         async with launched(place, ranks_per_node=(1, 3), address=ray.address) as (_, first, followed):
             await followed.until(AgentStarted, 2)
             async with launched(place, cpus_per_node=2, gpus_per_node=1) as (_, _, waiting):
-                busy = (
-                    "It needs 2 nodes with 2 CPUs and 1 GPU each, and waits until others release them; free are 4 of 8"
-                )
+                busy = "It needs 2 nodes with 2 CPU, 1 GPU each. It waits until others release them; free are 4/8 CPU"
                 while not any(event.reason.startswith(busy) for event in waiting.of(Queued)):
                     waiting.seen.append(await asyncio.wait_for(anext(waiting._events), PATIENCE))
                 # The node with one rank has one CPU of its machine, so three are free there.

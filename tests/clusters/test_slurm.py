@@ -14,6 +14,7 @@ from waits import PATIENCE, until, until_async
 
 from jupyter_dist.parts.clusters.slurm import launcher, options, queue, words
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import words_of
 from jupyter_dist.server.launchers.allocation import (
     AgentExited,
     AgentStarted,
@@ -156,19 +157,19 @@ def test_the_probe_says_what_is_free_or_why_it_cannot_be_used(slurm, place, monk
 
 def open_to_all(shared):
     shared.chmod(0o777)
-    return f"All users can replace what is in {shared}"
+    return f"What is in {shared} can be replaced by all users"
 
 
 def of_another_user(shared):
     shared.chmod(0o755)
     os.chown(shared, 65534, 65534)
-    return f"The user nobody can replace what is in {shared}"
+    return f"What is in {shared} can be replaced by the user nobody"
 
 
 def with_an_access_list(shared):
     shared.chmod(0o700)
     allow(shared, (0x02, 7, 65534))
-    return f"The user nobody can replace what is in {shared}"
+    return f"What is in {shared} can be replaced by the user nobody"
 
 
 def behind_a_link(shared):
@@ -177,7 +178,7 @@ def behind_a_link(shared):
     shared.rename(scratch)
     shared.symlink_to(scratch)
     scratch.chmod(0o777)
-    return f"All users can replace what is in {scratch}"
+    return f"What is in {scratch} can be replaced by all users"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_nothing_is_submitted_where_others_could_replace_the_script(slurm, place
         sentence = make(shared)
         with pytest.raises(JupyterDistError) as refused:
             await place.launchers().get("slurm").submit(place.wanted())
-        assert refused.value.message.startswith(f"{sentence}, and so run programs as you")
+        assert refused.value.message.startswith(f"{sentence}, who could run programs as you")
         assert (list(shared.iterdir()), slurm.jobs()) == ([], {})
 
     asyncio.run(run())
@@ -476,8 +477,8 @@ WAITS = {
     "QOSMaxCpuPerUserLimit": "Your jobs together have as many CPUs as the QOS allows: it starts when some of them end",
     "QOSMaxWallDurationPerJobLimit": "It asks for more than the QOS allows to one job: it will not start.",
     "AssocMaxJobsLimit": "Your jobs together have as many jobs as your account allows",
-    "AssocGrpCpuLimit": "All jobs of your account together have as many CPUs as they may: it starts when some",
-    "AssocGrpCPUMinutesLimit": "The computing time of your account is used up",
+    "AssocGrpCpuLimit": "All jobs together have as many CPUs as your account allows: it starts when some",
+    "AssocGrpCPUMinutesLimit": "The computing time that your account has is used up",
     "ReqNodeNotAvail, UnavailableNodes:nd1": "A node that it needs is down, reserved or drained: it starts when",
     "ReqNodeNotAvail, Reserved for maintenance": "Its nodes are reserved for maintenance",
     "(Nodes required for job are DOWN, DRAINED or reserved)": "Nodes that it needs are down, drained, or reserved",
@@ -490,7 +491,9 @@ def test_reasons_and_ends_have_words_and_unknown_ones_are_passed_on():
         found = words.waits(reason)
         assert found.text.startswith(beginning), found
         assert found.can_start == ("it will not start" not in found.text)
+        assert words_of(found.text)
         assert found.text.endswith(f"({reason.strip('()')})") or reason == "NewReason"
+    assert words_of(words.ended("TIMEOUT"))
     assert words.ended("TIMEOUT") == "The job has reached its time limit."
     assert words.ended("NEW_STATE") == "The job ended in Slurm's state NEW_STATE."
 

@@ -266,10 +266,10 @@ def test_other_vendors_have_variables_of_their_own():
 def test_what_a_node_was_given_is_compared_with_what_its_ranks_need():
     enough = {"cpus": 4, "machine_cpus": 8, "given_bytes": 4 << 30}
     assert shortage(enough, 4) == ""
-    assert shortage({**enough, "cpus": 1}, 4) == "has 1 of its machine's 8 CPUs for 4 ranks"
+    assert shortage({**enough, "cpus": 1}, 4) == "1 of its machine's 8 CPUs for 4 ranks"
     assert shortage({"cpus": 2, "machine_cpus": 2, "given_bytes": None}, 8) == ""  # no engine has taken any
     less = {"cpus": 1, "machine_cpus": 8, "given_bytes": 500 << 20}
-    assert shortage(less, 4) == "has 1 of its machine's 8 CPUs and 500 MiB of memory for 4 ranks"
+    assert shortage(less, 4) == "1 of its machine's 8 CPUs, 500 MiB of memory for 4 ranks"
     assert given_cpus({"SLURM_CPUS_PER_TASK": "1"}) == 1
     assert given_cpus({}) == len(os.sched_getaffinity(0))
     assert given_bytes({"SLURM_MEM_PER_NODE": "100"}) == 100 << 20

@@ -99,7 +99,7 @@ def test_a_job_is_refused_where_its_script_could_be_replaced_and_ours_is_closed(
     place.chmod(0o2775)
     with pytest.raises(JupyterDistError) as refused:
         check_place(place / "g-1", "SlurmLauncher.shared_dir")
-    words = f"Members of the group {UNKNOWN_GROUP} can replace what is in {place}, and so run programs as you"
+    words = f"What is in {place} can be replaced by members of the group {UNKNOWN_GROUP}, who could run programs as you"
     assert refused.value.message.startswith(words)
     assert f"'chmod +t {place}'" in refused.value.hint
     place.chmod(0o3775)

@@ -188,7 +188,16 @@ while rank == 0:
     ${STUCK}
 while True: ${SILENT}`;
 
-test('a slow cell, silent ranks and missing nodes have no English sentence of ours in any language', async ({
+/** What a sentence quotes: names, paths and the words of other programs. */
+function quoted(words: { values: unknown[] }[] | null): string[] {
+  const values = (words ?? []).flatMap(({ values }) => values);
+  return values.flatMap(value => (Array.isArray(value) ? quoted(value) : typeof value === 'string' ? value : []));
+}
+
+const quotedByLauncher = (launcher: { text_words: Parameters<typeof quoted>[0] }): string[] =>
+  quoted(launcher.text_words);
+
+test('a slow cell, silent ranks, missing nodes and launchers have no English sentence of ours in any language', async ({
   page,
   request
 }) => {
@@ -220,6 +229,7 @@ test('a slow cell, silent ranks and missing nodes have no English sentence of ou
     'train.ipynb',
     ...`${DEAF}\n${SLOW}`.split('\n')
   ];
+  const { launchers } = await (await request.get('/jupyter-dist/api/launchers')).json();
   for (const locale of LANGUAGES) {
     await speak(request, locale);
     await page.reload();
@@ -231,6 +241,10 @@ test('a slow cell, silent ranks and missing nodes have no English sentence of ou
     await line.getByRole('button').last().click();
     await expect(slow.node.getByRole('table').first()).toBeVisible();
     await expectNoEnglish(page, locale, code);
+    await lab.execute(page, 'jupyter-dist:start-group');
+    await page.locator('.jpd-StartForm-reasons summary').last().click();
+    await expect(page.locator('.jpd-StartForm-reasons li').filter({ hasText: 'PBS' })).toContainText('Jupyter');
+    await expectNoEnglish(page, locale, [...code, ...launchers.flatMap(quotedByLauncher)]);
   }
   await shutdownAll(request);
 });

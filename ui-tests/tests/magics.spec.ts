@@ -11,7 +11,7 @@ test.afterAll(async ({ request }) => {
   }
 });
 
-test('cells of magics are as calm as those of the picker, and a hang is said once', async ({ page }) => {
+test('cells of magics are as calm as those of the picker, and a hang and an error are said once', async ({ page }) => {
   lab.writeNotebook(
     'quiet.ipynb',
     [
@@ -22,6 +22,8 @@ test('cells of magics are as calm as those of the picker, and a hang is said onc
       'x',
       'print("I am", rank)',
       'if rank == 0: dist.barrier()',
+      '1 / 0 if rank else 5',
+      '# dip_locally\ntry: get_ipython().run_cell_magic("rank", "[0]", "1 / 0")\nexcept Exception: raise ValueError("of the kernel")',
       '%dist_shutdown'
     ],
     {}
@@ -50,13 +52,27 @@ test('cells of magics are as calm as those of the picker, and a hang is said onc
   await expect(said.filter({ visible: true })).toHaveCount(1);
   await page.locator('[data-jp-item-name="interrupt"]').click();
   await expect(hung.summary).toContainText('interrupted');
+
+  // The cell of the kernel has failed, and its error is in the file: the page shows those of the ranks alone.
+  const [failed, own] = [lab.cell(page, 7), lab.cell(page, 8)];
+  const expectOneError = async (): Promise<void> => {
+    await expect(failed.summary).toContainText('rank 0 ok, rank 1 error');
+    await expect(failed.node.getByText('ZeroDivisionError: division by zero').filter({ visible: true })).toHaveCount(1);
+    await expect(failed.node.getByText('RankError')).toBeHidden();
+    await expect(own.node.getByText('ValueError: of the kernel')).toBeVisible();
+  };
+  await lab.runCell(page, 7);
+  await lab.runCell(page, 8);
+  await expectOneError();
   await lab.saveNotebook(page);
+  expect(JSON.stringify(lab.readNotebook('quiet.ipynb').cells[7].outputs.at(-1))).toContain('"ename":"RankError"');
   await lab.reload(page);
   const saved = lab.cell(page, 6);
   await expect(saved.ranks).toBeVisible();
   await expect(saved.node.getByText('[cannot end]')).toBeHidden();
-  await lab.runCell(page, 7);
-  await expect(lab.cell(page, 7).node).toContainText("Group 'quiet' has ended");
+  await expectOneError();
+  await lab.runCell(page, 9);
+  await expect(lab.cell(page, 9).node).toContainText("Group 'quiet' has ended");
 });
 
 test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({ page, request }) => {

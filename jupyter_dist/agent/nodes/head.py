@@ -15,7 +15,7 @@ from jupyter_dist.agent.processes.starting.process import OnExit
 from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.wire.specs import GroupSpec, RankSpec
 from jupyter_dist.system.limits import within
@@ -237,9 +237,9 @@ class Nodes:
         if not short:
             return []
         label, text = short[0]
-        others = f" (so {'do' if len(short) > 2 else 'does'} {len(short) - 1} more)" if len(short) > 1 else ""
-        ask = "" if self._spec.launcher == "external" else " Ask for more with the options of the launcher."
-        return [f"{label[0].upper()}{label[1:]} {text}{others}.{ask}"]
+        others = say("Nodes that lack as much: %1 more.", len(short) - 1) if len(short) > 1 else ""
+        ask = "" if self._spec.launcher == "external" else say("Ask for more with the options of the launcher.")
+        return [join(say("Node %1 has %2.", label.removeprefix("node "), text), others, ask)]
 
     def begin_generation(self) -> None:
         """Begin a generation of ranks, which meet at another address."""

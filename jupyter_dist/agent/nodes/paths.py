@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say, say_n
 from jupyter_dist.transport.frames import Header
 
 from .link.hello import is_place, one_line
@@ -18,9 +18,10 @@ from .remote import RemoteNode
 
 FULL_MESH = 32  # up to this many nodes, each tries all others; of more, each tries some in all distances
 MAX_NAMED = 3
-WAY = (
+WAY = say(
     "Ranks connect to each other on any port: allow that between the nodes, or choose another interface with the"
-    f" launcher's option 'interface' or with env={json.dumps(accelerators.on_interface('eth1'))}."
+    " launcher's option 'interface' or with env=%1.",
+    json.dumps(accelerators.on_interface("eth1")),
 )
 
 
@@ -55,7 +56,7 @@ async def find_broken_paths(nodes: Sequence[RemoteNode], interface: str | None) 
     places: dict[int, Header] = {}
     for node, answer in zip(nodes, asked, strict=True):
         if error := answer.get("failed"):
-            message = say("%1 cannot be connected to: %2.", _capital(node.label), one_line(error))
+            message = say("Node %1 cannot be connected to: %2.", node.label.removeprefix("node "), one_line(error))
             raise JupyterDistError("start_failed", message, say("Choose an interface that all nodes have."))
         if is_place(answer):
             places[node.node] = answer
@@ -103,18 +104,15 @@ def describe(broken: Sequence[BrokenPath], labels: Mapping[int, str]) -> str:
             continue
         shown.add((source, target))
         back = by_pair.get((target, source))
-        also = f", nor the other way at {back.where} ({back.why})" if back is not None else ""
-        text = f"{_capital(labels[source])} cannot connect to {labels[target]} at {path.where} ({path.why}){also}."
-        sentences.append(text)
+        ends = [labels[node].removeprefix("node ") for node in (source, target)]
+        text = say("Node %1 cannot connect to node %2 at %3 (%4).", *ends, path.where, path.why)
+        also = back and say("Nor can node %1 to node %2 at %3 (%4).", *ends[::-1], back.where, back.why)
+        sentences.append(join(text, also))
     more = len(sentences) - MAX_NAMED
-    and_more = [f"Nor can {more} more pair{'s' if more > 1 else ''} of nodes."] if more > 0 else []
-    return " ".join([*sentences[:MAX_NAMED], *and_more, WAY])
+    and_more = say_n("Nor can %1 more pair of nodes.", "Nor can %1 more pairs of nodes.", more) if more > 0 else ""
+    return join(*sentences[:MAX_NAMED], and_more, WAY)
 
 
 def _where(place: Header) -> str:
     interface = place.get("interface")
-    return f"{place['address']}, interface {interface}" if interface else str(place["address"])
-
-
-def _capital(label: str) -> str:
-    return f"{label[0].upper()}{label[1:]}"
+    return say("%1, interface %2", place["address"], interface) if interface else str(place["address"])

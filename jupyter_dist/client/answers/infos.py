@@ -736,6 +736,7 @@ class LauncherStatusInfo(ApiObject):
     label: str
     usable: bool
     text: str
+    text_words: list[WordsInfo] | None
     options: list[LauncherOptionInfo]
 
 

@@ -201,6 +201,7 @@ class LauncherStatus(TypedDict):
     label: str
     usable: bool
     text: Annotated[str, Field("What is free, or why it cannot be used here.")]
+    text_words: NotRequired[list[Words] | None]
     options: list[LauncherOption]
 
 

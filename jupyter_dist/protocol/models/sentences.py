@@ -91,8 +91,14 @@ def _plain(text: str) -> Words:
     return {"text": "%1", "plural": None, "values": [str(text)]}
 
 
+def text_of(value: object) -> str:
+    """Return the text of a value, with its words if it is an error with a sentence alone."""
+    first = value.args[0] if isinstance(value, Exception) and value.args else ""
+    return first if isinstance(first, Sentence) and first == str(value) else str(value)
+
+
 def _said(shown: str, single: str, plural: str | None, values: tuple[Value, ...]) -> Sentence:
-    known = [value if isinstance(value, (str, int, float)) else str(value) for value in values]
+    known = [value if isinstance(value, (str, int, float)) else text_of(value) for value in values]
     text = _PLACE.sub(lambda found: str(known[int(found[1]) - 1]), shown)
     sent = [value.words if isinstance(value, Sentence) else value for value in known]
     return Sentence(text, [{"text": single, "plural": plural, "values": sent}])

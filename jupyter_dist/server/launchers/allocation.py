@@ -243,6 +243,16 @@ def _is_folder_of(group_id: str, folder: Any) -> bool:
     return path.is_absolute() and ".." not in path.parts and group_id in path.parts[-2:]
 
 
+def reported(engine: str, words: str) -> str:
+    """Return a sentence that quotes an engine; empty if there are no words."""
+    return say("%1 says: %2.", engine, words.rstrip(".;")) if words else ""
+
+
+def unwritten(err: OSError) -> str:
+    """Return why a job cannot be started."""
+    return say("The files of the job cannot be written: %1: %2.", err.strerror, err.filename)
+
+
 def launcher_failed(message: str, hint: str = "") -> JupyterDistError:
     """Return the error for an engine that refuses or fails."""
     return JupyterDistError("launcher_failed", message, hint)

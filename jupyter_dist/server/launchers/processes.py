@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jupyter_dist.protocol.models.sentences import say
+
 from .allocation import RELEASED, Allocated, Allocation, Ended, Wanted, launcher_failed
 from .launcher import Availability, Launcher
 from .nodefiles import NodeFiles
@@ -19,11 +21,11 @@ class ProcessLauncher(Launcher):
     """Starts the command several times on this machine."""
 
     name: ClassVar[str] = "processes"
-    label: ClassVar[str] = "Several nodes on this machine"
+    label: ClassVar[str] = say("Several nodes on this machine")
 
     async def probe(self) -> Availability:
         """Return an availability that is always usable."""
-        return Availability(is_usable=True, text="The nodes are processes on the server's machine.")
+        return Availability(is_usable=True, text=say("The nodes are processes on the server's machine."))
 
     async def start(self, wanted: Wanted) -> Allocation:
         """Start the processes."""
@@ -32,7 +34,7 @@ class ProcessLauncher(Launcher):
             allocation = ProcessAllocation(self, wanted.directory, files, wanted.num_nodes)
             await asyncio.to_thread(allocation.start, wanted)
         except (OSError, ToolError) as err:
-            raise launcher_failed(f"The nodes cannot be started: {err}") from err
+            raise launcher_failed(say("The nodes cannot be started: %1", err)) from err
         return allocation
 
     def restore(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:

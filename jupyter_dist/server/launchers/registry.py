@@ -10,7 +10,7 @@ from traitlets.config import Config
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import machine
-from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.protocol.models.sentences import join, say, text_of, words_of
 from jupyter_dist.system import points
 from jupyter_dist.system.limits import within
 
@@ -25,14 +25,16 @@ ENTRY_POINTS = "jupyter_dist.launchers"
 # This launcher needs no engine.
 OWN = {"processes": "jupyter_dist.server.launchers.processes:ProcessLauncher"}
 PROBE_SECONDS = 10.0
+_HERE = say("Ranks run where the server does.")
 _LOCAL: machine.LauncherStatus = {
     "name": "local",
     "label": "This machine",
     "usable": True,
-    "text": "Ranks run where the server does.",
+    "text": _HERE,
+    "text_words": words_of(_HERE),
     "options": [],
 }
-_BY_USERS = "You start a node agent on each host with a command that is shown: by ssh, mpirun or kubectl."
+_BY_USERS = say("You start a node agent on each host with a command that is shown: by ssh, mpirun or kubectl.")
 
 
 class Launchers:
@@ -87,12 +89,14 @@ class Launchers:
                 "The group was started with the launcher '%1', which is not installed.", content["launcher"][:60]
             )
             hint = say("Install it again, or end the job with the tools of its engine.")
-            raise launcher_failed(message, f"{hint} {_missing()}".rstrip())
+            raise launcher_failed(message, join(hint, _missing()))
         try:
             files = NodeFiles(Path(content["folder"]))
             allocation = launcher.adopt(directory, files, content["num_nodes"], content["state"])
         except (KeyError, TypeError, ValueError) as err:
-            raise launcher_failed(f"What the launcher '{launcher.name}' saved is damaged: {err!r}.") from err
+            raise launcher_failed(
+                say("What the launcher '%1' saved is damaged: %2.", launcher.name, repr(err))
+            ) from err
         allocation.output_folder = content.get("output_folder")
         allocation.max_wait_seconds = content.get("max_wait_seconds")
         return allocation
@@ -117,6 +121,7 @@ def _model(launcher: LauncherOptions, found: Availability) -> machine.LauncherSt
         "label": launcher.label,
         "usable": found.is_usable,
         "text": found.text,
+        "text_words": words_of(found.text),
         "options": options,
     }
 
@@ -129,6 +134,6 @@ async def _probed(launcher: Launcher) -> Availability:
     try:
         return await within(PROBE_SECONDS, launcher.probe())
     except asyncio.TimeoutError:
-        return Availability(is_usable=False, text=f"It did not answer within {PROBE_SECONDS:g} s.")
+        return Availability(is_usable=False, text=say("It did not answer within %1 s.", f"{PROBE_SECONDS:g}"))
     except (JupyterDistError, OSError) as err:
-        return Availability(is_usable=False, text=str(err))
+        return Availability(is_usable=False, text=text_of(err))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system.processes import read_process
 
 POLL_SECONDS = 0.02
@@ -34,7 +35,9 @@ class ToolResult:
     def problem(self) -> str:
         """Return its error messages in one line, without the tool's name before each."""
         lines = (line.partition("error: ")[2] or line for line in self.err.splitlines())
-        return " ".join(line.strip().rstrip(".") + "." for line in lines if line.strip()) or f"Exit code {self.code}."
+        return " ".join(line.strip().rstrip(".") + "." for line in lines if line.strip()) or say(
+            "Exit code %1.", self.code
+        )
 
 
 async def run(
@@ -61,11 +64,11 @@ def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str, give
             start_new_session=True,  # no signals of the server's terminal
         )
     except FileNotFoundError as err:
-        raise ToolError(f"'{os.path.basename(command[0])}' is not installed on the server's machine.") from err
+        raise ToolError(say("'%1' is not installed on the server's machine.", os.path.basename(command[0]))) from err
     except subprocess.TimeoutExpired as err:
-        raise ToolError(f"'{os.path.basename(command[0])}' did not answer within {seconds:g} s.") from err
+        raise ToolError(say("'%1' did not answer within %2 s.", os.path.basename(command[0]), f"{seconds:g}")) from err
     except OSError as err:
-        raise ToolError(f"'{os.path.basename(command[0])}' cannot be run: {err.strerror or err}.") from err
+        raise ToolError(say("'%1' cannot be run: %2.", os.path.basename(command[0]), err.strerror or err)) from err
     return ToolResult(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
 
@@ -120,7 +123,7 @@ def start_detached(command: Sequence[str], env: Mapping[str, str], cwd: str, log
             start_new_session=True,
         )
     except OSError as err:
-        raise ToolError(f"'{os.path.basename(command[0])}' cannot be started: {err.strerror or err}.") from err
+        raise ToolError(say("'%1' cannot be started: %2.", os.path.basename(command[0]), err.strerror or err)) from err
     found = read_process(process.pid)
     process.returncode = 0  # else Popen would warn that it is still running; `runs` reaps it
     assert found is not None, "a child that is not reaped is in /proc"

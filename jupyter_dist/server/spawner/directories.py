@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import join, say, text_of
 from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.protocol.wire.specs import has_values, named
 from jupyter_dist.system.files.locks import is_at
@@ -50,20 +51,20 @@ def groups_directory(runtime_dir: str) -> Path:
     Raises:
         JupyterDistError: `bad_directory`, if no place is private and short enough.
     """
-    problems = []
+    problems: list[str] = []
     for candidate in sorted(group_places(runtime_dir), key=lambda path: open_above(path) is not None):
         if not _is_utf8(str(candidate)):  # torch takes no other path for the store over which ranks meet
-            problems.append(f"{os.fsencode(candidate)!r} is not UTF-8")
+            problems.append(say("%1 is not UTF-8", repr(os.fsencode(candidate))))
             continue
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
-            problems.append(f"{candidate} is too long for a unix socket path")
+            problems.append(say("%1 is too long for a unix socket path", candidate))
             continue
         try:
             return _with_locks(claim(candidate))
         except (OSError, JupyterDistError) as err:
-            problems.append(str(err))
-    hint = "; ".join(problems) + ". Set JUPYTER_RUNTIME_DIR to a folder of your own."
-    raise JupyterDistError("bad_directory", "There is no private directory for groups.", hint)
+            problems.append(text_of(err))
+    hint = join(*problems, say("Set JUPYTER_RUNTIME_DIR to a folder of your own."), by="; ")
+    raise JupyterDistError("bad_directory", say("There is no private directory for groups."), hint)
 
 
 def _is_utf8(text: str) -> bool:
@@ -93,7 +94,7 @@ def _with_locks(directory: Path) -> Path:
 
 def bad_directory(directory: Path, err: OSError) -> JupyterDistError:
     """Return the error for a directory that cannot be written to."""
-    hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
+    hint = say("Free some space there, or set JUPYTER_RUNTIME_DIR.")
     return JupyterDistError("bad_directory", f"{directory}: {err.strerror or err}.", hint)
 
 
@@ -121,7 +122,7 @@ class GroupDirectory:
             directory.remove()
             raise bad_directory(parent, err) from err
         if not is_held:
-            raise JupyterDistError("bad_directory", f"Another server took {directory.path}.", "Try again.")
+            raise JupyterDistError("bad_directory", say("Another server took %1.", directory.path), say("Try again."))
         return directory
 
     @property

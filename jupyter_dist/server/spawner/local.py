@@ -205,7 +205,7 @@ class LocalSpawner(Spawner):
         while not directory.socket_path.exists():
             if process.poll() is not None:
                 _check_room(directory.path)
-                words = directory.log_tail() or "It printed nothing."
+                words = directory.log_tail() or say("It printed nothing.")
                 message = say(
                     "The group's agent in %1 ended with code %2 before it was ready.", python, process.returncode
                 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system import points
 
 from .directories import GroupDirectory
@@ -128,7 +129,9 @@ def find(name: str) -> type[Spawner]:
     found = points.load(ENTRY_POINTS, Spawner, OWN)
     if name not in found:
         known = ", ".join(sorted(found))
-        raise JupyterDistError("bad_request", f"There is no spawner '{name}'.", f"DistApp.spawner is one of: {known}.")
+        raise JupyterDistError(
+            "bad_request", say("There is no spawner '%1'.", name), say("%1 is one of: %2.", "DistApp.spawner", known)
+        )
     spawner: type[Spawner] = found[name]
     check_usable(spawner)
     return spawner
@@ -138,5 +141,5 @@ def check_usable(spawner: type[Spawner]) -> None:
     """Raise JupyterDistError `bad_environment` if the spawner cannot be used."""
     problem = spawner.problem()
     if problem is not None:
-        message = f"The spawner {spawner.__name__} cannot be used here: {problem}"
-        raise JupyterDistError("bad_environment", message, "Choose another one with DistApp.spawner.")
+        message = say("The spawner %1 cannot be used here: %2", spawner.__name__, problem)
+        raise JupyterDistError("bad_environment", message, say("Choose another one with %1.", "DistApp.spawner"))

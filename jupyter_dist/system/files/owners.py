@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models.sentences import say
 
 LOCAL_GROUPS = Path("/etc/group")
 MAX_LINKS = 40  # as the kernel
-ALL_USERS = "all users"
+ALL_USERS = say("all users")
 
 _ACCESS_LIST = "system.posix_acl_access"
 _ENTRY = struct.Struct("<HHI")  # tag, permissions, id of a user or group
@@ -116,12 +117,12 @@ class _Descent:
 
     def _judge_owner(self, place: Path, found: os.stat_result) -> None:
         if found.st_uid not in _trusted():
-            self._refuse(Others(place, f"the user {_user_name(found.st_uid)}", own_it=True))
+            self._refuse(Others(place, say("the user %1", _user_name(found.st_uid)), own_it=True))
 
     def _refuse(self, found: Others) -> None:
         self.found = found
-        message = f"{found.who[0].upper()}{found.who[1:]} can replace what is in {found.place}."
-        raise JupyterDistError("not_yours", message, "Use a folder that only you can write, with the mode 0700.")
+        message = say("What is in %1 can be replaced by %2.", found.place, found.who)
+        raise JupyterDistError("not_yours", message, say("Use a folder that only you can write, with the mode 0700."))
 
 
 def _trusted() -> set[int]:
@@ -137,10 +138,10 @@ def _writers(fd: int, found: os.stat_result) -> str | None:
         return None
     for tag, number in _access_list(fd) or [(_GROUP_OBJ, 0)]:
         if tag == _USER and number not in _trusted():
-            return f"the user {_user_name(number)}"
+            return say("the user %1", _user_name(number))
         gid = found.st_gid if tag == _GROUP_OBJ else number
         if tag in (_GROUP_OBJ, _GROUP) and _has_others(gid):
-            return f"members of the group {_group_name(gid)}"
+            return say("members of the group %1", _group_name(gid))
     return None
 
 

@@ -906,6 +906,7 @@ export interface ILauncherStatus {
   usable: boolean;
   /** What is free, or why it cannot be used here. */
   text: string;
+  text_words?: IWords[] | null;
   options: ILauncherOption[];
 }
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from jupyter_dist.protocol.models.sentences import join, say, say_n
+
 RANK_BYTES = 300 << 20  # of a rank with torch that has run nothing
 MIB = 1 << 20
 NUMA_NODES = Path("/sys/devices/system/node")
@@ -61,7 +63,7 @@ def given_bytes(environment: Mapping[str, str]) -> int | None:
 
 
 def shortage(given: Mapping[str, int | None], num_ranks: int) -> str:
-    """Return the shortage of a node as the rest of a sentence; an empty text if its ranks have enough.
+    """Return the shortage of a node as the part of a sentence; an empty text if its ranks have enough.
 
     Args:
         given: `cpus`, the `machine_cpus` of which they are a part, and `given_bytes`.
@@ -70,8 +72,7 @@ def shortage(given: Mapping[str, int | None], num_ranks: int) -> str:
     cpus, of_machine, size = given.get("cpus"), given.get("machine_cpus"), given.get("given_bytes")
     found = []
     if cpus and cpus < min(num_ranks, of_machine or cpus):
-        found.append(f"{cpus} of its machine's {of_machine} CPUs")
+        found.append(say("%1 of its machine's %2 CPUs", cpus, of_machine))
     if size and size < num_ranks * RANK_BYTES:
-        found.append(f"{size // MIB} MiB of memory")
-    ranks = "1 rank" if num_ranks == 1 else f"{num_ranks} ranks"
-    return f"has {' and '.join(found)} for {ranks}" if found else ""
+        found.append(say("%1 MiB of memory", size // MIB))
+    return say_n("%2 for %1 rank", "%2 for %1 ranks", num_ranks, join(*found, by=", ")) if found else ""

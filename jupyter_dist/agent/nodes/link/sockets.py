@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame
 from jupyter_dist.transport.resuming import MAX_NUMBER, Conversation, LostError
@@ -48,8 +49,8 @@ Receive = Callable[[bytes, Header, bytes], None]  # identity of the sender, head
 def check_usable() -> None:
     """Raise JupyterDistError `bad_environment` if this Python has no pyzmq with encryption."""
     if "zmq" not in sys.modules or not zmq.has("curve"):
-        message = "A group over several machines needs pyzmq (with CURVE) in its environment."
-        raise JupyterDistError("bad_environment", message, "Install it there: pip install pyzmq.")
+        message = say("A group over several machines needs pyzmq (with CURVE) in its environment.")
+        raise JupyterDistError("bad_environment", message, say("Install it there: %1.", "pip install pyzmq"))
 
 
 def new_keys() -> tuple[str, str]:
@@ -76,8 +77,8 @@ class LinkConversation(Conversation):
             if len(payload) > MAX_PAYLOAD_BYTES:
                 raise FrameError(f"payload {len(payload)} bytes, at most {MAX_PAYLOAD_BYTES}")
         except FrameError as err:
-            message = f"This is too large for the link between the group's machines ({err})."
-            raise JupyterDistError("too_large", message, "Exchange it by a collective or a file.") from err
+            message = say("This is too large for the link between the group's machines (%1).", err)
+            raise JupyterDistError("too_large", message, say("Exchange it by a collective or a file.")) from err
         super().send(header, payload)
 
 
@@ -251,9 +252,9 @@ class Ports(NamedTuple):
                 continue
             endpoint = bytes(sock.getsockopt(zmq.LAST_ENDPOINT))
             return int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
-        which = f"port {self.first}" if self.first == self.last else f"any port from {self.first} to {self.last}"
-        hint = "Set the option 'head_port' to others; each group on nodes needs one."
-        raise bad_request(f"The head of the group cannot open {which}: {why}.", hint)
+        ports = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+        hint = say("Set the option 'head_port' to others; each group on nodes needs one.")
+        raise bad_request(say("The head of the group cannot open port %1: %2.", ports, why), hint)
 
 
 ANY_PORT = Ports()

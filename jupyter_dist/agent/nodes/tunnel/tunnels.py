@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from jupyter_dist.agent.nodes.link.joinfile import python_words
 from jupyter_dist.agent.nodes.link.places import socket_path
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.system.inherited import without_credentials
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.tasks import start_task
@@ -84,7 +85,7 @@ class Tunnels:
 
     async def _keep(self, node: int, host: str, command: Sequence[str]) -> None:
         while True:
-            self._on_news(node, f"The tunnel to {host} {await self._run_once(node, command)}")
+            self._on_news(node, say("The tunnel to %1 ended. %2", host, await self._run_once(node, command)))
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _run_once(self, node: int, command: Sequence[str]) -> str:
@@ -99,7 +100,7 @@ class Tunnels:
                 start_new_session=True,
             )
         except OSError as err:
-            return f"cannot be opened: {err.strerror}: {command[0]}."
+            return say("'%1' cannot be started: %2.", command[0], err.strerror)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -107,12 +108,12 @@ class Tunnels:
         errors = asyncio.ensure_future(_end_of(process.stderr))
         try:
             if not await within(HELLO_SECONDS, _greeted(process.stdout)):
-                return f"ended{_why(await within(END_SECONDS, errors))}"
+                return await within(END_SECONDS, errors)
             self._on_news(node, None)
             await Channels(process.stdout, process.stdin).run(self._connect)
-            return f"ended{_why(await within(END_SECONDS, errors))}"
+            return await within(END_SECONDS, errors)
         except asyncio.TimeoutError:
-            return f"was not open within {HELLO_SECONDS:g} s."
+            return say("It did not answer within %1 s.", f"{HELLO_SECONDS:g}")
         finally:
             errors.cancel()
             await _end(process)
@@ -145,10 +146,6 @@ async def _end_of(reader: asyncio.StreamReader) -> str:
     while data := await reader.read(4096):
         text = (text + data)[-MAX_ERROR_BYTES:]
     return " ".join(text.decode(errors="replace").split())
-
-
-def _why(errors: str) -> str:
-    return f": {errors}" if errors else "."
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -13,13 +13,14 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.tools import ToolError
 
 from .options import MANAGED_BY
 
 SELECTOR = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
 JOB_LABEL = "job-name"  # that Kubernetes gives the pods of a Job
-INSTALL = "The client of Kubernetes is not installed: pip install 'jupyter_dist[kubernetes]'."
+INSTALL = say("The client of Kubernetes is not installed: %1.", "pip install 'jupyter_dist[kubernetes]'")
 _GONE = 404
 _REFUSED = (403, 404, 422)
 
@@ -105,7 +106,9 @@ class Cluster:
             if importlib.util.find_spec("kubernetes") is None:
                 raise ToolError(INSTALL)
             if not self._has_access():  # without the import, which costs memory
-                raise ToolError("The server has no access to a cluster: it runs in no pod, and there is no kubeconfig.")
+                raise ToolError(
+                    say("The server has no access to a cluster: it runs in no pod, and there is no kubeconfig.")
+                )
             self._client = self._connect()
         return self._client
 
@@ -128,7 +131,7 @@ class Cluster:
                 config.load_kube_config(path, client_configuration=settings)
             return client.ApiClient(settings)
         except (config.ConfigException, OSError) as err:
-            raise ToolError(f"The server has no access to a cluster: {str(err).rstrip('.')}.") from err
+            raise ToolError(say("The server has no access to a cluster: %1.", str(err).rstrip("."))) from err
 
 
 _NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -149,7 +152,7 @@ def _named_errors() -> Iterator[None]:
         kind = _GoneError if err.status == _GONE else RefusedRequestError if err.status in _REFUSED else ToolError
         raise kind(_reason(err)) from err
     except (urllib3.exceptions.HTTPError, OSError) as err:
-        raise ToolError(f"The API of the cluster cannot be reached: {type(err).__name__}.") from err
+        raise ToolError(say("The API of the cluster cannot be reached: %1.", type(err).__name__)) from err
 
 
 def _reason(err: Any) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.server.launchers.allocation import (
     CANCELLED,
     RELEASED,
@@ -19,6 +20,7 @@ from jupyter_dist.server.launchers.allocation import (
     Ended,
     NamedLauncher,
     Queued,
+    reported,
 )
 from jupyter_dist.server.launchers.nodefiles import LOST, NodeFiles
 from jupyter_dist.server.launchers.tools import ToolError
@@ -32,7 +34,7 @@ PODS = "pods.json"
 LOG_LINES = 200
 MISSES = 3
 _NEVER = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"})
-_OTHERS = "it will not start. Shut the group down, and start one with another image."
+_OTHERS = say("it will not start. Shut the group down, and start one with another image.")
 _CODE = re.compile(r"(\d{1,3})\n?")
 
 
@@ -99,14 +101,14 @@ class KubernetesJob(Allocation):
         self._misses = 0 if job is not None else self._misses + 1
         if job is None:
             if not own and (self.is_cancelled or self._misses >= MISSES):  # pods that still end may save
-                self.end("The Job was deleted.")
+                self.end(say("The Job was deleted."))
         elif (finished := _finished(job)) is not None:
             self.end(finished)
         else:
             placed = [pod.spec.node_name for pod in own if pod.spec.node_name]
             waits = sorted((wait for wait in map(_waits, own) if wait.reason), key=lambda wait: wait.can_start)
             if len(placed) < self.num_nodes or not all(wait.can_start for wait in waits):
-                self.publish((waits or [Queued("Kubernetes is about to create its pods.")])[0])
+                self.publish((waits or [Queued(say("Kubernetes is about to create its pods."))])[0])
             else:
                 self.publish(Allocated(tuple(placed[: self.num_nodes]), self.name))
 
@@ -179,8 +181,8 @@ def _finished(job: Any) -> str | None:
             return ""
         if condition.status == "True" and condition.type == "Failed":
             if condition.reason == "DeadlineExceeded":
-                return "The job has reached its time limit."
-            return f"Kubernetes says: {(condition.message or condition.reason or 'failed').rstrip('.')}."
+                return say("The job has reached its time limit.")
+            return reported("Kubernetes", condition.message or condition.reason or "failed")
     return None
 
 
@@ -189,10 +191,10 @@ def _waits(pod: Any) -> Queued:
     for status in pod.status.container_statuses or ():
         waiting = status.state.waiting if status.state else None
         if waiting is not None and waiting.reason in _NEVER:
-            says = f"Kubernetes says: {(waiting.message or '').rstrip('.')}."
-            return Queued(f"Its image cannot be used ({waiting.reason}): {_OTHERS} {says}", can_start=False)
+            never = say("Its image cannot be used (%1): %2", waiting.reason, _OTHERS)
+            return Queued(join(never, reported("Kubernetes", waiting.message or "")), can_start=False)
         if waiting is not None and waiting.reason:
-            return Queued(f"Kubernetes prepares its pods ({waiting.reason}).")
+            return Queued(say("Kubernetes prepares its pods (%1).", waiting.reason))
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return _unscheduled((condition.message or "").rstrip("."))
@@ -201,13 +203,15 @@ def _waits(pod: Any) -> Queued:
 
 def _unscheduled(message: str) -> Queued:
     """Return why no node takes a pod, from the scheduler's count of nodes for each obstacle."""
-    says = f"Kubernetes says: {message}."
     if "persistentvolumeclaim" in message and "not found" in message:
-        return Queued(f"A volume that it mounts does not exist: it starts when it is created. {says}")
-    if "Insufficient" in message or "Too many pods" in message:
-        text = "It waits for nodes with enough free. If no node of the cluster is as large, ask for less."
-        return Queued(f"{text} {says}")
-    if "affinity" in message or "selector" in message or "taint" in message:
-        text = "No node that is up is one of those that it may use: it waits for such a node."
-        return Queued(f"{text} Check the options 'node_selector' and 'pod' (tolerations). {says}")
-    return Queued(f"It waits for nodes. {says}")
+        why = say("A volume that it mounts does not exist: it starts when it is created.")
+    elif "Insufficient" in message or "Too many pods" in message:
+        why = say("It waits for nodes with enough free. If no node of the cluster is as large, ask for less.")
+    elif "affinity" in message or "selector" in message or "taint" in message:
+        why = say(
+            "No node that is up is one of those that it may use: it waits for such a node. Check the options"
+            " 'node_selector' and 'pod' (tolerations)."
+        )
+    else:
+        why = say("It waits for nodes.")
+    return Queued(join(why, reported("Kubernetes", message)))

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
+from jupyter_dist.protocol.models.sentences import say, text_of
+from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed, unwritten
 from jupyter_dist.server.launchers.common.limits import MAX_WAIT
 from jupyter_dist.server.launchers.environmentfile import environment_script
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
@@ -63,8 +63,8 @@ class KubernetesLauncher(Launcher):
             await asyncio.to_thread(self.cluster.check)
             namespace = await asyncio.to_thread(self.cluster.namespace, None)
         except ToolError as err:
-            return Availability(is_usable=False, text=str(err))
-        return Availability(is_usable=True, text=f"Pods are created in the namespace {namespace}.")
+            return Availability(is_usable=False, text=text_of(err))
+        return Availability(is_usable=True, text=say("Pods are created in the namespace %1.", namespace))
 
     def check(self, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
         """Return the options. Raises JupyterDistError `bad_request`, with a sentence for each mistake."""
@@ -87,7 +87,7 @@ class KubernetesLauncher(Launcher):
         try:
             files = await asyncio.to_thread(NodeFiles.create, wanted.directory / NODES, ())
         except OSError as err:
-            raise launcher_failed(f"The files of the job cannot be written: {err.strerror}: {err.filename}.") from err
+            raise launcher_failed(unwritten(err)) from err
         name = re.sub(r"[^a-z0-9-]", "-", f"jupyter-dist-{wanted.group_id}".lower())
         job: KubernetesJob | None = None
         try:
@@ -100,7 +100,9 @@ class KubernetesLauncher(Launcher):
             if job is not None:
                 job.undo()
             if isinstance(err, ToolError):
-                raise launcher_failed(f"Kubernetes refuses the job: {err}", (await self.probe()).text) from err
+                raise launcher_failed(
+                    say("%1 refuses the job: %2", self.label, err), (await self.probe()).text
+                ) from err
             raise
         return job
 
@@ -133,7 +135,7 @@ class KubernetesLauncher(Launcher):
                 pods = await asyncio.to_thread(self.cluster.pods, namespace)
             except ToolError as err:
                 for job in own:
-                    job.publish(NotKnown(f"Kubernetes does not answer; the pods keep running meanwhile. {err}"))
+                    job.publish(NotKnown(say("Kubernetes does not answer; the pods keep running meanwhile. %1", err)))
                 continue
             for job in own:
                 if not job.is_watched:

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.server.launchers.allocation import Wanted
+from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.server.launchers.allocation import Wanted, reported
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.launcher import Availability
 from jupyter_dist.server.launchers.options import Option, matches
@@ -29,7 +29,7 @@ _CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
 _ERROR = "E"  # in a state such as Eqw
 VERIFY_SECONDS = 30.0
 _PREFIX = re.compile(r"Job \d+ ")  # of a line of `qalter -w v`
-_IN_VAIN = "It will not start. Shut the group down, and start one with other options."
+_IN_VAIN = say("It will not start. Shut the group down, and start one with other options.")
 _PROBLEM = re.compile(r"^error reason\s+\d*:?\s*(.*)$", re.M)
 
 # Grid Engine kills the program on the node when `qrsh` ends, so no signal for other processes of the job may reach it:
@@ -80,7 +80,7 @@ class GridEngineLauncher(QueueLauncher):
             return found
         said = await self.tool("qconf", "-spl", seconds=PROBE_SECONDS)
         environments = tuple(said.out.split()) if said.code == 0 else ()
-        text = f"{found.text} Parallel environments: {', '.join(environments) or 'none'}."
+        text = join(found.text, say("Parallel environments: %1.", ", ".join(environments) or say("none")))
         choices = {**found.choices, "parallel_environment": environments}
         return Availability(is_usable=True, text=text, choices=choices)
 
@@ -141,7 +141,7 @@ class GridEngineLauncher(QueueLauncher):
         try:
             found = _parse(out)
         except (ElementTree.ParseError, AttributeError) as err:
-            raise ToolError("'qstat' printed what cannot be read.") from err
+            raise ToolError(say("'%1' printed what cannot be read.", "qstat")) from err
         known = {job.job_id: job for job in jobs} | {job.name: job for job in jobs}
         return {
             job_id: await self._listed(job_id, rows, known.get(job_id) or known.get(rows[0]["name"]))
@@ -152,15 +152,15 @@ class GridEngineLauncher(QueueLauncher):
         name, state = rows[0]["name"], rows[0]["state"]
         if _ERROR in state:
             why = await self._error(job_id) if job is not None else ""
-            text = f"Grid Engine could not start it, and will not try again. {why}".strip()
-            again = f"{text} Shut the group down, and start it again."
+            text = say("Grid Engine could not start it, and will not try again.")
+            again = join(text, why, say("Shut the group down, and start it again."))
             return ListedJob(job_id, name, "queued", again, can_start=False)
         if "q" in state or "w" in state:
             if "h" in state:
-                return ListedJob(job_id, name, "queued", "It is held: run 'qrls' with its number.")
+                return ListedJob(job_id, name, "queued", say("It is held: run 'qrls' with its number."))
             obstacle = await self._obstacle(job_id) if job is not None else ""
-            text = f"{_IN_VAIN} Grid Engine says: {obstacle}." if obstacle else "It waits for its turn."
-            return ListedJob(job_id, name, "queued", text, can_start=not obstacle)
+            waits = join(_IN_VAIN, reported(self.label, obstacle)) if obstacle else say("It waits for its turn.")
+            return ListedJob(job_id, name, "queued", waits, can_start=not obstacle)
         if "d" in state:
             return ListedJob(job_id, name, "ending")
         hosts = once([row["queue"].rpartition("@")[2] for row in rows])
@@ -185,7 +185,7 @@ class GridEngineLauncher(QueueLauncher):
     async def _error(self, job_id: str) -> str:
         with contextlib.suppress(ToolError):
             found = _PROBLEM.search((await self.tool("qstat", "-j", job_id)).out)
-            return f"It says: {found[1].strip().rstrip('.')}." if found else ""
+            return reported(self.label, found[1].strip()) if found else ""
         return ""
 
     async def ask_to_end(self, job: BatchJob) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted, launcher_failed
 from jupyter_dist.server.launchers.batch.job import BatchJob, JobCanceller
 from jupyter_dist.server.launchers.batch.launcher import BatchLauncher
@@ -80,12 +81,12 @@ class QueueLauncher(BatchLauncher):
         try:
             said = await self.tool(*self.probe_command, seconds=PROBE_SECONDS)
         except ToolError as err:
-            return Availability(is_usable=False, text=f"{self.label} does not answer: {err}")
+            return Availability(is_usable=False, text=say("%1 does not answer: %2", self.label, err))
         if said.code != 0:
-            return Availability(is_usable=False, text=f"{self.label} does not answer: {said.problem}")
+            return Availability(is_usable=False, text=say("%1 does not answer: %2", self.label, said.problem))
         queues = self.read_queues(said.out)
-        names = ", ".join(queues) or "none"
-        return Availability(is_usable=True, text=f"Queues: {names}.", choices={"queue": tuple(queues)})
+        text = say("Queues: %1.", ", ".join(queues) or say("none"))
+        return Availability(is_usable=True, text=text, choices={"queue": tuple(queues)})
 
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
         """Return the options with a CPU for each rank."""
@@ -118,15 +119,15 @@ class QueueLauncher(BatchLauncher):
             return
         job.job_id = self.read_id(said.out) if said.code == 0 else None
         if job.job_id is None:
-            raise launcher_failed(f"{self.label} refuses the job: {said.problem}", (await self.probe()).text)
+            raise launcher_failed(say("%1 refuses the job: %2", self.label, said.problem), (await self.probe()).text)
 
     async def _found_or_refused(self, job: BatchJob, err: ToolError) -> None:
         """Find the job that may have been submitted although the engine did not answer."""
-        message = f"The job was not submitted. {err}"
+        message = say("The job was not submitted. %1", err)
         with contextlib.suppress(ToolError):
             job.find(await self.listed([job]))
         if job.job_id is None:
-            hint = f"Try again when {self.label} answers, and end a job named {job.name} if there is one."
+            hint = say("Try again when %1 answers, and end a job named %2 if there is one.", self.label, job.name)
             raise launcher_failed(message, hint) from err
 
     def end_of(self, job: BatchJob, started_at: float | None) -> float | None:

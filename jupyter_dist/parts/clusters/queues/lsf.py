@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from jupyter_dist.server.launchers.allocation import Wanted
+from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.server.launchers.allocation import Wanted, reported
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.options import Option, matches
 from jupyter_dist.server.launchers.tools import ToolError
@@ -22,17 +23,17 @@ _NUM_FIELDS = 7
 _STEADY_SECONDS = 90.0
 _NO_JOBS = re.compile(r"No .*job.* found|is not found", re.I)
 _STATES = {
-    "PEND": "It waits for its turn.",
-    "PSUSP": "It is held: run 'bresume' with its number.",
-    "WAIT": "Its start time has not come.",
-    "PROV": "LSF prepares the nodes.",
+    "PEND": say("It waits for its turn."),
+    "PSUSP": say("It is held: run 'bresume' with its number."),
+    "WAIT": say("Its start time has not come."),
+    "PROV": say("LSF prepares the nodes."),
 }
 _RUNNING = frozenset({"RUN", "USUSP", "SSUSP", "UNKWN"})
 _ENDS = {
-    "140": "The job has reached its time limit.",
-    "130": "The job was cancelled: with bkill, or by an administrator.",
-    "143": "The job was cancelled: with bkill, or by an administrator.",
-    "137": "The job was killed: with bkill, or because it used more memory than its limit.",
+    "140": say("The job has reached its time limit."),
+    "130": say("The job was cancelled: with bkill, or by an administrator."),
+    "143": say("The job was cancelled: with bkill, or by an administrator."),
+    "137": say("The job was killed: with bkill, or because it used more memory than its limit."),
 }
 
 _INTERVAL = re.compile(r"^\s*JOB_TERMINATE_INTERVAL\s*=\s*(\d+)", re.M)
@@ -127,15 +128,13 @@ class LsfLauncher(QueueLauncher):
 def _listed(row: Sequence[str]) -> ListedJob:
     job_id, state, exec_host, time_left, exit_code, name, reason = row
     if state in _STATES:
-        why = _STATES[state]
-        says = "" if reason in ("", "-") else f" LSF says: {reason.rstrip('.;')}."
-        return ListedJob(job_id, name, "queued", why + says)
+        return ListedJob(job_id, name, "queued", join(_STATES[state], reported("LSF", reason.strip("-"))))
     hosts = once([part.rpartition("*")[2] for part in exec_host.split(":") if part != "-"])
     if state in _RUNNING:
         return ListedJob(job_id, name, "running", "", hosts, ends_at=_end(time_left))
     if state == "DONE":
         return ListedJob(job_id, name, "ended", "", hosts)
-    text = _ENDS.get(exit_code, "The job failed.")
+    text = _ENDS.get(exit_code) or say("The job failed.")
     return ListedJob(job_id, name, "ended", text, hosts, is_failed_command=True)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
-from jupyter_dist.server.launchers.allocation import Wanted
+from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.server.launchers.allocation import Wanted, reported
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.options import Option, matches
 from jupyter_dist.server.launchers.tools import ToolError
@@ -21,22 +22,22 @@ from .scripts import Starter
 
 _ABOUT_A_JOB = re.compile(r"Unknown Job Id|has finished|No Permission", re.I)
 _STATES = {
-    "Q": "It waits for its turn.",
-    "H": "It is held: run 'qrls' with its number.",
-    "W": "Its start time has not come.",
-    "T": "It is being moved to another server.",
+    "Q": say("It waits for its turn."),
+    "H": say("It is held: run 'qrls' with its number."),
+    "W": say("Its start time has not come."),
+    "T": say("It is being moved to another server."),
 }
 _NEVER = "Can Never Run"  # the beginning of a comment
 _QUEUED, _RUNNING, _ENDED = frozenset("QHWTM"), frozenset("RSUB"), frozenset("FX")
 _KILL_DELAY = 10  # seconds, of a queue without a value
 _SIGNALLED = 256  # Exit_status of a job that a signal has ended, from here
 _ENDS = {
-    -1: "PBS could not start the job.",
-    -2: "PBS could not start the job.",
-    -3: "PBS could not start the job, and has tried again.",
-    -29: "The job has reached its time limit.",
-    -27: "The job used more CPU time than it had asked for.",
-    -28: "The job used more memory than it had asked for.",
+    -1: say("PBS could not start the job."),
+    -2: say("PBS could not start the job."),
+    -3: say("PBS could not start the job, and has tried again."),
+    -29: say("The job has reached its time limit."),
+    -27: say("The job used more CPU time than it had asked for."),
+    -28: say("The job used more memory than it had asked for."),
 }
 
 
@@ -107,7 +108,7 @@ class PbsLauncher(QueueLauncher):
             found = json.loads(out or "{}").get("Jobs", {})
             return {job_id: _listed(job_id, fields) for job_id, fields in found.items()}
         except (ValueError, AttributeError, TypeError) as err:
-            raise ToolError("'qstat' printed what cannot be read.") from err
+            raise ToolError(say("'%1' printed what cannot be read.", "qstat")) from err
 
     async def ask_to_end(self, job: BatchJob) -> bool:
         """Call qdel, which sends SIGTERM first."""
@@ -133,10 +134,11 @@ def _listed(job_id: str, fields: Mapping[str, Any]) -> ListedJob:
         estimated = fields.get("estimated") or {}
         why = _STATES.get(state, "")
         can_start = not comment.startswith(_NEVER)
-        why = why if can_start else "It will not start. Shut the group down, and start one that asks for less."
-        text = f"{why} PBS says: {comment.rstrip('.')}." if comment else why
+        why = why if can_start else say("It will not start. Shut the group down, and start one that asks for less.")
         starts_at = _time(estimated.get("start_time"))
-        return ListedJob(job_id, name, "queued", text, starts_at=starts_at, can_start=can_start)
+        return ListedJob(
+            job_id, name, "queued", join(why, reported("PBS", comment)), starts_at=starts_at, can_start=can_start
+        )
     hosts = once([part.partition("/")[0] for part in str(fields.get("exec_host", "")).split("+")])
     if state in _RUNNING:
         limit = _seconds((fields.get("Resource_List") or {}).get("walltime"))
@@ -150,15 +152,15 @@ def _listed(job_id: str, fields: Mapping[str, Any]) -> ListedJob:
 
 def _ended(job_id: str, name: str, hosts: tuple[str, ...], status: object, comment: str) -> ListedJob:
     code = status if isinstance(status, int) else None
-    says = f" PBS says: {comment.rstrip('.')}." if comment else ""
     if code == 0:
         return ListedJob(job_id, name, "ended", "", hosts)
     if code is None or code in _ENDS:
-        return ListedJob(job_id, name, "ended", _ENDS.get(code or 0, "The job was ended before it ran.") + says, hosts)
+        text = join(_ENDS.get(code or 0) or say("The job was ended before it ran."), reported("PBS", comment))
+        return ListedJob(job_id, name, "ended", text, hosts)
     if code >= _SIGNALLED:
-        text = f"The job was cancelled: with qdel, or by PBS.{says}"
+        text = join(say("The job was cancelled: with qdel, or by PBS."), reported("PBS", comment))
         return ListedJob(job_id, name, "ended", text, hosts, is_failed_command=True)
-    return ListedJob(job_id, name, "ended", "The job failed.", hosts, is_failed_command=True)
+    return ListedJob(job_id, name, "ended", say("The job failed."), hosts, is_failed_command=True)
 
 
 def _time(text: object) -> float | None:

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ ANSWER_SECONDS = 2.0
 SILENT_SECONDS = 3.0  # then the head of the cluster is named
 POLL_SECONDS = 1.0
 MAX_CHARS = 600
-MAX_KINDS = 8  # of nodes that differ, in a sentence
 # Variables in which Ray names the devices of an actor.
 _DEVICES = ("_VISIBLE_DEVICES", "_VISIBLE_CHIPS", "_VISIBLE_CORES", "_RT_VISIBLE_CORES")
 # Ends the command with the actor's process, and prints why the command cannot be started. The actor has threads, so
@@ -51,7 +49,7 @@ except OSError as err:
 
 
 class NoNodesError(Exception):
-    """Ray cannot provide the nodes; the text is the reason, in sentences."""
+    """Ray cannot provide the nodes: why, by a name of words.py, and its values."""
 
 
 # -- on a node --------------------------------------------------------------------------------------------------
@@ -176,9 +174,9 @@ class Driver:
         self._status: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    def say(self, state: str, text: str = "", **fields: Any) -> None:
-        """Write the state to a file, for this server and the next one."""
-        status = {"pid": os.getpid(), "started": _started(), "state": state, "text": text[:MAX_CHARS], **fields}
+    def say(self, state: str, *why: Any, **fields: Any) -> None:
+        """Write the state to a file, for this server and the next one; `why` is a name of words.py and its values."""
+        status = {"pid": os.getpid(), "started": _started(), "state": state, "why": why, **fields}
         with self._lock:
             if status == self._status:
                 return
@@ -208,15 +206,15 @@ class Driver:
         finally:
             with contextlib.suppress(Exception):
                 ray.util.remove_placement_group(group)
-        self.say("ended", "The node agents have ended, and their nodes are released.")
+        self.say("ended", "released")
 
     def _wait_for_nodes(self, ray: Any, group: Any) -> bool:
         """Wait until Ray has reserved the nodes; return False if the job was cancelled meanwhile."""
-        self.say("queued", "Ray is about to look for nodes.")
+        self.say("queued", "begins")
         while not self.is_asked_to_end:
             if group.wait(timeout_seconds=POLL_SECONDS):
                 return True
-            self.say("queued", waits(self.job["bundles"], living(ray), ray.available_resources()))
+            self.say("queued", "waits", *amounts(self.job["bundles"], living(ray), ray.available_resources()))
         return False
 
     def _run_nodes(self, ray: Any, group: Any) -> None:
@@ -262,11 +260,9 @@ class Driver:
 
     def _say_runs(self, ray: Any, silent_head: str = "") -> None:
         job_id = ray.get_runtime_context().get_job_id()
-        missing = [f"node {self.hosts[node]}" for node in sorted(self.unreachable)]
-        missing += [f"the head of the cluster at {silent_head}"] if silent_head else []
-        if missing:
-            text = f"Ray cannot reach {', '.join(missing)}. Nodes that it has started may keep running."
-            self.say("not_known", text, hosts=self.hosts, job_id=job_id)
+        missing = ", ".join(self.hosts[node] for node in sorted(self.unreachable))
+        if missing or silent_head:
+            self.say("not_known", "silent", missing, silent_head, hosts=self.hosts, job_id=job_id)
         else:
             self.say("allocated", hosts=self.hosts, job_id=job_id, ends_at=self.ends_at)
 
@@ -316,11 +312,11 @@ class Driver:
 def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
     """Connect to the cluster. Raises NoNodesError with the reason."""
     if address != "auto" and not answers(address):
-        raise NoNodesError(f"There is no Ray cluster at {address}: nothing answers there.")
+        raise NoNodesError("no_cluster", address)
     try:
         ray.init(address=address, runtime_env=runtime_env or None, log_to_driver=False, logging_level="error")
     except Exception as err:
-        raise NoNodesError(f"Ray cannot be used: {_first_line(err)}") from err
+        raise NoNodesError("unusable", _first_line(err)) from err
 
 
 def answers(address: str) -> bool:
@@ -338,47 +334,11 @@ def living(ray: Any) -> list[dict[str, Any]]:
     return [node for node in ray.nodes() if node["Alive"]]
 
 
-def waits(bundles: list[dict[str, float]], nodes: list[dict[str, Any]], free: dict[str, float]) -> str:
-    """Return why the nodes are not reserved yet: the request, compared with the free resources of the cluster."""
-    kinds = _kinds(bundles)
-    wanted = [f"{_nodes(count)} with {amounts(bundle)}{' each' * (count > 1)}" for bundle, count in kinds[:MAX_KINDS]]
-    if smaller := sum(count for _, count in kinds[MAX_KINDS:]):
-        wanted.append(f"{_nodes(smaller)} with less")
-    needs, needed = f"It needs {_joined(wanted)}", 0
-    for bundle, count in kinds:
-        needed += count  # nodes that are larger count for a smaller bundle, too
-        able = sum(all(node["Resources"].get(name, 0) >= amount for name, amount in bundle.items()) for node in nodes)
-        if able < needed:
-            such = f" with at least {amounts(bundle)}" if len(kinds) > 1 else ""
-            has = f"{able or 'no'} {'such ' * (not such)}{'node' if able == 1 else 'nodes'}{such}, of {len(nodes)}"
-            return f"{needs}; the cluster has {has}. It starts when more nodes join."
-    names = kinds[0][0]
-    total = {name: sum(node["Resources"].get(name, 0) for node in nodes) for name in names}
-    left = ", ".join(f"{free.get(name, 0):g} of {total[name]:g} {_unit(name)}" for name in names)
-    return f"{needs}, and waits until others release them; free are {left}."
-
-
-def _kinds(bundles: list[dict[str, float]]) -> list[tuple[dict[str, float], int]]:
-    """Return each different bundle and how many nodes need it, the largest first: bundles grow in all amounts alike."""
-    counts = Counter(tuple(bundle.items()) for bundle in bundles)
-    return [(dict(kind), counts[kind]) for kind in sorted(counts, key=lambda kind: [-amount for _, amount in kind])]
-
-
-def _nodes(count: int) -> str:
-    return f"{count} {'node' if count == 1 else 'nodes'}"
-
-
-def amounts(bundle: dict[str, float]) -> str:
-    """Return `8 CPUs and 4 GPUs`."""
-    return _joined([f"{amount:g} {_unit(name, amount)}" for name, amount in bundle.items()])
-
-
-def _joined(words: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _unit(name: str, amount: float = 2) -> str:
-    return name + "s" * (name in ("CPU", "GPU") and amount != 1)
+def amounts(bundles: list[dict[str, float]], nodes: list[dict[str, Any]], free: dict[str, float]) -> list[Any]:
+    """Return the resources for each node, and of these the amounts of each node of the cluster and the free ones."""
+    names = {name for bundle in bundles for name in bundle}
+    has = [{name: node["Resources"].get(name, 0) for name in names} for node in nodes]
+    return [bundles, has, {name: free.get(name, 0) for name in names}]
 
 
 def _first_line(err: BaseException) -> str:
@@ -407,16 +367,16 @@ def do_job(folder: Path) -> int:
     try:
         driver.run()
     except Exception as err:
-        driver.say("failed", explain(err))
+        driver.say("failed", *explain(err))
         return 1
     return 0
 
 
-def explain(err: Exception) -> str:
+def explain(err: Exception) -> tuple[Any, ...]:
     """Return why there are no nodes."""
     if isinstance(err, ImportError):
-        return f"{sys.executable} has no Ray that can be imported: {_first_line(err)}."
-    return str(err) if isinstance(err, NoNodesError) else f"Ray failed: {_first_line(err)}"
+        return ("no_ray", sys.executable, _first_line(err))
+    return err.args if isinstance(err, NoNodesError) else ("failed", _first_line(err))
 
 
 def probe(address: str) -> int:
@@ -425,18 +385,17 @@ def probe(address: str) -> int:
         import ray  # noqa: PLC0415 - its ImportError is printed
 
         connect(ray, address, {})
-        found = {"usable": True, "text": _described(ray)}
+        found = {"usable": True, "why": _described(ray)}
     except Exception as err:
-        found = {"usable": False, "text": explain(err)}
+        found = {"usable": False, "why": explain(err)}
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 
 
-def _described(ray: Any) -> str:
-    nodes, total, free = living(ray), ray.cluster_resources(), ray.available_resources()
-    what = [f"{free.get(name, 0):g} of {total[name]:g} {name}s" for name in ("CPU", "GPU") if name in total]
-    at = ray.get_runtime_context().gcs_address
-    return f"Ray {ray.__version__} at {at}: {_nodes(len(nodes))}, {' and '.join(what) or 'nothing'} free."
+def _described(ray: Any) -> tuple[Any, ...]:
+    total, free = ray.cluster_resources(), ray.available_resources()
+    what = ", ".join(f"{free.get(name, 0):g}/{total[name]:g} {name}" for name in ("CPU", "GPU") if name in total)
+    return "free", ray.__version__, ray.get_runtime_context().gcs_address, len(living(ray)), what
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.server.launchers.allocation import (
     Allocated,
     Allocation,
@@ -30,6 +30,7 @@ from jupyter_dist.server.launchers.allocation import (
     Queued,
     Wanted,
     launcher_failed,
+    unwritten,
 )
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
@@ -40,6 +41,7 @@ from jupyter_dist.system.files.private import write_private
 from jupyter_dist.system.inherited import without_credentials
 
 from .options import AUTO, OPTIONS, bundles
+from .words import why
 
 DRIVER = Path(__file__).with_name("driver.py")
 _DRIVER_CODE = DRIVER.read_text()  # of this version, also after an upgrade
@@ -88,11 +90,13 @@ class RayLauncher(Launcher):
         try:
             said = await run(command, without_credentials(os.environ), PROBE_SECONDS)
             found = json.loads(said.out.splitlines()[-1])  # Ray may print more
-            return Availability(is_usable=found["usable"] is True, text=str(found["text"]))
+            return Availability(is_usable=found["usable"] is True, text=why(found["why"]))
         except ToolError as err:
-            return Availability(is_usable=False, text=f"Ray does not answer: {err}")
+            return Availability(is_usable=False, text=say("%1 does not answer: %2", self.label, err))
         except (IndexError, ValueError, KeyError, TypeError):
-            return Availability(is_usable=False, text=f"Ray does not answer: {said.problem[-MAX_LOG_BYTES:]}")
+            return Availability(
+                is_usable=False, text=say("%1 does not answer: %2", self.label, said.problem[-MAX_LOG_BYTES:])
+            )
 
     def fitted(self, options: Mapping[str, Any], ranks_per_node: int) -> Mapping[str, Any]:
         """Return the options with a CPU for each rank."""
@@ -109,7 +113,7 @@ class RayLauncher(Launcher):
             (files.folder / DRIVER.name).write_text(_DRIVER_CODE)  # Ray has workers search its folder for modules
             write_private(files.folder / JOB, json.dumps(_job(wanted, files, self.lease_seconds)))
         except OSError as err:
-            raise launcher_failed(f"The files of the job cannot be written: {err.strerror}: {err.filename}.") from err
+            raise launcher_failed(unwritten(err)) from err
         job = RayJob(self, wanted.directory, files, wanted.num_nodes)
         try:
             job.save()  # before Ray is asked, so that no server ever loses it
@@ -145,7 +149,7 @@ class RayLauncher(Launcher):
                 raise JupyterDistError("timed_out", message, say("'ray status' says how the cluster is."))
             await asyncio.sleep(ACCEPT_POLL_SECONDS)
         if job.said()["state"] == "failed":
-            raise launcher_failed(job.failure(), "'jupyter dist launchers ray' says what there is.")
+            raise launcher_failed(job.failure(), say("'jupyter dist launchers ray' says what there is."))
 
 
 class RayJob(Allocation):
@@ -166,7 +170,9 @@ class RayJob(Allocation):
                 self.driver = start_detached(command, env, str(self.files.folder), log.fileno())
             except ToolError as err:
                 hint = say("Set RayLauncher.python to a Python that has ray, or choose another environment.")
-                raise launcher_failed(f"The process that asks Ray for nodes cannot be started: {err}", hint) from err
+                raise launcher_failed(
+                    say("The process that asks Ray for nodes cannot be started: %1", err), hint
+                ) from err
         self.save()
 
     def state(self) -> dict[str, Any]:
@@ -186,30 +192,29 @@ class RayJob(Allocation):
         self._find_driver()
         if self.driver is None:
             if time.monotonic() - self._known_since > ABSENT_SECONDS:
-                self._end("The process that asks Ray for nodes was never started.")
+                self._end(say("The process that asks Ray for nodes was never started."))
             return
         lives = self.driver.runs  # before its files: then its last status is read, too
         said = self.said()
         if said.get("state") in ("ended", "failed"):
-            self._end(str(said.get("text")))
+            self._end(_text(said))
         elif not lives:
-            self._end(f"{self.failure()} Ray ends the nodes that it has started for it.")
+            self._end(join(self.failure(), say("Ray ends the nodes that it has started for it.")))
         elif (event := _event(said)) is not None:
             self.publish(event)
             ends_at = event.ends_at if isinstance(event, Allocated) else None
             if ends_at is not None and ends_at != self._warned_of:
                 self._warned_of = ends_at
-                self.publish(
-                    EndsSoon(ends_at, "Ray drains a node of the group: it is preempted, or about to be removed.")
-                )
+                why = say("Ray drains a node of the group: it is preempted, or about to be removed.")
+                self.publish(EndsSoon(ends_at, why))
 
     def failure(self) -> str:
         """Return why the driver has ended, in sentences."""
         said = self.said()
         if said.get("state") == "failed":
-            return str(said.get("text"))
+            return _text(said)
         log = self.files.log(None, MAX_LOG_BYTES)
-        return f"The process that asks Ray for nodes has ended.{f' It printed: {log}' if log else ''}"
+        return join(say("The process that asks Ray for nodes has ended."), say("It printed: %1", log) if log else "")
 
     async def cancel(self, grace_seconds: float) -> None:
         """Have the driver end the command on all nodes, and release them."""
@@ -238,8 +243,14 @@ class RayJob(Allocation):
         self.publish(Ended(why))
 
 
+def _text(said: Mapping[str, Any]) -> str:
+    with contextlib.suppress(LookupError, TypeError, ValueError):  # of a driver of another version
+        return why(said["why"]) if said.get("why") else ""
+    return str(said.get("text") or said.get("state"))
+
+
 def _event(said: Mapping[str, Any]) -> Event | None:
-    state, text = said.get("state"), str(said.get("text"))
+    state, text = said.get("state"), _text(said)
     if state == "queued":
         return Queued(text)
     if state == "not_known":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted, launcher_failed
 from jupyter_dist.server.launchers.batch.job import BatchJob, ListedJob
 from jupyter_dist.server.launchers.batch.launcher import BatchLauncher
@@ -62,17 +62,15 @@ class SlurmLauncher(BatchLauncher):
         try:
             said = await self.tool("sinfo", "-h", "-o", INFO_FORMAT, seconds=PROBE_SECONDS)
         except ToolError as err:
-            return Availability(is_usable=False, text=f"Slurm does not answer: {err}")
+            return Availability(is_usable=False, text=say("%1 does not answer: %2", self.label, err))
         if said.code != 0:
-            return Availability(is_usable=False, text=f"Slurm does not answer: {said.problem}")
+            return Availability(is_usable=False, text=say("%1 does not answer: %2", self.label, said.problem))
         partitions = parse_info(said.out)
-        own = (
-            f"This server runs in job {_own_job()} with {_own_nodes()} nodes: groups start there. "
-            if _own_job()
-            else ""
-        )
+        in_job = say("This server runs in job %1 with %2 nodes: groups start there.", _own_job(), _own_nodes())
         names = tuple(partition.name for partition in partitions if partition.is_up)
-        return Availability(is_usable=True, text=own + describe(partitions), choices={"partition": names})
+        return Availability(
+            is_usable=True, text=join(in_job if _own_job() else "", describe(partitions)), choices={"partition": names}
+        )
 
     def check(self, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
         """Return the options. Raises JupyterDistError `bad_request`, with a sentence for each mistake."""
@@ -193,10 +191,12 @@ class SlurmLauncher(BatchLauncher):
         except ToolError as err:
             job.job_id = await self._id_by_name(job.name)
             if job.job_id is None:
-                raise launcher_failed(f"The job was not submitted. {err}", "Try again when Slurm answers.") from err
+                raise launcher_failed(
+                    say("The job was not submitted. %1", err), say("Try again when %1 answers.", self.label)
+                ) from err
             return
         if said.code != 0:
-            raise launcher_failed(f"Slurm refuses the job: {said.problem}", await self._what_there_is())
+            raise launcher_failed(say("%1 refuses the job: %2", self.label, said.problem), await self._what_there_is())
         job.job_id = said.out.strip().partition(";")[0]
 
     async def _start_step(self, job: SlurmJob, wanted: Wanted, options: Mapping[str, Any]) -> None:
@@ -210,7 +210,7 @@ class SlurmLauncher(BatchLauncher):
         try:
             job.srun = await asyncio.to_thread(_start, command, _environment(wanted.env.for_exec()), job.files)
         except (OSError, ToolError) as err:
-            raise launcher_failed(f"The nodes cannot be started: {err}") from err
+            raise launcher_failed(say("The nodes cannot be started: %1", err)) from err
 
     async def _steps(self, job: SlurmJob) -> list[str]:
         """Return the step of a group in the job of the server: srun names it after the group."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jupyter_dist.protocol.models.sentences import join, say
+
 # The reason is last, because only this field may contain the separator.
 QUEUE_FORMAT = "%i|%T|%e|%S|%D|%N|%j|%r"
 INFO_FORMAT = "%P|%a|%D|%T|%G|%c|%m|%l"
@@ -104,13 +106,13 @@ def _gpus(gres: str) -> int:
 
 def _described(partition: Partition) -> str:
     if not partition.is_up:
-        return f"{partition.name}: down."
+        return say("%1: down.", partition.name)
     has = [f"{partition.cpus} CPUs"]
     if partition.memory_mb > 1:
         has.append(f"{partition.memory_mb / 1024:.0f} GB")
     if partition.gpus:
         has.append(f"{partition.gpus} GPUs")
-    limit = "" if partition.time_limit in ("infinite", "n/a") else f", at most {partition.time_limit}"
-    partly = f", {partition.mixed} partly free" if partition.mixed else ""
-    what = ", ".join(has)
-    return f"{partition.name}: {partition.idle} of {partition.nodes} nodes free{partly} ({what} each{limit})."
+    free = say("%1: %2 of %3 nodes free", partition.name, partition.idle, partition.nodes)
+    partly = say("%1 partly free", partition.mixed) if partition.mixed else ""
+    limit = say("at most %1", partition.time_limit) if partition.time_limit not in ("infinite", "n/a") else ""
+    return say("%1 (%2).", join(free, partly, by=", "), join(say("%1 each", ", ".join(has)), limit, by=", "))

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
+from jupyter_dist.protocol.models.sentences import join, say
+from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed, unwritten
 from jupyter_dist.server.launchers.common.limits import MAX_WAIT
 from jupyter_dist.server.launchers.launcher import Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
@@ -102,8 +102,8 @@ class BatchLauncher(Launcher):
         missing = next((tool for tool in self.tools if shutil.which(tool) is None), None)
         if missing is None:
             return ""
-        where = f"{self.label} is not installed on the server's machine: there is no {missing}."
-        return f"{where} Run Jupyter on a login node."
+        where = say("%1 is not installed on the server's machine: there is no %2.", self.label, missing)
+        return join(where, say("Run Jupyter on a login node."))
 
     async def start(self, wanted: Wanted) -> Allocation:
         """Submit the job."""
@@ -115,8 +115,7 @@ class BatchLauncher(Launcher):
             await asyncio.to_thread(check_place, folder, setting)  # also the folders that were missing before
             self.write_scripts(files, wanted)
         except OSError as err:
-            message = say("The files of the job cannot be written: %1: %2.", err.strerror, err.filename)
-            raise launcher_failed(message, f"Set {setting} to a folder that the nodes see, too.") from err
+            raise launcher_failed(unwritten(err), say("Set %1 to a folder that the nodes see, too.", setting)) from err
         name = f"{wanted.options.get('job_name', f'jupyter-dist-{wanted.name}')}-{wanted.group_id}"
         job = self.new_job(wanted.directory, files, wanted.num_nodes, name)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from jupyter_dist.protocol.models.sentences import join, say
 from jupyter_dist.server.launchers.allocation import Wanted, launcher_failed
 from jupyter_dist.system.files.owners import open_above
 
@@ -30,10 +31,7 @@ def check_place(folder: Path, setting: str) -> None:
         with contextlib.suppress(OSError):  # of another user: reported below
             own.chmod(0o700)  # it may have been created as open as the umask allows
     if (found := open_above(folder / "any")) is not None:  # the folder itself, too, if it is there already
-        message = (
-            f"{found.who[0].upper()}{found.who[1:]} can replace what is in {found.place}, and so run programs as you on"
-            " the nodes."
-        )
-        way = "" if found.own_it else f"run 'chmod go-w {found.place}' or 'chmod +t {found.place}', or "
-        hint = f"{way}set {setting} to a folder that is, with all above it, yours or root's."
-        raise launcher_failed(message, f"{hint[0].upper()}{hint[1:]}")
+        message = say("What is in %1 can be replaced by %2, who could run programs as you on the nodes.", *found[:2])
+        way = "" if found.own_it else say("Run 'chmod go-w %1' or 'chmod +t %1'. Or:", found.place)
+        other = say("Set %1 to a folder that is, with all above it, yours or root's.", setting)
+        raise launcher_failed(message, join(way, other))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from traitlets import Dict, List, Unicode
 from traitlets.config import Configurable
 
+from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import in_proportion
 from jupyter_dist.server.launchers.options import Option, checked
 
@@ -85,4 +86,4 @@ class ExternalLauncher(LauncherOptions):
     """Node agents that users start themselves."""
 
     name: ClassVar[str] = "external"
-    label: ClassVar[str] = "Hosts of your own"
+    label: ClassVar[str] = say("Hosts of your own")

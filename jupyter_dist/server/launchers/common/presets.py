@@ -89,16 +89,16 @@ def _read(path: Path) -> dict[Any, Any] | str:
 
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            return f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB."
+            return say("%1 is larger than %2 MiB.", path, MAX_FILE_BYTES >> 20)
         content = yaml.safe_load(path.read_text())
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as err:
-        return f"{path} cannot be read: {' '.join(str(err).split())[:300]}."
+        return say("%1 cannot be read: %2.", path, " ".join(str(err).split())[:300])
     if content is None:
         return {}
     return (
         content
         if isinstance(content, dict)
-        else f"{path} must have the name of a preset on each line, then its options."
+        else say("%1 must have the name of a preset on each line, then its options.", path)
     )
 
 
@@ -118,11 +118,11 @@ def _preset(name: str, fields: Any, problem: str | None) -> machine.Preset:
 def _problem(name: Any, fields: Any) -> str | None:
     """Return the first mistake in a preset, as a sentence."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "its name must have letters, digits, '_', '.' and '-' alone."
+        return say("its name must have letters, digits, '_', '.' and '-' alone.")
     if not isinstance(fields, dict):
-        return "it must be an object of options."
+        return say("it must be an object of options.")
     if wrong := next((text for text in _TEXTS if not isinstance(fields.get(text, ""), str)), None):
-        return f"'{wrong}' must be a text."
+        return say("'%1' must be a text.", wrong)
     return _mistake({key: value for key, value in fields.items() if key not in _TEXTS})
 
 

@@ -9,8 +9,8 @@ const MAX_OPEN_MS = 80000;
 
 /** The server answers most messages at once; if nothing comes for this time, it is asked whether it is there. */
 export const ANSWER_MS = 10000;
-/** A page that sends nothing asks, too. */
-export const SILENT_MS = 60000;
+/** A page that sends nothing asks, too: a cable that is pulled elsewhere is noticed within half a minute. */
+export const SILENT_MS = 15000;
 /** How long that answer may take at first. A large message on a slow line holds it up: each loss doubles the time. */
 export const PATIENCE_MS = 10000;
 const MAX_PATIENCE_MS = 160000;

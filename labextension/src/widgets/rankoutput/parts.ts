@@ -2,13 +2,14 @@
  * The outputs of a cell that belong to the bundle in its first output (model/outputs/portable.ts). They are for readers
  * without this extension; here the bundle shows them.
  */
+import type { IOutput } from '@jupyterlab/nbformat';
 import type { IOutputAreaModel } from '@jupyterlab/outputarea';
 import { IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { findParts, hasParts, markOf, PART_MIME } from '../../model/outputs/portable';
-import type { IRanksBundle } from '../../services/protocol';
+import { FINAL_STATES, IRanksBundle } from '../../services/protocol';
 
 /** On what is not shown, because the bundle shows it. */
 const HIDDEN = 'jpd-mod-part';
@@ -53,8 +54,12 @@ export class Parts {
 
   /** The bundle with its parts, which are hidden; without them while they are missing. */
   join(bundle: IRanksBundle): IRanksBundle {
-    this._joined ??= withParts(this._widget, bundle);
     if (this._joined) {
+      return this._joined;
+    }
+    this._joined = withParts(this._widget, bundle);
+    if (this._joined) {
+      this._hideRepeated();
       return this._joined;
     }
     if (this._widget.isAttached && this._looks < MAX_LOOKS) {
@@ -67,8 +72,32 @@ export class Parts {
     return { ...bundle, items: bundle.items.filter(({ part }) => part === undefined) };
   }
 
+  /** Hide the error that ends a kernel's cell, which comes after the bundle and repeats it. */
+  private _hideRepeated(): void {
+    const { _joined: bundle, _widget: widget } = this;
+    const place = bundle && FINAL_STATES.has(bundle.state) && bundle.state !== 'ok' ? areaOf(widget) : null;
+    for (let i = (place?.own ?? 0) + 1; place && i < place.area.widgets.length; i++) {
+      if (repeats(place.area.model.get(i)?.toJSON(), bundle!)) {
+        place.area.widgets[i].addClass(HIDDEN);
+      }
+    }
+    if (place && !this._isFollowing) {
+      this._isFollowing = true;
+      place.area.model.changed.connect(() => this._hideRepeated(), widget); // for as long as the widget is there
+    }
+  }
+
   private _joined: IRanksBundle | null = null;
   private _looks = 0;
+  private _isFollowing = false;
+}
+
+/** Whether an output is a `RankError` without tracebacks, with an error of this bundle. */
+function repeats(output: IOutput | undefined, { items, error }: IRanksBundle): boolean {
+  const { ename, evalue, traceback } = (output ?? {}) as { ename?: string; evalue?: string; traceback?: string[] };
+  const raised = items.map(item => item.output).filter(found => found?.output_type === 'error');
+  const shown = [error?.message, ...raised.map(found => `${found!.ename}: ${found!.evalue}`)];
+  return ename === 'RankError' && traceback?.length === 1 && shown.some(text => text && evalue?.includes(text));
 }
 
 function withParts(widget: Widget, bundle: IRanksBundle): IRanksBundle | null {

@@ -248,9 +248,11 @@ function Waiting({ group, monitor }: { group: IGroup; monitor: GroupMonitor }): 
   if (cells.length === 0) {
     return null;
   }
-  const shown = cells.slice(0, MAX_WAITING).map(cell => cell.notebook?.split('/').pop() ?? trans.__('cell'));
-  if (cells.length > MAX_WAITING) {
-    shown.push(trans._n('%1 more', '%1 more', cells.length - MAX_WAITING));
+  const names = cells.map(cell => cell.notebook?.split('/').pop() ?? trans.__('cell'));
+  const each = [...new Set(names)].map(name => ({ name, count: names.filter(other => other === name).length }));
+  const shown = each.slice(0, MAX_WAITING).map(({ name, count }) => (count > 1 ? `${name} (${count})` : name));
+  if (each.length > MAX_WAITING) {
+    shown.push(trans._n('%1 more', '%1 more', each.length - MAX_WAITING));
   }
   const whole = cells.map(({ notebook, ranks, owner }) =>
     [notebook ?? trans.__('cell'), trans.__('ranks %1', ranks), owner].filter(Boolean).join(' \u00b7 ')

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
 import { chosenLauncher, MAX_NODES, shownOption } from '../../../model/groups/startvalues';
-import type { ILauncherOption, ILaunchers } from '../../../services/protocol';
+import type { ILauncherOption, ILaunchers, ILauncherStatus } from '../../../services/protocol';
 import { inWords } from '../../../services/words';
 import { NotAnsweredLine } from '../../base/errornote';
 import { type IAsked } from '../../base/hooks';
@@ -23,11 +23,21 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
   if (launchers?.length === 0) {
     return null;
   }
-  const unusable = (launchers ?? []).map(({ label, usable, text }) => ({ label, reason: usable ? null : text }));
+  const words = (launcher: ILauncherStatus): string => inWords(trans, launcher.text, launcher.text_words);
+  const unusable = (launchers ?? []).map(launcher => ({
+    label: trans.gettext(launcher.label),
+    reason: launcher.usable ? null : words(launcher)
+  }));
   const note = launchers || asked.error ? undefined : trans.__('Looking for Slurm, Ray\u2026');
   return (
     <>
-      <Row label={trans.__('Runs on')} problem={found.launcher} words={chosen?.text} note={note} unusable={unusable}>
+      <Row
+        label={trans.__('Runs on')}
+        problem={found.launcher}
+        words={chosen && words(chosen)}
+        note={note}
+        unusable={unusable}
+      >
         {id => (
           <HTMLSelect {...id} value={form.launcher} onChange={event => set({ launcher: event.target.value })}>
             {!launchers && <option value="local">{labelOf(trans, 'local', '')}</option>}
@@ -36,9 +46,11 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
                 {launchers ? trans.__('%1 (not on this server)', form.launcher) : form.launcher}
               </option>
             )}
-            {launchers?.map(({ name, label, usable, text }) => (
-              <option key={name} value={name} title={text} disabled={!usable}>
-                {usable ? labelOf(trans, name, label) : trans.__('%1 (not usable)', label)}
+            {launchers?.map(launcher => (
+              <option key={launcher.name} value={launcher.name} title={words(launcher)} disabled={!launcher.usable}>
+                {launcher.usable
+                  ? labelOf(trans, launcher.name, launcher.label)
+                  : trans.__('%1 (not usable)', trans.gettext(launcher.label))}
               </option>
             ))}
           </HTMLSelect>
@@ -47,14 +59,14 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
       {asked.error && (
         <NotAnsweredLine {...asked} error={asked.error} what={trans.__('Other launchers could not be listed.')} />
       )}
-      {chosen?.usable && form.launcher !== 'local' && <p className="jpd-StartForm-engine">{chosen.text}</p>}
+      {chosen?.usable && form.launcher !== 'local' && <p className="jpd-StartForm-engine">{words(chosen)}</p>}
     </>
   );
 }
 
 /** The server's label, but for the choice that the form has before the server has answered. */
 function labelOf(trans: TranslationBundle, name: string, label: string): string {
-  return name === 'local' ? trans.__('This machine') : label;
+  return name === 'local' ? trans.__('This machine') : trans.gettext(label);
 }
 
 export function NodesField({ form, found, set }: IFieldProps): React.ReactElement {
