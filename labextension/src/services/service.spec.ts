@@ -200,7 +200,7 @@ describe('a connection', () => {
     await vi.advanceTimersByTimeAsync(20500); // it was asked, and time is up
     expect(asks(socket)).toHaveLength(2);
     socket.say(GROUPS);
-    await vi.advanceTimersByTimeAsync(30000);
+    await vi.advanceTimersByTimeAsync(20000);
     expect([socket.readyState, Socket.last]).toEqual([1, socket]);
     service.dispose();
   });

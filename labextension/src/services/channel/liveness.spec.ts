@@ -27,14 +27,6 @@ test('a silent connection is asked, and lost if nothing comes', () => {
   expect(SILENT_MS + PATIENCE_MS + LATE_MS).toBeLessThan(30000);
 });
 
-test('a page that slept takes the answer that came meanwhile', () => {
-  const { liveness, lost } = opened();
-  vi.advanceTimersByTime(SILENT_MS + PATIENCE_MS); // the browser runs a timer that is late before it reads
-  liveness.heard();
-  vi.advanceTimersByTime(LATE_MS);
-  expect(lost).not.toHaveBeenCalled();
-});
-
 test('when the network changes it is asked at once, and kept if the server answers, as one on the same machine does', () => {
   const { liveness, ask, lost } = opened();
   liveness.doubt();
