@@ -28,7 +28,7 @@ PROBE_SECONDS = 10.0
 _HERE = say("Ranks run where the server does.")
 _LOCAL: machine.LauncherStatus = {
     "name": "local",
-    "label": "This machine",
+    "label": say("This machine"),
     "usable": True,
     "text": _HERE,
     "text_words": words_of(_HERE),

@@ -25,7 +25,7 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
   }
   const words = (launcher: ILauncherStatus): string => inWords(trans, launcher.text, launcher.text_words);
   const unusable = (launchers ?? []).map(launcher => ({
-    label: trans.gettext(launcher.label),
+    label: labelOf(trans, launcher),
     reason: launcher.usable ? null : words(launcher)
   }));
   const note = launchers || asked.error ? undefined : trans.__('Looking for Slurm, Ray\u2026');
@@ -40,7 +40,7 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
       >
         {id => (
           <HTMLSelect {...id} value={form.launcher} onChange={event => set({ launcher: event.target.value })}>
-            {!launchers && <option value="local">{labelOf(trans, 'local', '')}</option>}
+            {!launchers && <option value="local">{trans.__('This machine')}</option>}
             {!chosen && form.launcher !== 'local' && (
               <option value={form.launcher}>
                 {launchers ? trans.__('%1 (not on this server)', form.launcher) : form.launcher}
@@ -48,9 +48,7 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
             )}
             {launchers?.map(launcher => (
               <option key={launcher.name} value={launcher.name} title={words(launcher)} disabled={!launcher.usable}>
-                {launcher.usable
-                  ? labelOf(trans, launcher.name, launcher.label)
-                  : trans.__('%1 (not usable)', trans.gettext(launcher.label))}
+                {launcher.usable ? labelOf(trans, launcher) : trans.__('%1 (not usable)', labelOf(trans, launcher))}
               </option>
             ))}
           </HTMLSelect>
@@ -64,9 +62,9 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
   );
 }
 
-/** The server's label, but for the choice that the form has before the server has answered. */
-function labelOf(trans: TranslationBundle, name: string, label: string): string {
-  return name === 'local' ? trans.__('This machine') : trans.gettext(label);
+/** Its label in the page's language; that of an engine is a name. */
+function labelOf(trans: TranslationBundle, { label }: { readonly label: string }): string {
+  return inWords(trans, label, [{ text: label, plural: null, values: [] }]);
 }
 
 export function NodesField({ form, found, set }: IFieldProps): React.ReactElement {
