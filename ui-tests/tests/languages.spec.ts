@@ -230,6 +230,9 @@ test('a slow cell, silent ranks, missing nodes and launchers have no English sen
     ...`${DEAF}\n${SLOW}`.split('\n')
   ];
   const { launchers } = await (await request.get('/jupyter-dist/api/launchers')).json();
+  // A preset with a mistake is in this server's file: its name, and what the library that finds it says.
+  const { presets } = await (await request.get('/jupyter-dist/api/presets')).json();
+  const others = presets.flatMap(({ name, label, problem }: Record<string, string>) => [name, label, problem ?? '']);
   for (const locale of LANGUAGES) {
     await speak(request, locale);
     await page.reload();
@@ -244,7 +247,7 @@ test('a slow cell, silent ranks, missing nodes and launchers have no English sen
     await lab.execute(page, 'jupyter-dist:start-group');
     await page.locator('.jpd-StartForm-reasons summary').last().click();
     await expect(page.locator('.jpd-StartForm-reasons li').filter({ hasText: 'PBS' })).toContainText('Jupyter');
-    await expectNoEnglish(page, locale, [...code, ...launchers.flatMap(quotedByLauncher)]);
+    await expectNoEnglish(page, locale, [...code, ...others, ...launchers.flatMap(quotedByLauncher)]);
   }
   await shutdownAll(request);
 });

@@ -1031,6 +1031,7 @@ class PresetInfo(ApiObject):
     description: str
     options: dict[str, Any]
     problem: str | None
+    problem_words: list[WordsInfo] | None
 
 
 class PresetsInfo(ApiObject):

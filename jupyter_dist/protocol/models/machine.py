@@ -213,6 +213,7 @@ class Preset(TypedDict):
     description: str
     options: Annotated[dict[str, Any], Field("Fields of a start request.")]
     problem: Annotated[str | None, Field("Why it cannot be used.")]
+    problem_words: NotRequired[list[Words] | None]
 
 
 class PresetsModel(TypedDict):

@@ -920,6 +920,7 @@ export interface IPreset {
   options: Record<string, unknown>;
   /** Why it cannot be used. */
   problem: string | null;
+  problem_words?: IWords[] | null;
 }
 
 /** All presets. */

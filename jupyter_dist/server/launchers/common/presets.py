@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.models.sentences import say, words_of
 from jupyter_dist.protocol.schemas import object_schema
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire.requests import StartOptions
@@ -112,6 +112,7 @@ def _preset(name: str, fields: Any, problem: str | None) -> machine.Preset:
         "description": description,
         "options": options,
         "problem": problem,
+        "problem_words": words_of(problem),
     }
 
 

@@ -3,6 +3,7 @@ import { HTMLSelect } from '@jupyterlab/ui-components';
 import React from 'react';
 import { type IStartForm, presetForm } from '../../../model/groups/startvalues';
 import type { IPresets } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
 import { NotAnsweredLine } from '../../base/errornote';
 import { type IAsked } from '../../base/hooks';
 import { useSidebar } from '../context';
@@ -26,7 +27,10 @@ export function PresetField(props: IPresetProps): React.ReactElement | null {
     return null;
   }
   const chosen = world.presets.find(({ name }) => name === form.preset);
-  const unusable = world.presets.map(({ label, problem }) => ({ label, reason: problem }));
+  const unusable = world.presets.map(({ label, problem, problem_words }) => ({
+    label,
+    reason: problem && inWords(trans, problem, problem_words)
+  }));
   return (
     <Row label={trans.__('Preset')} problem={undefined} note={chosen?.description} unusable={unusable}>
       {id => (
@@ -37,7 +41,7 @@ export function PresetField(props: IPresetProps): React.ReactElement | null {
         >
           <option value="">{trans.__('None')}</option>
           {world.presets.map(({ name, label, description, problem }) => (
-            <option key={name} value={name} title={problem ?? description} disabled={problem !== null}>
+            <option key={name} value={name} title={description} disabled={problem !== null}>
               {problem === null ? label : trans.__('%1 (not usable)', label)}
             </option>
           ))}
