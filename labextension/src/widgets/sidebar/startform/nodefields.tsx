@@ -62,7 +62,7 @@ export function LauncherField({ form, world, asked, found, set }: ILauncherProps
   );
 }
 
-/** Its label in the page's language; that of an engine is a name. */
+/** A label in the page's language; labels of engines are names. */
 function labelOf(trans: TranslationBundle, { label }: { readonly label: string }): string {
   return inWords(trans, label, [{ text: label, plural: null, values: [] }]);
 }
