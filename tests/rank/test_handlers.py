@@ -61,6 +61,32 @@ def test_a_time_limit_ends_what_prints(shared: RankClient, base: str, say: str) 
     assert shared.ask("ping")["ok"]
 
 
+# Exactly where IPython has an IndexError take the place of what is raised, which it shows.
+BETWEEN_GROUPS = """
+import signal, sys
+from IPython.lib import pretty
+exec('''def len(one, signals=[{signum}]):
+    caller = sys._getframe(1)
+    if caller.f_code.co_name == "enq" and caller.f_locals["depth"] == 2 and signals:
+        __import__("signal").raise_signal(signals.pop())
+    return one.__len__()
+''', vars(pretty))
+class Late(BaseException): pass
+def late(*_): raise Late
+_ = signal.signal(signal.SIGALRM, late)
+try: display(1); ended = "lost"
+except (Late, KeyboardInterrupt) as error: ended = type(error).__name__
+finally: del pretty.len
+"""
+
+
+@pytest.mark.parametrize(("signum", "error"), [(signal.SIGALRM, "Late"), (signal.SIGINT, "KeyboardInterrupt")])
+def test_a_signal_while_ipython_formats_a_value(rank: RankClient, signum: int, error: str) -> None:
+    result = rank.run(BETWEEN_GROUPS.format(signum=int(signum)))
+    assert numbers(result) == [1]
+    assert rank.run("print(ended)").text() == f"{error}\n"
+
+
 def test_interrupts_of_a_cell_that_uses_pythons_own_handler(rank: RankClient) -> None:
     code = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nn = 0\nwhile True: n += 1; print(f'{n}\\n', end='', flush=True)"
     for _ in range(30):

@@ -44,6 +44,10 @@ _OURS = (_RANK, f"{__name__.partition('.')[0]}.parts.")
 # Its frame is the innermost one of ours while the event loop waits, or runs callbacks of earlier cells.
 _LOOP = (f"{_RANK}main", "_serve")
 
+# A group is in one of its lists before it is in the other; for what is raised in between, IPython shows an IndexError
+# and continues. Only its own frames: what it calls may take long.
+_FORMATS = "IPython.lib.pretty"
+
 _IMPORTS = "<frozen importlib._bootstrap>"  # the file of the frames below which a module runs
 
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
@@ -183,6 +187,8 @@ class Interrupter:
 
     def _innermost(self, frame: FrameType | None) -> FrameType | None:
         """Return the innermost frame of the user's code or of guarded code; libraries belong to their callers."""
+        if frame is not None and frame.f_globals.get("__name__") == _FORMATS:
+            return frame
         while frame is not None and not self.calls_user_code(frame) and not _is_guarded(frame.f_globals):
             frame = frame.f_back
         return frame
