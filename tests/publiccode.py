@@ -130,4 +130,113 @@ FOUND: dict[str, tuple[str, ...]] = {
         "@register\ndef large(): return 2\n_known['__main__.small'] = _known.pop(next(iter(_known)))",
         "[(k, f()) for k, f in _known.items()]",
     ),
+    "m-lundberg/cartpole-qlearning cartpole_qlearning/agent.py": (
+        "import random\nfrom collections import defaultdict\nrandom.seed(3)\nclass Agent:\n    def __init__(s, n): s.q = defaultdict(lambda: [random.random() for _ in range(n)])\n"
+        "    def learn(s, a, r): s.q[a][r] = .5 * s.q[a][r] + max(s.q[a + 1])\nagent = Agent(2); agent.learn(0, 1)",
+        "agent.learn(4, 0); agent.learn(0, 1)",
+        "(sorted(agent.q.items()), random.getstate()[1][-1])",
+    ),
+    "yeetao13/gpt-clone utils/ReplaceLinearWithLora.py": (
+        "import torch\ntorch.manual_seed(0)\nclass Low(torch.nn.Module):\n    def __init__(s, inner): super().__init__(); s.inner = inner; s.a = torch.nn.Parameter(torch.rand(2, 1)); s.b = torch.nn.Parameter(torch.zeros(1, 2))\n"
+        "    def forward(s, x): return s.inner(x) + x @ s.a @ s.b\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))\n"
+        "for p in net.parameters(): p.requires_grad_(False)\n"
+        "def exchange(m):\n    for n, c in m.named_children():\n        if isinstance(c, torch.nn.Linear): setattr(m, n, Low(c))\n        else: exchange(c)",
+        "exchange(net); opt = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad]); net(torch.ones(1, 2)).sum().backward(); opt.step()",
+        "(sorted(net.state_dict()), [p.tolist() for p in net.parameters()], [p.requires_grad for p in net.parameters()])",
+    ),
+    "JLEESH/cefl-test lora.py": (
+        "import torch\nclass Layer(torch.nn.Module):\n    def __init__(s, l): super().__init__(); s.linear = l; s.added = None\n    def forward(s, x): return s.linear(x) if s.added is None else s.linear(x) + s.added @ x\n"
+        "    def attach(s, w): s.added = w\nlayer = Layer(torch.nn.Linear(2, 2, bias=False)); layer.linear.weight.data.fill_(1); w = torch.ones(2, 2)",
+        "layer.attach(w); w.mul_(3)",
+        "(layer(torch.ones(2)).tolist(), layer.added is w, list(layer.state_dict()))",
+    ),
+    "xkilaboshix/python_programming lesson.py": (
+        "import functools\ncalls = []\ndef memo(f):\n    known = {}\n    @functools.wraps(f)\n    def inner(n):\n        if n not in known: known[n] = f(n)\n        return known[n]\n    inner.known = known\n    return inner\n"
+        "@memo\ndef fib(n):\n    calls.append(n)\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(4)",
+        "fib(9); fib.known[1] = 7",
+        "(fib(9), sorted(fib.known), fib.known is fib.__closure__[1].cell_contents, len(calls), fib.__wrapped__ is not fib)",
+    ),
+    "iamslash/TIL python/functools.md": (
+        "from functools import singledispatch, total_ordering, partial, reduce\n@singledispatch\ndef show(x): return 'other'\n@show.register(int)\ndef _(x): return 'int'",
+        "class Mine: pass\n@show.register(Mine)\ndef _(x): return 'mine'\n@show.register(list)\ndef _(x): return f'{len(x)} of ' + show(x[0])",
+        "(show(1), show([1.0]), show(Mine()) if 'Mine' in globals() else None, sorted(one.__name__ for one in show.registry))",
+    ),
+    "paweln1975/python-matt 10.05-memoization/notes.py": (
+        "class Cache(dict):\n    def __init__(s, f): s.f, s.misses = f, 0\n    def __call__(s, *a): return s[a]\n    def __missing__(s, a): s.misses += 1; s[a] = s.f(*a); return s[a]\n@Cache\ndef double(x): return 2 * x\ndouble(1)",
+        "double(2); double(3)",
+        "(dict(double), double.misses, double.f(4))",
+    ),
+    "drowning-in-codes/build-my-own-x building_makemore/mlp.py": (
+        "import torch, torch.nn.functional as F\nwords = ['emma', 'olivia']; stoi = {c: i + 1 for i, c in enumerate(sorted(set(''.join(words))))}; stoi['.'] = 0; itos = {i: c for c, i in stoi.items()}\n"
+        "g = torch.Generator().manual_seed(5); C = torch.randn((len(stoi), 2), generator=g, requires_grad=True); W = torch.randn((2, len(stoi)), generator=g, requires_grad=True); lossi = []\n"
+        "X, Y = torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0])",
+        "for _ in range(3):\n    loss = F.cross_entropy(C[X] @ W, Y)\n    for p in (C, W): p.grad = None\n    loss.backward()\n    for p in (C, W): p.data += -0.1 * p.grad\n    lossi.append(loss.item())\nix = torch.multinomial(torch.ones(3), 1, generator=g)",
+        "(C.tolist(), W.grad is not None, lossi, g.get_state().tolist()[:20], itos)",
+    ),
+    "allanchan339/allanchan339.github.io 2023-01-10-Code-Review-DDPM.md": (
+        "import torch\nfrom functools import partial\ntorch.manual_seed(2)\nclass Residual(torch.nn.Module):\n    def __init__(s, fn): super().__init__(); s.fn = fn\n    def forward(s, x): return s.fn(x) + x\n"
+        "block = partial(torch.nn.Conv1d, 1, 1, padding=1); net = Residual(block(3)); betas = torch.linspace(.1, .2, 4); alphas = (1 - betas).cumprod(0); opt = torch.optim.Adam(net.parameters())",
+        "t = torch.randint(0, 4, (1,)); noise = torch.randn(1, 1, 5); opt.zero_grad(); (net(alphas[t] * noise) - noise).square().mean().backward(); opt.step()",
+        "([p.tolist() for p in net.parameters()], len(opt.state), torch.get_rng_state().tolist()[:30], block.keywords, 'noise' in globals())",
+    ),
+    "nikdom769/test_py_200 lab_03/observer.py": (
+        "from weakref import ref\nclass Watcher:\n    def __init__(s): s.seen = []\n    def update(s, x): s.seen.append(x)\nclass Subject:\n    def __init__(s): s.o = set()\n    def add(s, w): s.o.add(ref(w))\n"
+        "    def tell(s, x):\n        for r in s.o: r().update(x)\nfirst, second, subject = Watcher(), Watcher(), Subject(); subject.add(first)",
+        "subject.add(second); subject.tell(4)",
+        "(first.seen, second.seen, len(subject.o), all(r() in (first, second) for r in subject.o))",
+    ),
+    "hdchan/SWU_Image_Fetcher ApplicationCore/Observation/ObservationTower.py": (
+        "import weakref\nclass Tower:\n    def __init__(s): s.subs = {}\n    def on(s, who, kind): s.subs.setdefault(kind, []).append(weakref.ref(who))\n"
+        "    def notify(s, e):\n        s.subs[type(e)] = list(filter(lambda r: r() is not None, s.subs[type(e)]))\n        for r in s.subs[type(e)]: r().handle(e)\n"
+        "class Event: pass\nclass Panel:\n    def __init__(s): s.n = 0\n    def handle(s, e): s.n += 1\ntower, panel, other = Tower(), Panel(), Panel(); tower.on(panel, Event); tower.on(other, Event)",
+        "del other; tower.notify(Event())",
+        "(panel.n, len(tower.subs[Event]), 'other' in globals())",
+    ),
+    "ItsMeThom/vsmm vsmm/signalling/observer.py": (
+        "class Event: pass\nclass Source:\n    def __init__(s): s.callbacks = []\n    def subscribe(s, f): s.callbacks.append(f)\n"
+        "    def fire(s, **a):\n        e = Event(); e.source = s; e.__dict__.update(a)\n        for f in s.callbacks: f(e)\nlast = []; source = Source(); source.subscribe(last.append); source.subscribe(lambda e: last.append(e.x + 1))",
+        "source.fire(x=1); source.subscribe(print)",
+        "(len(last), [getattr(e, 'x', e) for e in last], all(e.source is source for e in last[::2]), source.callbacks[-1] is print)",
+    ),
+    "gcalmettes/pandas-groupby-apply-chaining-extension README.md": (
+        "import pandas as pd\ndf = pd.DataFrame({'k': list('aab'), 'v': [1., 2., 3.]})",
+        "@pd.api.extensions.register_dataframe_accessor('chained_case')\nclass Chained:\n    def __init__(s, frame): s.frame, s.steps = frame, []\n    def then(s, f): s.steps.append(f); return s\ndf.chained_case.then(len)",
+        "(hasattr(pd.DataFrame, 'chained_case'), len(df.chained_case.steps) if hasattr(df, 'chained_case') else None)",
+        "for _ in range(hasattr(pd.DataFrame, 'chained_case')): del pd.DataFrame.chained_case; pd.DataFrame._accessors.discard('chained_case')",
+    ),
+    "XI-Lab/CatDNNs script/tensor_info.py": (
+        "import torch\nold_repr = torch.Tensor.__repr__\nt = torch.ones(2)",
+        "def info(tensor): return f'{tuple(tensor.shape)} {old_repr(tensor)}'\ntorch.Tensor.__repr__ = info",
+        "(repr(t), torch.Tensor.__repr__ is old_repr)",
+        "torch.Tensor.__repr__ = old_repr",
+    ),
+    "DApIA-Project/Anomaly-Detection _Utils/numpy_print.py": (
+        "import numpy as np\nx = np.array([1 / 3])",
+        "np.set_printoptions(formatter={'float': lambda x: '{0:0.6f}'.format(x)}, linewidth=np.inf, threshold=9999)",
+        "(repr(x), np.get_printoptions()['threshold'], np.get_printoptions()['linewidth'])",
+        "np.set_printoptions(formatter=None, linewidth=75, threshold=1000)",
+    ),
+    "fedotovroman/aaa_python 6decorator/problem1.py": (
+        "import sys\nlines = []\noriginal_write = sys.stdout.write",
+        "def my_write(text):\n    lines.append(text)\n    return original_write(text)\nsys.stdout.write = my_write\nprint('a')",
+        "(lines, sys.stdout.write == original_write)",
+        "sys.stdout.write = original_write",
+    ),
+    "REDxEYE/VK_BOT CustomPrint.py": (
+        "import builtins\nprinted = []\nreal = builtins.print",
+        "def stamped(*a, **k): printed.append(a); real('[now]', *a, **k)\nbuiltins.print = stamped\nprint('x')",
+        "(printed, builtins.print is real)",
+        "builtins.print = real",
+    ),
+    "zensum/validator-service utils/request_id.py": (
+        "from contextvars import ContextVar, copy_context\nrequest_id = ContextVar('request_id', default='?')",
+        "token = request_id.set('abc'); kept = copy_context()",
+        "(request_id.get(), 'kept' in globals() and kept[request_id])",
+    ),
+    "VasciaveoLab/nsd2-paper-at-nature src/helper_funcs.py": (
+        "stamps = []\ndef stamp(info): stamps.append(info is not None)",
+        "get_ipython().events.register('pre_run_cell', stamp)",
+        "(len(stamps), stamp in get_ipython().events.callbacks['pre_run_cell'])",
+        "get_ipython().events.callbacks['pre_run_cell'][:] = [one for one in get_ipython().events.callbacks['pre_run_cell'] if getattr(one, '__name__', '') != 'stamp']",
+    ),
 }

@@ -121,6 +121,8 @@ OF_PYTHON = {
     "_fork_exec",
     "_asdict",
     "_replace",
+    "_levelToName",
+    "_nameToLevel",
     "_default_context",
     "_last_pdb_instance",
     "_scheduled",
@@ -175,7 +177,8 @@ def test_a_private_name_is_found_where_it_is_read_set_or_asked_for():
     assert private_names_of_others(tree, set(own_private_names([tree]))) == {"_one", "_two", "_three"}
 
 
-OF_PANDAS = {"_registered_options", "_global_config"}  # no public name has all options and their defaults
+OF_PANDAS = {"_registered_options", "_global_config", "_accessors", "_accessor"}  # and of scikit-learn: no public names
+OF_MATPLOTLIB = {"_cmaps", "_builtin_cmaps"}
 
 
 def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
@@ -184,7 +187,7 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     assert all(path.exists() for path in COMPAT | others)
     paths = [path for room in (RANK, ROOT / "jupyter_dist" / "objects") for path in room.rglob("*.py")]
     trees = {path: ast.parse(path.read_text()) for path in paths if path not in others}
-    own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS | OF_OBJECTS | OF_PANDAS
+    own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS | OF_OBJECTS | OF_PANDAS | OF_MATPLOTLIB
     for path in trees.keys() - COMPAT:
         found = set(private_names_of_others(trees[path], own))
         assert not found, (
@@ -238,7 +241,7 @@ def test_pages_have_the_names_of_accelerators_from_the_server():
 # What the modules of a distribution are called, where that is not its own name.
 MODULES = {"pyyaml": "yaml", "nvidia-ml-py": "pynvml", "ipython": "IPython", "pyzmq": "zmq"}
 # The user's own: ranks need torch, and an app its framework, in the environment of the group; amdsmi comes with ROCm.
-BROUGHT_BY_USERS = {"torch", "numpy", "pandas", "fastai", "amdsmi", "matplotlib", "ray", "debugpy", "pydevd"}
+BROUGHT_BY_USERS = {"torch", "numpy", "pandas", "fastai", "amdsmi", "matplotlib", "ray", "debugpy", "pydevd", "sklearn"}
 
 
 def imported_modules(tree):

@@ -299,7 +299,7 @@ class Rank:
         self._debuggers.install()
         self._surroundings.take()
         environment.remember()
-        beside.remember()
+        beside.remember(self._shell)
         descriptors.protect()
 
     def _profile(self, line: str, cell: str) -> None:

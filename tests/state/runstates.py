@@ -49,7 +49,7 @@ def renew(shell: Shell, folder: Path) -> None:
     gc.freeze()  # IPython collects garbage here, which takes long with the libraries of all states
     shell.shell.reset(new_session=True)
     shell.folder = folder
-    beside.remember()
+    beside.remember(shell.shell)
     environment.remember()
 
 

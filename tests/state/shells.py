@@ -28,7 +28,7 @@ class Shell:
         self.module = ModuleType("__main__")
         self.shell = InteractiveShell.instance(config=config, user_module=self.module)
         self.folder = folder
-        beside.remember()
+        beside.remember(self.shell)
         self.names: dict[str, Any] = self.shell.user_ns
 
     def run(self, code: str) -> None:

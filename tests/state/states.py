@@ -731,6 +731,115 @@ state(
     "Run.runs['a'] is r, r.rows, r.began.year",
 )
 
+# -- registries of libraries -------------------------------------------------------------------------------
+
+state(
+    "accessor of pandas",
+    "import pandas as pd\n@pd.api.extensions.register_series_accessor('acc')\nclass Acc:\n    def __init__(s, f): s.f = f",
+    "hasattr(pd.Series, 'acc')",
+)
+state(
+    "pickling of a class",
+    "import copyreg, copy\nclass B: pass\ndef red(b): return (B, ())\ncopyreg.pickle(B, red)",
+    "B in copyreg.dispatch_table",
+)
+state(
+    "codec",
+    "import codecs\ndef find(n): return codecs.lookup('utf-8') if n == 'own_codec' else None\ncodecs.register(find)",
+    "'a'.encode('own_codec')",
+)
+state(
+    "virtual subclass",
+    "import collections.abc\nclass Mine: pass\ncollections.abc.Sequence.register(Mine)",
+    "issubclass(Mine, collections.abc.Sequence)",
+)
+state(
+    "colormap",
+    "import matplotlib\nfrom matplotlib.colors import ListedColormap\nmatplotlib.colormaps.register(ListedColormap(['r'], name='own'))",
+    "'own' in matplotlib.colormaps",
+)
+state(
+    "handler of a signal",
+    "import signal\ndef onusr(*a): pass\nsignal.signal(signal.SIGUSR2, onusr)",
+    "signal.getsignal(signal.SIGUSR2) is onusr",
+)
+state(
+    "function for errors of NumPy",
+    "import numpy as np\ndef oops(*a): pass\nnp.seterrcall(oops)",
+    "np.geterrcall() is oops",
+)
+state(
+    "finder of modules",
+    "import sys\nclass Finder:\n    @staticmethod\n    def find_spec(*a): return None\nsys.meta_path.append(Finder)",
+    "Finder in sys.meta_path",
+)
+state("type of files", "import mimetypes\nmimetypes.add_type('a/b', '.own')", "mimetypes.guess_type('x.own')")
+state("name in builtins", "import builtins\nbuiltins.own_name = [1]", "own_name")
+state("hook for results", "import sys\ndef show(x): pass\nsys.displayhook = show", "sys.displayhook is show")
+state(
+    "safe class of torch",
+    "import torch\nclass S: pass\ntorch.serialization.add_safe_globals([S])",
+    "S in torch.serialization.get_safe_globals()",
+)
+state(
+    "divergence of distributions",
+    "import torch\nclass D(torch.distributions.Normal): pass\n@torch.distributions.register_kl(D, D)\ndef kl(p, q): return 7",
+    "torch.distributions.kl_divergence(D(0., 1.), D(0., 1.))",
+)
+state(
+    "magic of a cell",
+    "from IPython.core.magic import register_line_magic\n@register_line_magic\ndef own_magic(line): return line",
+    "get_ipython().find_line_magic('own_magic') is not None",
+)
+state(
+    "HTML of a class",
+    "class F: pass\nget_ipython().display_formatter.formatters['text/html'].for_type(F, lambda f: 'html')",
+    "get_ipython().display_formatter.format(F())[0].get('text/html')",
+)
+state(
+    "handler of IPython's errors",
+    "def handler(*a, **k): pass\nget_ipython().set_custom_exc((ZeroDivisionError,), handler)",
+    "get_ipython().custom_exceptions",
+)
+state(
+    "transformer of cells",
+    "def tr(lines): return lines\nget_ipython().input_transformers_post.append(tr)",
+    "tr in get_ipython().input_transformers_post",
+)
+state(
+    "transformer of syntax trees",
+    "import ast\nclass T(ast.NodeTransformer): pass\nt = T(); get_ipython().ast_transformers.append(t)",
+    "t in get_ipython().ast_transformers",
+)
+state(
+    "alias of a command",
+    "get_ipython().run_line_magic('alias', 'own_ls ls')",
+    "get_ipython().find_line_magic('own_ls') is not None",
+)
+state(
+    "display of warnings", "import warnings\ndef sw(*a): pass\nwarnings.showwarning = sw", "warnings.showwarning is sw"
+)
+state("text of warnings", "import warnings\nwarnings.formatwarning = lambda *a: 'w'", "warnings.formatwarning(1,2,3,4)")
+state("name of a level of logging", "import logging\nlogging.addLevelName(15, 'NOTE')", "logging.getLevelName(15)")
+state(
+    "configuration of scikit-learn",
+    "import sklearn\nsklearn.set_config(display='text', transform_output='pandas')",
+    "sklearn.get_config()['transform_output']",
+)
+state("setting of a class of tqdm", "from tqdm import tqdm\ntqdm.monitor_interval = 0", "tqdm.monitor_interval")
+state("encoder of json", "import json\njson._default_encoder.ensure_ascii = False", "json.dumps('é')")
+state("lengths of reprlib", "import linecache, reprlib\nreprlib.aRepr.maxlist = 2", "reprlib.repr([1,2,3])")
+state(
+    "units of Matplotlib",
+    "import matplotlib.units as mu\nclass U: pass\nclass Conv(mu.ConversionInterface): pass\nmu.registry[U] = Conv()",
+    "U in mu.registry",
+)
+state("protocol of pickle", "import pickle, io\npickle.DEFAULT_PROTOCOL = 2", "pickle.DEFAULT_PROTOCOL")
+LAST["codec"] = "codecs.unregister(find) if hasattr(codecs, 'unregister') else None"
+LAST["handler of IPython's errors"] = "get_ipython().set_custom_exc((), None)"
+LAST["transformer of syntax trees"] = "get_ipython().ast_transformers.clear()"
+LAST["transformer of cells"] = "get_ipython().input_transformers_post.clear()"
+
 # -- public code ------------------------------------------------------------------------------------------
 
 for address, (before, cell, look, *last) in FOUND.items():

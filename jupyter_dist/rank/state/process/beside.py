@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jupyter_dist.rank.state import reasons
 
 from . import callbacks, settings
-from .modules import library, values
+from .modules import library, registries, values
 
 
 class Part(NamedTuple):
@@ -26,13 +26,15 @@ PARTS: dict[str, Part] = {
     "logger": Part(callbacks.take_loggers, callbacks.put_back_loggers, "logging.getLogger('{}')", True),
     "hooks": Part(callbacks.take_hooks, callbacks.put_back_hooks, "hooks of all modules", True),
     "event": Part(callbacks.take_events, callbacks.put_back_events, "get_ipython().events, {}"),
+    "registry": Part(registries.take, registries.put_back, "what cells added to {}"),
     "setting": Part(settings.take_others, settings.put_back_others, "the setting '{}'", True),
 }
 _WHOLE = frozenset(("hooks",))  # kinds of which there is one
 
 
-def remember() -> None:
+def remember(shell: Any) -> None:
     """Remember the state of the process before the first cell."""
+    registries.remember(shell)
     values.remember()
     callbacks.remember()
     settings.remember()

@@ -67,6 +67,37 @@ def _read_errors() -> dict[str, Any] | None:
     return None if numpy is None else dict(numpy.geterr())
 
 
+def _read_error_call() -> Any:
+    numpy = sys.modules.get("numpy")
+    return None if numpy is None else numpy.geterrcall()
+
+
+def _put_error_call(value: Any) -> None:
+    import numpy
+
+    numpy.seterrcall(value)
+
+
+def _put_level_names(value: Mapping[int, str]) -> None:
+    for level in logging._levelToName.keys() - value.keys():
+        logging._nameToLevel.pop(logging._levelToName.pop(level), None)
+    for level, name in value.items():
+        if logging._levelToName.get(level) != name:
+            logging.addLevelName(level, name)
+
+
+def _read_sklearn() -> dict[str, Any]:
+    sklearn: Any = sys.modules.get("sklearn")
+    default = getattr(sys.modules.get("sklearn._config"), "_global_config", {})
+    return {name: one for name, one in sklearn.get_config().items() if one != default.get(name)} if default else {}
+
+
+def _put_sklearn(value: Mapping[str, Any]) -> None:
+    sklearn: Any = importlib.import_module("sklearn")
+    default = {name: sys.modules["sklearn._config"]._global_config[name] for name in _read_sklearn()}
+    sklearn.set_config(**{**default, **value})
+
+
 def _put_errors(value: dict[str, Any] | None) -> None:
     if value is not None:
         import numpy
@@ -184,6 +215,12 @@ def _put_locale(value: str) -> None:
 
 def _read_umask() -> str:
     """Return the umask without setting another one, as a thread may write a file meanwhile; empty if not known."""
+    with contextlib.suppress(OSError, AttributeError):  # a file without a name takes a hundredth of the time
+        fd = os.open("/dev/shm", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o777)  # noqa: S108 - it has no name
+        try:
+            return f"{~os.fstat(fd).st_mode & 0o777:04o}"
+        finally:
+            os.close(fd)
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
         return next((line.split()[1] for line in status if line.startswith("Umask:")), "")
     return ""
@@ -336,6 +373,11 @@ OTHERS: dict[str, Setting] = {
     "type of autocast on CPU": Setting(
         partial(torch.get_autocast_dtype, "cpu"), partial(torch.set_autocast_dtype, "cpu")
     ),
+    "device of new tensors": Setting(torch.get_default_device, torch.set_default_device),
+    "function for errors of NumPy": Setting(_read_error_call, _put_error_call),
+    "profile of threads": Setting(threading.getprofile, threading.setprofile),
+    "names of levels of logging": Setting(lambda: dict(logging._levelToName), _put_level_names),
+    "configuration of scikit-learn": Setting(_read_sklearn, _put_sklearn),
     "warnings of torch": Setting(torch.is_warn_always_enabled, torch.set_warn_always),
     "smallest numbers": Setting(_flushes, torch.set_flush_denormal),
     "kernels of attention": Setting(torch_compat.attention_kernels, torch_compat.set_attention_kernels),

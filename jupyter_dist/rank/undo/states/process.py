@@ -14,7 +14,7 @@ import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.cells.variables.opening import is_kind_of
-from jupyter_dist.rank.guard.own import os, signal, threading
+from jupyter_dist.rank.guard.own import os, signal
 from jupyter_dist.rank.state.process import settings
 
 from .foreign import DecimalState
@@ -75,19 +75,15 @@ def _parts() -> list[Part]:
     parts: list[Part] = [
         ("random", random.getstate, random.setstate),
         ("torch", torch.default_generator.get_state, torch.default_generator.set_state),
-        ("device", torch.get_default_device, torch.set_default_device),
         ("environment", lambda: dict(os.environ), _set_environment),
         ("folder", _folder, os.chdir),
         ("paths", lambda: list(sys.path), _set_paths),
         ("loggers", _loggers, _set_loggers),
         ("signals", _handlers, _set_handlers),
         ("profile", sys.getprofile, sys.setprofile),
-        ("profile of threads", threading.getprofile, threading.setprofile),
     ]
     chosen = ((name, one) for name, one in settings.rows().items() if name not in _WHOLE)
     parts += [(name, partial(settings.read_row, one), one.put) for name, one in chosen]
-    if (arrays := sys.modules.get("numpy")) is not None:
-        parts.append(("call on errors", arrays.geterrcall, arrays.seterrcall))
     if (plots := sys.modules.get("matplotlib")) is not None and hasattr(plots, "rcParams"):
         chosen_plots = plots.rcParams  # without its checks, and without choosing a backend
         parts.append(("plots", partial(dict, dict.items(chosen_plots)), partial(dict.update, chosen_plots)))

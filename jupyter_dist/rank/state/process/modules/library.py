@@ -22,7 +22,7 @@ Reduced = Any
 # Settings bring back what these hold, or the environment of the save does.
 _KEPT = {("os", "environ"), ("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("matplotlib", "rcParams")}
 _ELSEWHERE: dict[type, str] = {OrderedDict: "torch.nn.modules.module"}  # hooks
-_NOT_OF_CELLS = frozenset(("sys", "os", "builtins"))
+_NOT_OF_CELLS = frozenset(("sys", "os"))
 
 
 def reduce(value: Any, place: tuple[str, str] | None) -> Reduced | None:
