@@ -45,7 +45,7 @@ _OURS = (_RANK, f"{__name__.partition('.')[0]}.parts.")
 _LOOP = (f"{_RANK}main", "_serve")
 
 # A group is in one of its lists before it is in the other; for what is raised in between, IPython shows an IndexError
-# and continues. Only its own frames: what it calls may take long.
+# and continues. Only in its own frames: a library that it calls may take long.
 _FORMATS = "IPython.lib.pretty"
 
 _IMPORTS = "<frozen importlib._bootstrap>"  # the file of the frames below which a module runs
