@@ -40,7 +40,7 @@ class CheckedCell:
         self.since: dict[tuple[str, str], tuple[float, int | None]] = {}  # by check: when, and the first step
         self.checks: list[models.Check] = []
         self.num_looks = 0
-        self.timer: asyncio.TimerHandle | None = None
+        self.is_planned = False  # it is judged soon
 
 
 class ChecksOfGroup(AgentPart):
@@ -103,30 +103,27 @@ class ChecksOfGroup(AgentPart):
                 cell.seen.add_fact(rank.rank, fact)
         else:
             cell.seen.ended[rank.rank] = read_several(EndedSteps, content.get("ended"))
-            cell.seen.add_passes(rank.rank, read_several(Pass, content.get("passes")))
-        if cell.timer is None:
-            cell.timer = asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge, cell)
+            cell.seen.passes[rank.rank].extend(read_several(Pass, content.get("passes")))
+        if not cell.is_planned:
+            cell.is_planned = True
+            asyncio.get_running_loop().call_later(JUDGE_SECONDS, self._judge, cell)
 
     def changed(self, execution: AgentExecution) -> None:
         """Judge a cell that has ended for the last time."""
         if execution.is_final and (cell := self._cells.pop(execution.id, None)) is not None:
-            if cell.timer is not None:
-                cell.timer.cancel()
             cell.seen.has_ended = execution.state == "ok"
             self._take(cell)
             self.core.proving.causes_shown(execution, [], cell.num_looks, topic="checks")  # none is open after the cell
 
     def stop(self) -> None:
-        """Stop the timers."""
+        """Judge no more."""
+        self._cells.clear()
         if self._task is not None:
             self._task.cancel()
-        for cell in self._cells.values():
-            if cell.timer is not None:
-                cell.timer.cancel()
 
     def _judge(self, cell: CheckedCell) -> None:
-        cell.timer = None
-        if self._take(cell) and not cell.execution.is_final:
+        cell.is_planned = False
+        if cell.execution.id in self._cells and self._take(cell):
             self.core.execution_changed(cell.execution)
 
     def _missed(self, cell: CheckedCell) -> Iterator[tuple[int, str]]:

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models.differences import ComparisonModel
-from jupyter_dist.protocol.operations.declaration import Answer, CellNote, Operation
+from jupyter_dist.protocol.operations.declaration import Answer, CellNote, Operation, finding_lines
 from jupyter_dist.protocol.operations.of_execution import READING
 from jupyter_dist.protocol.operations.of_group import COMPARE_SECONDS
 
@@ -29,11 +29,7 @@ def _checks_text(model: CellChecks) -> str:
     """Return lines about CellChecks of docs/api.md."""
     if not model["on"]:
         return "Checks are off in this group."
-    lines = []
-    for check in model["checks"]:
-        lines.append(check["message"])
-        lines += [f"  {sentence}" for sentence in check["evidence"]]
-        lines.append(f"  To do: {check['advice']}")
+    lines = finding_lines(model["checks"], "To do")
     return "\n".join(lines) or "Nothing was found that is wrong with the training in it."
 
 

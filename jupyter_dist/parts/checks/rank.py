@@ -22,7 +22,7 @@ from .observing import sampling
 from .observing.observer import Observer
 from .observing.steps import held_by
 
-MAX_CELLS = 100
+MAX_CELLS = 32
 _WORD = re.compile(r"[^\W\d]\w*")
 
 

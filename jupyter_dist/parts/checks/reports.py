@@ -60,16 +60,13 @@ class Stale(NamedTuple):
 class Left(NamedTuple):
     """The parameters without a gradient, and parameters that no optimizer holds."""
 
-    held: int
-    idle: int
-    idle_names: tuple[str, ...]
-    gone: int
-    frozen: int
-    unheld: tuple[str, ...]
+    held: int = 0
+    idle: int = 0
+    idle_names: tuple[str, ...] = ()
+    gone: int = 0
+    frozen: int = 0
+    unheld: tuple[str, ...] = ()
     forgotten: int = 0  # parameters after held ones, and fewer
-
-
-NOTHING_LEFT = Left(0, 0, (), 0, 0, ())
 
 
 class Strangers(NamedTuple):
@@ -149,6 +146,7 @@ class EndedSteps(NamedTuple):
     num_synced: int
     is_written: bool
     settings: Settings = ()  # in the end
+    is_alone: bool = False  # the cell has communicated with no rank
 
 
 class StepLook(NamedTuple):
@@ -164,7 +162,7 @@ class StepLook(NamedTuple):
     is_written: bool = False  # the parameters were changed by something else than the optimizer
     calls: tuple[ModelCalls, ...] = ()
     stale: Stale | None = None
-    left: Left = NOTHING_LEFT
+    left: Left = Left()
     strangers: Strangers | None = None
     gradient_wrong: Wrong | None = None
     weight_wrong: Wrong | None = None

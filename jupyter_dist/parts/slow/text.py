@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jupyter_dist.protocol.operations.declaration import finding_lines
+
 if TYPE_CHECKING:
     from . import models
 
@@ -21,10 +23,7 @@ def pace_text(model: models.Pace) -> str:
 def _causes(model: models.Pace) -> Iterator[str]:
     if not model["causes"]:
         yield f"Nothing was found that makes it slow, in {model['seconds']:.0f} s."
-    for cause in model["causes"]:
-        yield cause["message"]
-        yield from (f"  {sentence}" for sentence in cause["evidence"])
-        yield f"  To try: {cause['advice']}"
+    yield from finding_lines(model["causes"], "To try")
 
 
 def _ranks(model: models.Pace) -> Iterator[str]:

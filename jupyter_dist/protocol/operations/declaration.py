@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -121,6 +121,14 @@ class CellNote:
         """Return the findings on an execution."""
         value = execution.get(self.field)
         return list(self.read(value)) if value else []
+
+
+def finding_lines(findings: Iterable[Finding], todo: str) -> Iterator[str]:
+    """Yield lines of text: what was found, its evidence, and the advice after these words."""
+    for one in findings:
+        yield one["message"]
+        yield from (f"  {sentence}" for sentence in one["evidence"])
+        yield f"  {todo}: {one['advice']}"
 
 
 def path_pattern(path: str) -> str:

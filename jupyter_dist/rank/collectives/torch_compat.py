@@ -553,6 +553,12 @@ def is_compiled(module: torch.nn.Module) -> bool:
     return getattr(module, "_compiled_call_impl", None) is not None
 
 
+def has_compiled() -> bool:
+    """Whether torch has compiled any function in this process."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return bool(dynamo is not None and dynamo.counters.get("frames"))
+
+
 def has_comm_hook(model: Any) -> bool:
     """Whether a DDP model averages its gradients by a hook of the user."""
     return bool(getattr(model, "_comm_hooks", ()))

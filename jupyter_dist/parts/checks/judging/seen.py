@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from jupyter_dist.parts.checks.reports import About, Batch, CallFact, EndedSteps, Model, ModelCalls, Pass, StepLook
 
 MAX_LOOKS = 32  # of an optimizer on a rank
-MAX_PASSES = 200
+MAX_PASSES = 200  # of a rank
 MAX_FACTS = 256  # of a kind, each of some ranks
 NUM_NEWEST = 2  # common steps that must show an error
 
@@ -45,7 +46,7 @@ class Seen:
     has_ended: bool = False
     looks: dict[int, dict[int, deque[StepLook]]] = field(default_factory=dict)  # by optimizer and rank
     about: dict[tuple[int, int], About] = field(default_factory=dict)  # by optimizer and rank
-    passes: dict[int, list[Pass]] = field(default_factory=lambda: defaultdict(list))  # by rank
+    passes: dict[int, deque[Pass]] = field(default_factory=partial(defaultdict, partial(deque, maxlen=MAX_PASSES)))
     ended: dict[int, list[EndedSteps]] = field(default_factory=dict)  # by rank
     facts: dict[str, dict[str, dict[int, CallFact]]] = field(default_factory=dict)  # by kind, key and rank
     missed: dict[int, str] = field(default_factory=dict)  # what a rank has not run, in words
@@ -56,7 +57,7 @@ class Seen:
             self.about[look.optimizer, rank] = look.about
         of_optimizer = self.looks.setdefault(look.optimizer, {})
         of_optimizer.setdefault(rank, deque(maxlen=MAX_LOOKS)).append(look)
-        self.add_passes(rank, look.passes)
+        self.passes[rank].extend(look.passes)
 
     def add_fact(self, rank: int, fact: CallFact) -> None:
         """Add a fact of a rank, in place of an earlier one of the same kind and key."""
@@ -68,12 +69,6 @@ class Seen:
     def facts_of(self, kind: str) -> Iterable[tuple[str, dict[int, CallFact]]]:
         """Return each key with the facts that ranks have of it."""
         return self.facts.get(kind, {}).items()
-
-    def add_passes(self, rank: int, passes: Iterable[Pass]) -> None:
-        """Add the passes over loaders that have begun on a rank."""
-        kept = self.passes[rank]
-        kept += passes
-        del kept[:-MAX_PASSES]
 
     def rows(self, optimizer: int, ranks: Sequence[int]) -> list[CommonStep]:
         """Return the steps at which all of these ranks were looked at, with parameters alike in name and shape."""
@@ -116,9 +111,9 @@ class Trained(NamedTuple):
         """Return the steps at which all of them were looked at."""
         return self.seen.rows(self.optimizer, self.model.averaging if ranks is None else ranks)
 
-    def calls(self, look: StepLook) -> ModelCalls | None:
-        """Return the calls of this model in a look."""
-        return look.calls[self.number] if self.number < len(look.calls) else None
+    def calls(self, row: CommonStep) -> dict[int, ModelCalls]:
+        """Return the calls of this model on each rank, as far as they are known."""
+        return {rank: look.calls[self.number] for rank, look in row.looks.items() if self.number < len(look.calls)}
 
     def ended(self) -> dict[int, EndedSteps]:
         """Return the steps of the optimizer in cells that have ended, by rank."""
@@ -127,8 +122,7 @@ class Trained(NamedTuple):
 
     def batches(self, row: CommonStep) -> dict[int, Batch]:
         """Return the batch of the model on each rank, as far as it is known."""
-        calls = {rank: self.calls(look) for rank, look in row.looks.items()}
-        return {rank: one.batch for rank, one in calls.items() if one is not None and one.batch is not None}
+        return {rank: one.batch for rank, one in self.calls(row).items() if one.batch is not None}
 
     def name_of(self, index: int) -> str:
         """Return the name of a parameter."""

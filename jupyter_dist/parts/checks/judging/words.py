@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 3
 MAX_ROWS = 4
-_OF_GRADIENT, _OF_SAMPLER, _SAME_ARGUMENTS = templates(
+_OF_GRADIENT, _OF_SAMPLER, _AVERAGE, _SAME_ARGUMENTS = templates(
     "step %1, rank %2, gradient of %3: first value %4, digest %5",
     "rank %1: rank %2 of %3",
+    "Wrap the model with DistributedDataParallel, or average p.grad of all parameters after backward().",
     "Make the sampler with the same arguments on all ranks, but for rank; it takes rank and num_replicas from the "
     "process group by itself.",
 )
@@ -90,7 +91,13 @@ WORDS: Mapping[str, Sequence[str]] = {
         "%1 average their loss, and not their gradients%2: all_reduce() changes the number and not what backward() "
         "computes, so that each rank trains a model of its own.",
         _OF_GRADIENT,
-        "Wrap the model with DistributedDataParallel, or average p.grad of all parameters after backward().",
+        _AVERAGE,
+    ),
+    "not_averaged/alone": templates(
+        "%1 divide the data by a DistributedSampler, and communicate nothing in the whole cell%2: each rank trains a "
+        "model of its own on its part.",
+        _OF_GRADIENT,
+        _AVERAGE,
     ),
     "replicas_differ": templates(
         "The parameters %3 differ between ranks %4 %5%2, though their gradients are averaged: these are different "

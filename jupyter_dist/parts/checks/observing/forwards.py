@@ -78,11 +78,14 @@ class Forwards:
         self._outputs: list[weakref.ref[torch.Tensor]] = []
         self.evaluated.clear()
 
-    def install(self) -> None:
-        """Begin to note calls."""
-        if self._handles or (outer := self.model.outer()) is None:
+    def hook(self, may_hook: bool) -> None:
+        """Note calls, or no more. What torch has compiled, its own hooks aside, must not depend on ours."""
+        outer, model = self.model.outer(), self.model
+        if not may_hook:
+            self.remove()
+        elif self._handles or outer is None or torch_compat.is_compiled(outer):
             return
-        if not torch_compat.is_compiled(outer):
+        elif model.is_compiled or model.about.kind == "ddp" or not torch_compat.has_compiled():
             self._handles.append(outer.register_forward_pre_hook(_Hook(self._outer_called), with_kwargs=True))
 
     def watch_outputs(self, are_wanted: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,8 @@ from torch.optim.optimizer import (
 )
 
 from jupyter_dist.parts.checks.reports import EndedSteps
-from jupyter_dist.rank.collectives import captures
+from jupyter_dist.rank.collectives import captures, torch_compat
+from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard.own import os, threading, time
 from jupyter_dist.rank.part import RankCore
 
@@ -28,7 +28,6 @@ from .steps import SteppingOptimizer, held_by
 
 MAX_OPTIMIZERS = 8
 MAX_FAILURES = 3
-MAX_EARLIER = 32  # cells
 LEFT = -1  # no optimizer's id
 # Alike on ranks, whatever they have run.
 _CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
@@ -52,7 +51,7 @@ class Observer:
         self._thread = threading.get_ident()
         self.names: set[str] = set()  # of variables, in the code of the cell
         self.earlier: dict[str, set[str]] = {}  # the same of earlier cells, by execution
-        self._is_first = True  # no step was looked at in this cell
+        self._is_first, self._began_ns = True, 0  # no step was looked at in this cell; when it began
         self.is_on = False
 
     def install(self) -> None:
@@ -80,16 +79,16 @@ class Observer:
         """Begin to count steps."""
         self.is_on = is_on and self._num_failures < MAX_FAILURES
         self.facts.begin_cell(self.is_on, execution_id)
-        self._is_first = True
+        self._is_first, self._began_ns = True, time.time_ns()
         self._optimizers.clear()
         self._roots.wrapped.clear()
         self._within = None
         self._loaders.begin_cell()
-        self._scalers.begin_cell()
-        if self.is_on and not _compiles():
+        self._scalers.skipped.clear()
+        if self.is_on and not torch_compat.has_compiled():
             for forwards in self._trained.values():
                 forwards.begin_cell()
-                forwards.install()
+                forwards.hook(may_hook=True)
                 forwards.watch_outputs(are_wanted=True)
 
     def end_cell(self) -> dict[str, Any] | None:
@@ -101,7 +100,8 @@ class Observer:
             one.end_probe()
         self._trained.update(self._forwards)
         self._forwards.clear()
-        ended = [self._ended(one) for one in self._optimizers.values()]
+        is_alone = bool(self._optimizers) and not collectives_since(self._began_ns)
+        ended = [self._ended(one)._replace(is_alone=is_alone) for one in self._optimizers.values()]
         for key, forwards in list(self._trained.items()):
             forwards.remove()
             if forwards.model.outer() is None:
@@ -123,7 +123,8 @@ class Observer:
             self._within = id(optimizer)
             self._scalers.has_stepped = True
             if (one := self._optimizers.get(id(optimizer))) is not None:
-                one.begin_step(is_again=self._last == id(optimizer))
+                is_again = self._last == id(optimizer)
+                one.begin_step(() if is_again else self._optimizers.values())
             self._last = id(optimizer)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -171,13 +172,13 @@ class Observer:
             now = clock()
             one.schedule.looked(now - began + seconds)
             began = now
-        comes_next = one.schedule.comes_next
-        one.begin_next(may_probe=comes_next and not _compiles())
         one.schedule.plan()
+        comes_next = one.schedule.comes_next
+        one.begin_next(may_probe=comes_next and not torch_compat.has_compiled())
         self._forget_evaluations()
         may_hook = comes_next or not one.schedule.is_fast
         for forwards in one.forwards:
-            self._hook(forwards, may_hook)
+            forwards.hook(may_hook)
             forwards.watch_outputs(comes_next or not one.schedule.is_short)
             forwards.begin_step()
             forwards.wants_batch = comes_next
@@ -193,7 +194,7 @@ class Observer:
         """Send which earlier cells have named variables of this one: other ranks may have missed them."""
         here = self._core.namespace
         names = {name for name in self.names if name in here and not isinstance(here[name], _CODE)}
-        for execution, earlier in list(self.earlier.items())[-MAX_EARLIER:]:
+        for execution, earlier in self.earlier.items():
             if shared := sorted(names & earlier):
                 self.facts.add("ran", execution, texts=shared[:4])
 
@@ -208,28 +209,14 @@ class Observer:
         if known is None or known.model.outer() is not model.outer():
             known = Forwards(model, self.facts)
         self._forwards[key] = known
-        self._hook(known, may_hook=True)
+        known.hook(may_hook=True)
         return known
-
-    @staticmethod
-    def _hook(forwards: Forwards, may_hook: bool) -> None:
-        model = forwards.model
-        if not may_hook:
-            forwards.remove()
-        elif model.is_compiled or model.about.kind == "ddp" or not _compiles():
-            forwards.install()
 
 
 def _clock_of(optimizer: Optimizer) -> Callable[[], float]:
     """Return the clock by which looks are measured: those at a device's tensors wait for it."""
     is_on_host = all(tensor.device.type == "cpu" for tensor in held_by(optimizer)[:1])
     return time.thread_time if is_on_host else time.perf_counter
-
-
-def _compiles() -> bool:
-    """Whether torch has compiled anything: its traces must not depend on our hooks."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return bool(dynamo is not None and dynamo.counters.get("frames"))
 
 
 def _is_captured() -> bool:

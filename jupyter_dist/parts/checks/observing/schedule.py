@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from jupyter_dist.rank.guard.own import time
@@ -28,8 +29,10 @@ class Schedule:
     def __init__(self) -> None:
         self.num_steps = 0  # counted by the caller
         self.spent = 0.0  # seconds, since the first step
+        self.is_fast = self.is_short = False  # steps are so short that hooks would be felt, or much in each step
         self.mode_steps = 1  # of so many, the mode is read in one
         self.next_event = 1  # the step at which something is to be done: not before
+        self.comes_next = True  # a look, perhaps
         self._began = time.perf_counter()
         self._costs: deque[float] = deque(maxlen=NUM_COSTS)  # of the newest looks
         self._interval = 1
@@ -50,25 +53,6 @@ class Schedule:
         if step <= NUM_FIRST or step in self._more:
             return True
         return step % self._interval == 0 and self.spent <= BUDGET * self.seconds
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether steps are so short that hooks of a model would be felt."""
-        return self._takes_less(FAST_SECONDS)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether steps are so short that little should be done in each."""
-        return self._takes_less(SHORT_SECONDS)
-
-    def _takes_less(self, seconds: float) -> bool:
-        return self.num_steps > NUM_FIRST and self.seconds < self.num_steps * seconds
-
-    @property
-    def comes_next(self) -> bool:
-        """Whether the next step may be looked at."""
-        step = self.num_steps + 1
-        return step <= NUM_FIRST or step in self._more or step % self._interval == 0
 
     @property
     def seconds(self) -> float:
@@ -95,4 +79,7 @@ class Schedule:
         before = [one - 1 for one in (look, *self._more)]
         events = (look, *before, IDLE_STEP, UNSYNCED_STEP, *self._more)
         self.next_event = min(one for one in events if one > step)
+        self.comes_next = step + 1 in (look, *self._more)
+        usual = self.seconds / step if step > NUM_FIRST else math.inf
+        self.is_fast, self.is_short = usual < FAST_SECONDS, usual < SHORT_SECONDS
         self.mode_steps = MODE_STEPS if self.is_short else 1

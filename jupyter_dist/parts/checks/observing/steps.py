@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -105,13 +105,13 @@ class SteppingOptimizer:
         self.may_be_local = any(one.num_ever and not one.num_synced_ever for one in self.forwards)
         self._weight = self._probed_weight() if self.may_be_local else None
 
-    def begin_step(self, is_again: bool) -> None:
+    def begin_step(self, others: Iterable[SteppingOptimizer]) -> None:
         """Note whether anything but the optimizer has changed the parameters: local SGD averages them now and then.
 
-        `is_again`: no other optimizer has stepped since.
+        `others` are optimizers that step in between.
         """
         if self._zeroing is not None:
-            self._zeroing.begin_step(is_again)
+            self._zeroing.begin_step([one._zeroing for one in others])
             self._empty = {name for name, tensor in living(self._named) if tensor.grad is None}
         if self.may_be_local:
             self.is_written = self.is_written or self._weight not in (None, self._probed_weight())
@@ -199,7 +199,8 @@ class SteppingOptimizer:
         alive = living(self._named)
         empty = {name for name, tensor in alive if tensor.grad is None} if self._empty is None else self._empty
         idle = [name for name, tensor in alive if name in empty and tensor.grad is None and tensor.requires_grad]
-        of_models = [one for model in self.models for one in model.named()]
+        # A module's own parameters may be used where its last layers are: those of the model come last.
+        of_models = [one for model in self.models for one in sorted(model.named(), key=lambda one: "." not in one[0])]
         inside = {id(tensor) for _, tensor in of_models}
         places = [place for place, (_, one) in enumerate(of_models) if one.grad is not None and id(one) not in others]
         unheld = [of_models[place][0] for place in places]
@@ -282,10 +283,11 @@ class _Zeroing:
             self._handle.remove()
             self._handle = None
 
-    def begin_step(self, is_again: bool) -> None:
-        """Count the passes until now. Those for another optimizer, as in a GAN, are to be lost."""
+    def begin_step(self, others: Iterable[_Zeroing | None]) -> None:
+        """Count the passes until now. Those for another optimizer, as in a GAN, are to be lost: only one has them."""
         self._has_begun = True
-        self.num_lost *= is_again
+        own = self.num_passes, self.num_lost
+        self.num_lost *= all(one is not None and own == (one.num_passes, one.num_lost) for one in others)
 
     def result(self) -> Stale | None:
         """Return the counts of the passes; None if there were none."""

@@ -83,9 +83,7 @@ export class ChecksNote implements IHeaderNote {
     why.open = isOpen;
     const head = Object.assign(document.createElement('summary'), { textContent: trans.__('Evidence') });
     const list = document.createElement('ul');
-    for (const sentence of evidence) {
-      list.append(Object.assign(document.createElement('li'), { textContent: sentence }));
-    }
+    list.append(...evidence.map(sentence => Object.assign(document.createElement('li'), { textContent: sentence })));
     const todo = Object.assign(document.createElement('p'), { textContent: advice });
     const mute = Object.assign(document.createElement('button'), { type: 'button', className: 'jpd-Ranks-action' });
     mute.textContent = trans.__('Not in this notebook');

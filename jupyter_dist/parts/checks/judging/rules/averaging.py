@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from jupyter_dist.parts.checks.judging.seen import NUM_NEWEST, CommonStep, Seen, Trained, alike
 from jupyter_dist.parts.checks.judging.words import Proof, listed, number, prove
-from jupyter_dist.parts.checks.reports import ModelCalls, Settings
+from jupyter_dist.parts.checks.reports import Settings
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet
+
+from .data import distributed_passes
 
 NEVER_SYNCED_STEPS = 1024  # fewer may be local steps between averages of the parameters
 LEAST_STEPS = 16  # of a cell that has ended
@@ -26,7 +28,7 @@ def find_gradients(seen: Seen) -> Iterator[Proof]:
             rows = [
                 row
                 for row in trained.rows()
-                if [one.is_watched for one in _calls(trained, row)] == [True] * len(row.looks)
+                if [one.is_watched for one in trained.calls(row).values()] == [True] * len(row.looks)
             ]
             yield from _finding(trained, rows, _why(trained, rows))
     for trained in _averaged_by_hand(seen):
@@ -34,8 +36,21 @@ def find_gradients(seen: Seen) -> Iterator[Proof]:
     for trained in _of_all_ranks(seen):
         rows = trained.rows()
         newest = [look for row in rows[-NUM_NEWEST:] for look in row.looks.values()]
-        if all(look.reduced and not look.is_written for look in newest) and rows and _is_near(rows[0]):
+        if not rows or not _is_near(rows[0]):
+            continue
+        if all(look.reduced and not look.is_written for look in newest):
             yield from _finding(trained, rows, "loss_averaged")
+        elif _are_alone(trained):
+            yield from _finding(trained, rows, "not_averaged/alone")
+
+
+def _are_alone(trained: Trained) -> bool:
+    """Whether ranks that have divided their data by a DistributedSampler have communicated nothing in a whole cell."""
+    count, ended = len(trained.model.averaging), trained.ended().values()
+    passes = distributed_passes(trained.seen, trained.model.averaging).values()
+    parts = {(one.distributed.rank, one.distributed.num_replicas) for one in passes if one.distributed is not None}
+    has_ended = trained.seen.has_ended and all(one.is_alone and one.steps >= LEAST_STEPS for one in ended)
+    return parts == {(at, count) for at in range(count)} and len(ended) == count and has_ended
 
 
 def _finding(trained: Trained, rows: Sequence[CommonStep], kind: str | None) -> Iterator[Proof]:
@@ -51,7 +66,7 @@ def _finding(trained: Trained, rows: Sequence[CommonStep], kind: str | None) -> 
         (row.step, rank, name, *((say("none"), "-") if one is None else (number(one.first), one.digest)))
         for rank, one in values.items()
     ]
-    is_mixed = any(one.num_synced for one in _calls(trained, row))
+    is_mixed = any(one.num_synced for one in trained.calls(row).values())
     passes = say("all passes up to step %1", row.step)
     covered = say("the last backward pass before the step") if is_mixed else passes
     names = listed([trained.name_of(index) for index in differ])
@@ -72,15 +87,11 @@ def _differing(row: CommonStep, of: str = "gradients") -> list[int]:
     return found
 
 
-def _calls(trained: Trained, row: CommonStep) -> list[ModelCalls]:
-    return [one for look in row.looks.values() if (one := trained.calls(look)) is not None]
-
-
 def _why(trained: Trained, rows: Sequence[CommonStep]) -> str | None:
     """Return the kind of error that the calls of a DDP model show if its gradients differ; None: none."""
     if not rows:
         return None
-    calls = _calls(trained, rows[-1])
+    calls = trained.calls(rows[-1]).values()
     if all(one.outer == 0 for one in calls):
         return "inner_module"
     if all(not one.is_synced for one in calls):
@@ -92,7 +103,7 @@ def _was_never_synced(trained: Trained, rows: Sequence[CommonStep]) -> bool:
     """Whether no pass has averaged anything, in many steps or in all of a cell that has ended; nor has other code."""
     if any(look.is_written for row in rows for look in row.looks.values()):
         return False
-    if any(call.num_synced for row in rows for call in _calls(trained, row)):
+    if any(call.num_synced for row in rows for call in trained.calls(row).values()):
         return False
     if not trained.seen.has_ended:
         return rows[-1].step >= NEVER_SYNCED_STEPS

@@ -22,7 +22,7 @@ def find(seen: Seen) -> Iterator[Proof]:
             yield from _same_batch(trained, rows)
             yield from _same_numbers(trained, rows[-LEAST_ALIKE:])
     for ranks in {trained.model.averaging for trained in seen.trained()}:
-        newest = _distributed_passes(seen, ranks)
+        newest = distributed_passes(seen, ranks)
         if newest:
             yield from _samplers(ranks, newest)
     yield from _epoch_not_set(seen)
@@ -112,7 +112,7 @@ def _samplers(ranks: Ranks, newest: Mapping[int, Pass]) -> Iterator[Proof]:
         yield prove(kind, ranks, (), [(rank, order.strip("+")) for rank, order in orders.items()], (None, place))
 
 
-def _distributed_passes(seen: Seen, ranks: Ranks) -> dict[int, Pass]:
+def distributed_passes(seen: Seen, ranks: Ranks) -> dict[int, Pass]:
     """Return the newest pass over the same loader on all of these ranks; empty if there is none for training."""
     found = {
         rank: {
@@ -128,25 +128,18 @@ def _distributed_passes(seen: Seen, ranks: Ranks) -> dict[int, Pass]:
 
 def _epoch_not_set(seen: Seen) -> Iterator[Proof]:
     """Find a sampler that shuffles, and whose order repeats from one pass to the next."""
-    found: dict[int, tuple[Pass, Pass]] = {}
+    found = {}
     for rank, passes in seen.passes.items():
-        by_loader: dict[int, Pass] = {}
+        last: dict[int, tuple[int, int, int]] = {}  # number, epoch and seed of the newest pass, by loader
         for one in passes:
-            before = by_loader.get(one.loader)
-            by_loader[one.loader] = one
-            if before is None or one.distributed is None or before.distributed is None:
-                continue
-            repeats = one.distributed.shuffle and one.distributed.epoch == before.distributed.epoch
-            if repeats and one.trains and one.number == before.number + 1 and one.before >= LEAST_STEPS:
-                found[rank] = before, one
-            else:
-                found.pop(rank, None)
+            if (sampler := one.distributed) is not None:
+                before, last[one.loader] = last.get(one.loader), (one.number, sampler.epoch, sampler.seed)
+                repeats = before is not None and before[:2] == (one.number - 1, sampler.epoch) and sampler.shuffle
+                if before is not None and repeats and one.trains and one.before >= LEAST_STEPS:
+                    found[rank] = before, last[one.loader], one.place
+                elif before is not None:
+                    found.pop(rank, None)
     if found:
-        two = found[min(found)]
-        numbers = [one.number + 1 for one in two]
-        evidence = [
-            (min(found), one.number + 1, one.distributed.epoch, one.distributed.seed)
-            for one in two
-            if one.distributed is not None
-        ]
-        yield prove("epoch_not_set", found, numbers, evidence, (None, two[1].place))
+        *two, place = found[min(found)]
+        evidence = [(min(found), number + 1, epoch, seed) for number, epoch, seed in two]
+        yield prove("epoch_not_set", found, [row[1] for row in evidence], evidence, (None, place))

@@ -47,12 +47,8 @@ class Scalers:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._skipped: dict[int, tuple[int, float]] = {}  # by id of the optimizer: how often, and the first scale
+        self.skipped: dict[int, tuple[int, float]] = {}  # by id of the optimizer: how often, and the first scale
         self.has_stepped = False  # an optimizer, since the call began
-
-    def begin_cell(self) -> None:
-        """Count from here on."""
-        self._skipped.clear()
 
     def install(self) -> None:
         """Begin to note calls."""
@@ -71,12 +67,12 @@ class Scalers:
     def _stepped(self, scaler: Any, optimizer: Any) -> None:
         key = id(optimizer)
         if self.has_stepped or not scaler.is_enabled():
-            if self._skipped.pop(key, (0, 0.0))[0] >= LEAST_SKIPPED:
+            if self.skipped.pop(key, (0, 0.0))[0] >= LEAST_SKIPPED:
                 self._facts.add("skipped", key, [0])
             return
         scale = float(scaler.get_scale())  # the call has waited for the device already
-        count, first = self._skipped.get(key, (0, scale))
-        self._skipped[key] = count + 1, first
+        count, first = self.skipped.get(key, (0, scale))
+        self.skipped[key] = count + 1, first
         if count + 1 >= LEAST_SKIPPED and scale < 1 and (count + 1) & count == 0:
             self._facts.add(
                 "skipped", key, [count + 1, first, scale], [type(optimizer).__name__[:80]], self._facts.place()

@@ -11,8 +11,6 @@ import functools
 import mmap
 import multiprocessing
 import multiprocessing.util
-import random
-import sys
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,6 +26,7 @@ from jupyter_dist.rank.cells.variables.opening import attributes_of
 from jupyter_dist.rank.collectives.diagnosis.records import collectives_since
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import time
+from jupyter_dist.rank.undo.states.process import generator_state
 
 INTERRUPTIBLE = True  # the user's dataset may run below the wrapper
 
@@ -82,12 +81,9 @@ class Loaders:
 
     def begin_cell(self) -> None:
         """Count loaders and passes from here on."""
-        self._known.clear()
-        self._steps.clear()
-        self._passes.clear()
-        self._workers.clear()
-        self._begun.clear()
-        self._padded = None
+        self._passes, self._padded = [], None
+        for counted in (self._known, self._steps, self._workers, self._begun):
+            counted.clear()
 
     def datasets(self) -> list[Any]:
         """Return the datasets of the loaders in this cell."""
@@ -231,14 +227,8 @@ def _can_watch(loader: Any) -> bool:
 
 def _generators(value: Any, depth: int = MAX_DEPTH) -> list[str]:
     """Return the states of the random generators that an object holds. No code of the user runs."""
-    numpy: Any = getattr(sys.modules.get("numpy"), "random", None)
-    if type(value) is random.Random:
-        return [str(value.getstate())]
-    if type(value) is torch.Generator:
-        return [str(value.get_state().tolist())]
-    if numpy is not None and type(value) is numpy.RandomState:
-        return [str((value.get_state()[1].tolist(), value.get_state()[2]))]
-    if numpy is not None and type(value) is numpy.Generator:
-        return [str(value.bit_generator.state)]
+    if (generator := generator_state(value)) is not None:
+        state = generator.saved
+        return [str(state.tolist() if isinstance(state, torch.Tensor) else state)]
     held = value if type(value) in (list, tuple) else (attributes_of(value) or {}).values()
     return [state for one in list(held)[:MAX_HELD] for state in _generators(one, depth - 1)] if depth else []
