@@ -42,6 +42,9 @@ WRONG = (
     "tientrandinh/Revisiting-Reverse-Distillation#12: two optimizers set their gradients to zero in each pass",
     "NVIDIA/Megatron-LM#1685: an example without the call that averages gradients",
     "yangxiaofeng/LODS#2: learnable text embeddings are not among the parameters of the optimizer",
+    "jwohlwend/boltz#204: a part of a frozen module that learns, and is not given to the optimizer",
+    "pytorch/torchtitan#3575: a trainer that sets gradients to zero in each call of forward_backward()",
+    "Hsintien-Ng/idinvert_pytorch-reproduced#1: the gradients of the discriminator are never set to zero",
 )
 RIGHT = (
     "a model that is unwrapped after it was trained, and tuned on each rank by itself",
@@ -55,6 +58,7 @@ RIGHT = (
     "an accumulation with FSDP2, which averages before the step",
     "statistics and a queue of samples that each rank has by itself",
     "federated averaging of plain models from one seed, each on its part by a DistributedSampler, after each epoch",
+    "pytorch/torchtitan: an accumulation with FSDP2, whose gradients are set to zero at the begin of a step",
 )
 
 

@@ -935,6 +935,98 @@ WRONG = [
         ("parameters_not_held",),
         line=STEP,
     ),
+    Wrong(
+        "k2-fsa/icefall#226: the encoder and the decoder are methods of the module inside",
+        "class Conformer(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.encoder, self.decoder = nn.Linear(4, 8), nn.Linear(8, 1)\n    def forward_encoder(self, x):\n        return self.encoder(x).relu()\n"
+        "    def forward_decoder(self, x):\n        return self.decoder(x)\nmodel = DDP(Conformer())\nopt = optim.Adam(model.parameters(), lr=1e-3)\nfor i in range(40):\n    encoder_out = model.module.forward_encoder(batch())\n"
+        "    decoder_out = model.module.forward_decoder(encoder_out)\n    loss = loss_of(decoder_out)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    pause()",
+        ("inner_module",),
+        line=STEP,
+    ),
+    Wrong(
+        "cszn/KAIR#106: endless epochs over a loader whose sampler has no epoch",
+        "train_sampler = DistributedSampler(data, shuffle=True, drop_last=True, seed=7)\ntrain_loader = DataLoader(data, batch_size=16, shuffle=False, num_workers=0, drop_last=True, pin_memory=False, sampler=train_sampler)\nstep = 0\n"
+        "for epoch in range(1000000):\n    for i, (low, high) in enumerate(train_loader):\n        step += 1\n        opt.zero_grad()\n        loss_of(model(low), high).backward()\n        opt.step()\n        pause()\n    if step >= 40:\n        break",
+        ("epoch_not_set",),
+        line=("enumerate(train_loader)",),
+    ),
+    Wrong(
+        "jwohlwend/boltz#204: a part of a frozen module that learns, and is not given to the optimizer",
+        "class Boltz(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.trunk, self.structure_module = nn.Linear(4, 8), nn.Module()\n        self.structure_module.score_model, self.structure_module.out_token_feat_update = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+        "        self.confidence_module = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))\n        for name, param in self.named_parameters():\n            if name.split('.')[0] != 'confidence_module' and 'out_token_feat_update' not in name:\n                param.requires_grad = False\n"
+        "    def forward(self, x):\n        with torch.no_grad():\n            token_a = self.structure_module.score_model(self.trunk(x).relu())\n        return self.confidence_module(self.structure_module.out_token_feat_update(token_a))\nboltz = DDP(Boltz())\n"
+        "opt = optim.Adam(list(boltz.module.confidence_module.parameters()), lr=1e-3)\nfor i in range(40):\n    opt.zero_grad()\n    loss_of(boltz(batch())).backward()\n    opt.step()\n    pause()",
+        ("parameters_not_held",),
+        line=STEP,
+    ),
+    Wrong(
+        "SeanNaren/deepspeech.pytorch#22: the test after each epoch is in training mode",
+        "model = DDP(net(nn.BatchNorm1d(8)))\nopt = optim.SGD(model.parameters(), lr=3e-4, momentum=0.9, nesterov=True)\nsampler = DistributedSampler(data)\ntrain_loader, test_loader = DataLoader(data, 16, sampler=sampler), DataLoader(Subset(data, range(128)), 16)\n"
+        "for epoch in range(2):\n    sampler.set_epoch(epoch)\n    for inputs, targets in train_loader:\n        loss = loss_of(model(inputs), targets)\n        opt.zero_grad()\n        loss.backward()\n        nn.utils.clip_grad_norm_(model.parameters(), 400)\n        opt.step()\n        pause()\n"
+        "    total_cer = 0\n    for inputs, targets in test_loader:\n        with torch.no_grad():\n            out = model(inputs)\n        total_cer += ((out > 0) != targets).sum().item()\n        pause()",
+        ("evaluation_in_training_mode",),
+        line=("out = model(inputs)",),
+    ),
+    Wrong(
+        "Lightning-AI/pytorch-lightning#2398: a metric that is summed over ranks counts the samples that the sampler adds",
+        "class Accuracy:\n    def __init__(self):\n        self.correct, self.total = torch.tensor(0.0), torch.tensor(0.0)\n    def update(self, out, y):\n        self.correct += ((out > 0) == (y > 0.5)).sum()\n        self.total += y.numel()\n    def compute(self):\n"
+        "        for one in (self.correct, self.total):\n            dist.all_reduce(one)\n        return float(self.correct / self.total)\nsome = Subset(data, range(101))\nloader = DataLoader(some, 8, sampler=DistributedSampler(some, shuffle=False))\nmetric = Accuracy()\nmodel.eval()\n"
+        "with torch.no_grad():\n    for x, y in loader:\n        metric.update(model(x), y)\n        pause()\nvalue = metric.compute()",
+        ("padding_counted",),
+    ),
+    Wrong(
+        "pytorch/torchtitan#3575: a trainer that sets gradients to zero in each call of forward_backward()",
+        "from torch.distributed.fsdp import fully_shard\nplain = net()\nfully_shard(plain[0])\nfully_shard(plain)\nclass Trainer:\n    def __init__(self):\n        self.model, self.optimizer = plain, optim.AdamW(plain.parameters(), lr=1e-3)\n"
+        "    def forward_backward(self, x):\n        self.optimizer.zero_grad()\n        loss = loss_of(self.model(x))\n        loss.backward()\n        return loss.detach()\n    def optim_step(self):\n        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)\n        self.optimizer.step()\n"
+        "trainer = Trainer()\nfor step in range(40):\n    for micro in range(3):\n        trainer.forward_backward(batch())\n    trainer.optim_step()\n    pause()",
+        ("gradients_discarded",),
+        line=("self.optimizer.step()",),
+    ),
+    Wrong(
+        "goodfire-ai/spd#412: masks of components from the seed of all ranks",
+        "from dataclasses import dataclass\n@dataclass\nclass MaskInfo:\n    component_mask: torch.Tensor\n    weight_delta_and_mask: tuple\nclass Components(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.v, self.u = nn.Linear(4, 8, bias=False), nn.Linear(8, 1, bias=False)\n"
+        "    def forward(self, x, mask_infos):\n        info = mask_infos['mlp']\n        return self.u(self.v(x) * info.component_mask) + info.weight_delta_and_mask[1][:, None] * x[:, :1]\ntorch.manual_seed(0)\nmodel = DDP(Components())\nopt = optim.AdamW(model.parameters(), lr=1e-3)\n"
+        "sampler = DistributedSampler(data)\nfor epoch in range(2):\n    sampler.set_epoch(epoch)\n    for x, _ in DataLoader(data, 8, sampler=sampler):\n        ci = torch.sigmoid(x.repeat(1, 2))\n        info = {'mlp': MaskInfo(ci + (1 - ci) * torch.rand_like(ci), (None, torch.rand(len(x))))}\n"
+        "        opt.zero_grad()\n        loss_of(model(x, mask_infos=info)).backward()\n        opt.step()\n        pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "open-mmlab/mmsegmentation#522: annotations in the order in which each node lists its directory",
+        "class CustomDataset(torch.utils.data.Dataset):\n    def __init__(self):\n        listed = random.Random(rank).sample([f'{i:03}.png' for i in range(256)], 256)  # as os.scandir() of each node\n        self.img_infos = [{'filename': name, 'ann': {'seg_map': name.replace('.png', '_gt.png')}} for name in listed]\n"
+        "    def __len__(self):\n        return len(self.img_infos)\n    def __getitem__(self, i):\n        number = int(self.img_infos[i]['filename'][:3])\n        return X[number], Y[number]\ndataset = CustomDataset()\nsampler = DistributedSampler(dataset, shuffle=True)\nfor epoch in range(2):\n"
+        "    sampler.set_epoch(epoch)\n    for x, y in DataLoader(dataset, 8, sampler=sampler):\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("subsets_differ",),
+        line=("for x, y in DataLoader",),
+    ),
+    Wrong(
+        "jzhang38/EasyContext#21: the schedule that Accelerate steps for each process is at its end after half of the steps",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\ntotal = 60\nplain = net()\noptimizer = optim.AdamW(plain.parameters(), lr=2e-3)\nscheduler = optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, (total - step) / total))\n"
+        "plain, optimizer, scheduler, loader = accelerator.prepare(plain, optimizer, scheduler, DataLoader(data, 4, shuffle=True))\nstep = 0\nwhile step < total:\n    for x, y in loader:\n        accelerator.backward(loss_of(plain(x), y))\n        optimizer.step()\n        scheduler.step()\n"
+        "        optimizer.zero_grad()\n        pause()\n        step += 1\n        if step == total:\n            break",
+        ("zero_learning_rate",),
+        needs="accelerate",
+    ),
+    Wrong(
+        "NCAR/miles-credit#153: a trainer that takes the module out of DDP before it trains",
+        "def distributed_model_wrapper(model):\n    return DDP(model)\nclass Trainer:\n    def __init__(self, model):\n        self.model = model.module if hasattr(model, 'module') else model\n    def train_one_epoch(self, loader, optimizer, scheduler):\n        self.model.train()\n        for x, y in loader:\n"
+        "            loss = loss_of(self.model(x), y)\n            loss.backward()\n            optimizer.step()\n            optimizer.zero_grad()\n            scheduler.step()\n            pause()\nmodel = distributed_model_wrapper(net())\noptimizer = optim.AdamW(model.parameters(), lr=1e-3)\n"
+        "scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, 200)\nsampler = DistributedSampler(data)\ntrainer = Trainer(model)\nfor epoch in range(2):\n    sampler.set_epoch(epoch)\n    trainer.train_one_epoch(DataLoader(data, 8, sampler=sampler), optimizer, scheduler)",
+        ("inner_module",),
+        line=("optimizer.step()",),
+    ),
+    Wrong(
+        "pytorch/pytorch#5059: workers that begin each epoch with the same random numbers of NumPy",
+        "import numpy as np\nclass Augmented(torch.utils.data.Dataset):\n    def __len__(self):\n        return 64\n    def __getitem__(self, i):\n        return X[i] + float(np.random.randint(1, 10000)) / 1e5, Y[i]\nitems = Augmented()\nsampler = DistributedSampler(items)\n"
+        "loader = DataLoader(items, 8, sampler=sampler, num_workers=2, worker_init_fn=lambda id: np.random.seed(id))\nfor epoch in range(4):\n    sampler.set_epoch(epoch)\n    for x, y in loader:\n        opt.zero_grad()\n        loss_of(model(x), y).backward()\n        opt.step()\n        pause()",
+        ("same_random_numbers",),
+    ),
+    Wrong(
+        "Hsintien-Ng/idinvert_pytorch-reproduced#1: the gradients of the discriminator are never set to zero",
+        "E, D = DDP(net()), DDP(nn.Sequential(nn.Linear(1, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)))\noptimizer_E, optimizer_D = optim.Adam(E.parameters(), lr=1e-4), optim.Adam(D.parameters(), lr=1e-4)\nfor i in range(40):\n    x_real = torch.randn(8, 1, generator=mine)\n    x_rec = E(batch())\n"
+        "    loss_D = loss_of(D(x_real)) + loss_of(D(x_rec.detach()), 0.0)\n    loss_D.backward()\n    optimizer_D.step()\n    loss_E = loss_of(x_rec, x_real) + 0.1 * loss_of(D(x_rec))\n    optimizer_E.zero_grad()\n    loss_E.backward()\n    optimizer_E.step()\n    pause()",
+        ("not_zeroed",),
+        line=("optimizer_D.step()",),
+    ),
 ]
 
 RIGHT = [
@@ -1081,5 +1173,37 @@ RIGHT = [
         "base = nn.Linear(4, 8).requires_grad_(False)\nclass Adapted(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.lora = nn.ModuleDict({'a': nn.Linear(4, 8), 'b': nn.Linear(4, 8)})\n        self.head = nn.Linear(8, 1).requires_grad_(False)\n        self.base = base\n"
         "    def forward(self, x, which):\n        return self.head((self.base(x) + self.lora[which](x)).relu())\nmodel = DDP(Adapted(), find_unused_parameters=True)\nopts = {w: optim.AdamW(model.module.lora[w].parameters(), lr=1e-3) for w in 'ab'}\nfor i in range(30):\n"
         "    for w in 'ab':\n        opts[w].zero_grad()\n        loss_of(model(batch(), w)).backward()\n        opts[w].step()\n        pause()",
+    ),
+    Right(
+        "xg-chu/CrowdDet#36: each rank shuffles all of the data by a seed of its own, without a sampler",
+        "torch.manual_seed(31 + rank)\nloader = DataLoader(data, 4, shuffle=True)\nfor i, (x, y) in zip(range(40), loader):\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
+    ),
+    Right(
+        "MILVLG/mcan-vqa#26: an evaluation after each epoch on a net of its own, with the saved parameters",
+        "model = DDP(net(nn.Dropout(0.1)))\nopt = optim.Adam(model.parameters(), lr=1e-4)\ndef evaluate(state):\n    other = DDP(net(nn.Dropout(0.1)))\n    other.eval()\n    other.load_state_dict(state)\n    with torch.no_grad():\n        return [other(batch()).argmax() for _ in range(4)]\nmodel.train()\nfor epoch in range(4):\n"
+        "    for i in range(10):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    evaluate(model.state_dict())",
+    ),
+    Right(
+        "BogiHsu/Tacotron2-PyTorch#8: dropout of the prenet is on in evaluation, too, as the paper has it",
+        "class Tacotron(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.prenet, self.out = nn.Linear(4, 8), nn.Linear(8, 1)\n    def forward(self, x):\n        return self.out(nn.functional.dropout(self.prenet(x).relu(), 0.5, training=True))\n"
+        "model = DDP(Tacotron())\nopt = optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-6)\nfor epoch in range(2):\n    model.train()\n    for i in range(20):\n        model.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    model.eval()\n    with torch.no_grad():\n"
+        "        heard = [model(batch()) for _ in range(6)]",
+    ),
+    Right(
+        "ronghuaiyang/arcface-pytorch#20: a body and a metric, both wrapped, in one optimizer of two groups",
+        "class ArcMargin(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.weight = nn.Parameter(torch.randn(3, 8))\n    def forward(self, features, label):\n        cosine = nn.functional.linear(nn.functional.normalize(features), nn.functional.normalize(self.weight))\n"
+        "        return 30.0 * (cosine - 0.1 * nn.functional.one_hot(label, 3))\nbody, metric_fc = DDP(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))), DDP(ArcMargin())\nopt = optim.SGD([{'params': body.parameters()}, {'params': metric_fc.parameters()}], lr=0.01, weight_decay=5e-4)\n"
+        "schedule = optim.lr_scheduler.StepLR(opt, step_size=10, gamma=0.1)\nfor i in range(40):\n    label = torch.randint(3, (8,), generator=mine)\n    loss = nn.functional.cross_entropy(metric_fc(body(batch()), label), label)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+        "    pause()\n    if i % 10 == 9:\n        schedule.step()",
+    ),
+    Right(
+        "pytorch/torchtitan: an accumulation with FSDP2, whose gradients are set to zero at the begin of a step",
+        "from torch.distributed.fsdp import fully_shard\nplain = net()\nfully_shard(plain[0])\nfully_shard(plain)\noptimizers = [optim.AdamW(plain.parameters(), lr=1e-3)]\nfor step in range(40):\n    for one in optimizers:\n        one.zero_grad()\n    for micro in range(3):\n        (loss_of(plain(batch())) / 3).backward()\n"
+        "    nn.utils.clip_grad_norm_(plain.parameters(), 1.0)\n    for one in optimizers:\n        one.step()\n    pause()",
+    ),
+    Right(
+        "federated averaging of plain models from one seed, each on its part by a DistributedSampler, after each epoch",
+        "torch.manual_seed(3)\nplain = net()\nopt = optim.SGD(plain.parameters(), lr=0.01)\nsampler = DistributedSampler(data)\nfor epoch in range(3):\n    sampler.set_epoch(epoch)\n    for x, y in DataLoader(data, 8, sampler=sampler):\n        opt.zero_grad()\n        loss_of(plain(x), y).backward()\n"
+        "        opt.step()\n        pause()\n    with torch.no_grad():\n        for p in plain.parameters():\n            dist.all_reduce(p)\n            p /= world_size",
     ),
 ]

@@ -51,7 +51,6 @@ class Stale(NamedTuple):
 
     passes: int
     stale: int
-    fresh: int
     lost: int  # passes after the first that found no gradient
     name: str
     value: float

@@ -21,6 +21,7 @@ class Facts:
         self.namespace = namespace
         self._send = send
         self._num_sent = 0
+        self.num_steps = 0  # of all optimizers
         self.is_on = False
         self.execution_id = ""
 
@@ -41,7 +42,7 @@ class Facts:
 
     def begin_cell(self, is_on: bool, execution_id: str) -> None:
         """Begin a cell."""
-        self.is_on, self.execution_id, self._num_sent = is_on, execution_id, 0
+        self.is_on, self.execution_id, self._num_sent, self.num_steps = is_on, execution_id, 0, 0
 
     def add(
         self,

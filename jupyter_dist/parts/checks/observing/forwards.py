@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ class Forwards:
         """Forget all calls."""
         self._evaluation: tuple[int, int, int] | None = None  # as sent last
         self.num_ever = self.num_synced_ever = 0  # calls for training in this cell
-        self.evaluated: list[str] = []  # digests of batches since the last step of any optimizer
+        self._evaluated: tuple[int, list[str]] = 0, []  # steps of any optimizer, digests of batches since the last one
         self.begin_step()
 
     def take_cost(self) -> float:
@@ -76,7 +77,6 @@ class Forwards:
         self.batch: Batch | None = None
         self._inputs: list[weakref.ref[torch.Tensor]] = []
         self._outputs: list[weakref.ref[torch.Tensor]] = []
-        self.evaluated.clear()
 
     def hook(self, may_hook: bool) -> None:
         """Note calls, or no more. What torch has compiled, its own hooks aside, must not depend on ours."""
@@ -121,7 +121,7 @@ class Forwards:
         is_same = any(one is other for one, other in zip(before, self._inputs, strict=False))
         self.num_batches += not is_same and not any(getattr(one, "requires_grad", False) for one in args)
         if self.num_outer == 1 and self.wants_batch:
-            self.batch = self._batch(sampling.tensors_in((args, kwargs)))
+            self.batch = self._batch(sampling.tensors_in((*args, *kwargs.values())))
 
     def _outer_returned(self, module: Module, args: Any, output: Any) -> None:
         self._outputs = _references(output if type(output) in (tuple, list) else (output,))
@@ -140,12 +140,15 @@ class Forwards:
 
     def _evaluates(self, module: Module, args: Any, kwargs: Any) -> None:
         """Note a batch of an evaluation: a few in a row, without a step between."""
-        if len(self.evaluated) >= MAX_EVALUATED:
+        if self._evaluated[0] != self._facts.num_steps:
+            self._evaluated = self._facts.num_steps, []
+        digests = self._evaluated[1]
+        if len(digests) >= MAX_EVALUATED:
             return
-        batch = self._batch(sampling.tensors_in((args, kwargs)))
-        self.evaluated.append("" if batch is None else batch.digest)
-        if len(self.evaluated) == MAX_EVALUATED and batch is not None:
-            is_different = len(set(self.evaluated)) == MAX_EVALUATED
+        batch = self._batch(sampling.tensors_in((*args, *kwargs.values())))
+        digests.append("" if batch is None else batch.digest)
+        if len(digests) == MAX_EVALUATED and batch is not None:
+            is_different = len(set(digests)) == MAX_EVALUATED
             evaluation = int(module.training), int(is_different), _num_active_norms(module)
             if evaluation != self._evaluation:
                 self._evaluation = evaluation
@@ -175,7 +178,7 @@ class IdleLayers:
                 self._layers[name] = weakref.ref(module), weakref.ref(own[0])
         self._handles: list[Any] = []
         self._called: set[str] = set()
-        self._num_called: dict[str, int] = {}
+        self._num_called: Counter[str] = Counter()
 
     def watch(self) -> None:
         """Note calls until `end`."""
@@ -195,12 +198,11 @@ class IdleLayers:
 
     def called(self) -> list[str]:
         """Return the names of the layers that were called in several steps, and have had no gradient in any."""
-        return [name for name in self._layers if self._num_called.get(name, 0) >= LEAST_CALLED]
+        return [name for name in self._layers if self._num_called[name] >= LEAST_CALLED]
 
     def end(self) -> None:
         """Take the hooks away."""
-        for name in self._called:
-            self._num_called[name] = self._num_called.get(name, 0) + 1
+        self._num_called.update(self._called)
         self._called.clear()
         _end(self._handles)
         self._handles.clear()
@@ -230,6 +232,5 @@ def active_layers(module: Module) -> tuple[int, int]:
 
 def _num_active_norms(module: Module) -> int:
     """Return how many layers keep statistics of batches, and change those now."""
-    return sum(
-        one.training for one in Module.modules(module) if isinstance(one, _BatchNorm) and one.track_running_stats
-    )
+    norms = [one for one in Module.modules(module) if isinstance(one, _BatchNorm)]
+    return sum(one.training and one.track_running_stats for one in norms)

@@ -80,10 +80,6 @@ class TrainedModel:
     is_compiled: bool
     is_unwrapped: bool = False  # its DDP model is gone, and has never been trained
 
-    def named(self) -> list[tuple[str, torch.Tensor]]:
-        """Return the parameters that are alive."""
-        return living(self.parameters)
-
     def buffers(self) -> list[tuple[str, torch.Tensor]]:
         """Return the buffers that DDP has made alike, without statistics of batches: ranks may have their own."""
         outer = self.outer() if self.about.kind == "ddp" else None
@@ -154,15 +150,11 @@ def _ranks_of_mesh(parameter: Any) -> tuple[Ranks, Ranks]:
     parallelism.
     """
     mesh, placements = parameter.device_mesh, list(parameter.placements)
-    dims: list[int] = []
-    if placements[0].is_replicate():
-        dims.append(0)
+    dims = [0] if placements[0].is_replicate() else []
+    replicas = _along(mesh, dims) if dims else ()
     if len(dims) < len(placements) and not placements[len(dims)].is_replicate():
         dims.append(len(dims))
-    if not dims:
-        return (), ()
-    replicas = _along(mesh, [0]) if placements[0].is_replicate() else ()
-    return _along(mesh, dims), replicas
+    return _along(mesh, dims) if dims else (), replicas
 
 
 def _along(mesh: Any, dims: Sequence[int]) -> Ranks:

@@ -28,7 +28,6 @@ from .steps import SteppingOptimizer, held_by
 
 MAX_OPTIMIZERS = 8
 MAX_FAILURES = 3
-LEFT = -1  # no optimizer's id
 # Alike on ranks, whatever they have run.
 _CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
@@ -40,7 +39,7 @@ class Observer:
         self._core = core
         self._roots = Roots()
         self.facts = Facts(core.namespace, core.send)
-        self._loaders = Loaders(self.facts, self._num_steps)
+        self._loaders = Loaders(self.facts)
         self._scalers = Scalers(self.facts)
         self._optimizers: dict[int, SteppingOptimizer] = {}  # of this cell, by id
         self._forwards: dict[int, Forwards] = {}  # by id of what cells call
@@ -71,7 +70,7 @@ class Observer:
     def leave(self) -> None:
         """Observe nothing more in this cell: this is a child process, which may train another model."""
         self.switch_off()
-        self._within = LEFT
+        self._within = -1  # no optimizer's id
         for forwards in self._forwards.values():
             forwards.remove()
 
@@ -107,11 +106,7 @@ class Observer:
             if forwards.model.outer() is None:
                 del self._trained[key]
         passes = self._loaders.take()
-        self._optimizers.clear()
         return {"ended": ended, "passes": passes} if ended or passes else None
-
-    def _num_steps(self) -> int:
-        return max((one.schedule.num_steps for one in self._optimizers.values()), default=0)
 
     @staticmethod
     def _ended(one: SteppingOptimizer) -> EndedSteps:
@@ -121,7 +116,7 @@ class Observer:
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if self._within is None and self.is_on and threading.get_ident() == self._thread:
             self._within = id(optimizer)
-            self._scalers.has_stepped = True
+            self.facts.num_steps += 1
             if (one := self._optimizers.get(id(optimizer))) is not None:
                 is_again = self._last == id(optimizer)
                 one.begin_step(() if is_again else self._optimizers.values())
@@ -133,7 +128,6 @@ class Observer:
         self._within = None
         one = self._optimizers.get(id(optimizer))
         if one is not None and one.is_quiet() and one.optimizer() is optimizer:
-            self._forget_evaluations()
             return
         try:
             self._stepped(optimizer)
@@ -141,11 +135,6 @@ class Observer:
             self._num_failures += 1
             self._core.log(f"jupyter_dist: checks ended in this cell, because they failed: {err!r:.300}\n")
             self.switch_off()
-
-    def _forget_evaluations(self) -> None:
-        for forwards in self._forwards.values():
-            if forwards.evaluated:
-                forwards.evaluated.clear()
 
     def _stepped(self, optimizer: Optimizer) -> None:
         clock = _clock_of(optimizer)
@@ -175,10 +164,8 @@ class Observer:
         one.schedule.plan()
         comes_next = one.schedule.comes_next
         one.begin_next(may_probe=comes_next and not torch_compat.has_compiled())
-        self._forget_evaluations()
-        may_hook = comes_next or not one.schedule.is_fast
         for forwards in one.forwards:
-            forwards.hook(may_hook)
+            forwards.hook(comes_next or not one.schedule.is_fast)
             forwards.watch_outputs(comes_next or not one.schedule.is_short)
             forwards.begin_step()
             forwards.wants_batch = comes_next

@@ -15,12 +15,13 @@ from typing import Any
 import torch
 
 from jupyter_dist.parts.checks.reports import Value
+from jupyter_dist.rank.cells.variables.opening import attributes_of
 from jupyter_dist.rank.collectives import torch_compat
 from jupyter_dist.rank.state.store.hashing import Hasher
 
 MAX_DIGEST = 16
 MAX_TENSORS = 16  # of a batch
-MAX_DEPTH = 3  # of the containers in it
+MAX_DEPTH = 4  # of the containers in it
 MAX_ITEMS = 32
 MAX_BATCH = 65_536  # elements of a tensor of a batch
 NUM_ELEMENTS = 64  # of a parameter
@@ -97,8 +98,10 @@ def tensors_in(value: Any, depth: int = MAX_DEPTH) -> list[torch.Tensor]:
     items: Iterable[Any] = ()
     if isinstance(value, dict):
         items = list(dict.values(value))[:MAX_ITEMS]
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and not isinstance(next(iter(value), None), (int, float, str)):
         items = value[:MAX_ITEMS]
+    elif hasattr(type(value), "__dataclass_fields__"):
+        items = list((attributes_of(value) or {}).values())[:MAX_ITEMS]
     return [tensor for item in items for tensor in tensors_in(item, depth - 1)][:MAX_TENSORS]
 
 

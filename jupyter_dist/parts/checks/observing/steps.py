@@ -43,7 +43,7 @@ class SteppingOptimizer:
         self.ids = frozenset(map(id, held))
         self.num_held = len(held)
         self._named = _name(held, models)
-        inside = {id(tensor) for model in models for _, tensor in model.named()}
+        inside = {id(tensor) for model in models for _, tensor in living(model.parameters)}
         # What a model has no more may differ between ranks.
         compared = [one for one, tensor in zip(self._named, held, strict=True) if not inside or id(tensor) in inside]
         self._chosen = compared[:: max(1, math.ceil(len(compared) / MAX_CHOSEN))]
@@ -98,7 +98,8 @@ class SteppingOptimizer:
 
     def begin_next(self, may_probe: bool) -> None:
         """Prepare for the next step; if it may be looked at, watch whether its gradients begin at zero."""
-        self._zeroing = _Zeroing(self._named) if may_probe else None
+        is_fsdp = [one.about.kind for one in self.models] == ["fsdp"]
+        self._zeroing = _Zeroing(self._named, is_fsdp) if may_probe else None
         if self._idle is not None and may_probe:
             self._idle.watch()
         self._stepped_ns = time.time_ns()
@@ -200,13 +201,16 @@ class SteppingOptimizer:
         empty = {name for name, tensor in alive if tensor.grad is None} if self._empty is None else self._empty
         idle = [name for name, tensor in alive if name in empty and tensor.grad is None and tensor.requires_grad]
         # A module's own parameters may be used where its last layers are: those of the model come last.
-        of_models = [one for model in self.models for one in sorted(model.named(), key=lambda one: "." not in one[0])]
+        by_model = (sorted(living(model.parameters), key=lambda one: "." not in one[0]) for model in self.models)
+        of_models = [one for several in by_model for one in several]
         inside = {id(tensor) for _, tensor in of_models}
         places = [place for place, (_, one) in enumerate(of_models) if one.grad is not None and id(one) not in others]
         unheld = [of_models[place][0] for place in places]
         first_held = next((place for place, (_, one) in enumerate(of_models) if id(one) in others), len(of_models))
-        # Who trains a part of a model alone holds its end, or little of it.
-        is_forgotten = bool(places) and first_held < places[0] and len(places) < len(of_models) / 2
+        # Who trains a part of a model alone holds its end, or little of it; or has frozen the others.
+        has_chosen = any(not one.requires_grad for _, one in of_models) and len(places) < len(alive)
+        is_part = 0 < len(places) < len(of_models) / 2
+        is_forgotten = is_part and (has_chosen or first_held < places[0])
         return Left(
             held=len(alive),
             idle=len(idle),
@@ -239,12 +243,13 @@ class _Zeroing:
     """Whether a backward pass finds the gradient that the last step has used.
 
     A gradient that was set to None, or to zero, is another tensor, or has another version. Nor may a gradient be
-    set to zero between two passes, or before the step.
+    set to zero between two passes, or before the step. FSDP2 adds to gradients itself, and calls a hook afterwards.
     """
 
-    def __init__(self, named: Named) -> None:
+    def __init__(self, named: Named, is_fsdp: bool) -> None:
         self._handle: Any = None
-        self.num_passes = self.num_stale = self.num_fresh = self.num_lost = 0
+        self._is_fsdp = is_fsdp
+        self.num_passes = self.num_stale = self.num_lost = 0
         self._has_begun = False  # the step, whose closure may begin passes
         self._next_version: int | None = None  # if nothing but the pass changes it
         self.began_ns: int | None = None  # the first pass
@@ -253,29 +258,34 @@ class _Zeroing:
         for name, tensor in sorted(alive, key=lambda one: one[1].grad is None)[:1]:
             part = sampling.part_of(tensor.grad)
             self.name, self._tensor = name, weakref.ref(tensor)
-            self._gradient: Callable[[], Any] = type(None) if tensor.grad is None else weakref.ref(tensor.grad)
+            self._gradient = self._newest = _reference(tensor.grad)
             self._version = (torch_compat.version_of(part) or 0) if type(part) is torch.Tensor else -1
-            self._handle = tensor.register_hook(self._begins)
+            if is_fsdp and self._version >= 0:
+                self.value = _largest(part)
+            add_hook = tensor.register_post_accumulate_grad_hook if is_fsdp else tensor.register_hook
+            self._handle = add_hook(self._begins)
 
     def _begins(self, _: torch.Tensor) -> None:
         tensor = self._tensor()
         gradient: Any = None if tensor is None else tensor.grad
         part = sampling.part_of(gradient)
         version = None if gradient is None else torch_compat.version_of(part)
-        if self.num_passes and not self._has_begun:
-            is_changed = version is not None and self._next_version not in (None, version)
-            self.num_lost += gradient is None or (is_changed and not part.any())
+        if self._is_fsdp:  # what was there before
+            is_same, self._newest = gradient is self._newest(), _reference(gradient)
+            gradient, version = (gradient, version and version - 1) if is_same else (None, None)
+        is_changed = version is not None and self._next_version not in (None, version)
+        is_lost = bool(self.num_passes) and (gradient is None or (is_changed and not part.any()))
+        self.num_lost += is_lost and not self._has_begun
+        is_stale = gradient is not None and gradient is self._gradient()
+        if self.num_passes == 0:
+            is_stale = is_stale and version == self._version
+            self.value = self.value or (_largest(part) if is_stale else 0.0)
+        else:  # DDP writes averages into gradients, which changes their versions
+            is_stale = is_stale and self.num_stale > 0 and not is_lost and not (is_changed and self._is_fsdp)
         self._next_version = None if version is None else version + 1
         self.num_passes += 1
         self.began_ns = self.began_ns or time.time_ns()
-        is_old = gradient is not None and gradient is self._gradient()
-        if not is_old or version != self._version:
-            self.num_fresh += 1
-            return
-        self.num_stale += 1
-        self._version += 1  # the pass adds to it
-        if self.num_passes == 1:
-            self.value = float(part.detach().abs().max())
+        self.num_stale += is_stale
 
     def end(self) -> None:
         """Take the hook away."""
@@ -293,7 +303,7 @@ class _Zeroing:
         """Return the counts of the passes; None if there were none."""
         if not self.num_passes:
             return None
-        counts = self.num_passes, self.num_stale, self.num_fresh, self.num_lost
+        counts = self.num_passes, self.num_stale, self.num_lost
         return Stale(*counts, self.name, self.value)
 
 
@@ -306,7 +316,7 @@ def _name(held: list[torch.Tensor], models: list[TrainedModel]) -> Named:
     """Return the parameters of an optimizer with their names in the models; others are called by their number."""
     names: dict[int, str] = {}
     for number, model in enumerate(models):
-        for name, tensor in model.named():
+        for name, tensor in living(model.parameters):
             names.setdefault(id(tensor), f"{number}.{name}" if len(models) > 1 else name)
     return [(names.get(id(one), f"parameter {place} of it"), weakref.ref(one)) for place, one in enumerate(held)]
 
@@ -319,6 +329,14 @@ def _can_probe(tensor: torch.Tensor | None) -> bool:
     if tensor is None or tensor.device.type != "cpu" or tensor.numel() > PROBE_ELEMENTS or not tensor.requires_grad:
         return False
     return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype in (torch.float32, torch.float64)
+
+
+def _reference(gradient: torch.Tensor | None) -> Callable[[], Any]:
+    return type(None) if gradient is None else weakref.ref(gradient)
+
+
+def _largest(part: torch.Tensor) -> float:
+    return float(part.detach().abs().max())
 
 
 def _number(value: Any) -> Any:

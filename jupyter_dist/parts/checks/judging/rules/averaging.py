@@ -66,9 +66,9 @@ def _finding(trained: Trained, rows: Sequence[CommonStep], kind: str | None) -> 
         (row.step, rank, name, *((say("none"), "-") if one is None else (number(one.first), one.digest)))
         for rank, one in values.items()
     ]
-    is_mixed = any(one.num_synced for one in trained.calls(row).values())
-    passes = say("all passes up to step %1", row.step)
-    covered = say("the last backward pass before the step") if is_mixed else passes
+    covered = say("all passes up to step %1", row.step)
+    if any(one.num_synced for one in trained.calls(row).values()):
+        covered = say("the last backward pass before the step")
     names = listed([trained.name_of(index) for index in differ])
     since = next(one.step for one in rows if _differing(one))
     proof = prove(kind, trained.model.averaging, (names, covered), evidence, (since, row.first.place))

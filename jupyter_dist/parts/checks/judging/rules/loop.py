@@ -38,7 +38,8 @@ def _other_optimizer(look: StepLook, since: int) -> Words:
 
 
 def _is_never_averaged(look: StepLook) -> bool:
-    return look.left.idle == look.left.held > 0 and any(one.kind == "fsdp" and one.outer for one in look.calls)
+    left, is_fsdp = look.left, any(one.kind == "fsdp" and one.outer for one in look.calls)
+    return left.idle == left.held > 0 and is_fsdp and look.stale is None
 
 
 def _never_averaged(look: StepLook, since: int) -> Words:
@@ -65,7 +66,7 @@ def _idle_layers(look: StepLook, _: int) -> Words:
 
 def _is_stale(look: StepLook) -> bool | None:
     stale = look.stale
-    return None if stale is None else stale.stale > 0 and not stale.fresh and stale.value > 0
+    return None if stale is None else stale.stale == stale.passes > 0 and stale.value > 0
 
 
 def _not_zeroed(look: StepLook, _: int) -> Words:

@@ -48,7 +48,6 @@ class Scalers:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.skipped: dict[int, tuple[int, float]] = {}  # by id of the optimizer: how often, and the first scale
-        self.has_stepped = False  # an optimizer, since the call began
 
     def install(self) -> None:
         """Begin to note calls."""
@@ -56,17 +55,17 @@ class Scalers:
 
         @functools.wraps(call)
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            self.has_stepped = False
+            before = self._facts.num_steps
             result = call(scaler, optimizer, *args, **kwargs)
             if self._facts.is_observed:
-                self._stepped(scaler, optimizer)
+                self._stepped(scaler, optimizer, has_stepped=self._facts.num_steps > before)
             return result
 
         torch.amp.GradScaler.step = step
 
-    def _stepped(self, scaler: Any, optimizer: Any) -> None:
+    def _stepped(self, scaler: Any, optimizer: Any, has_stepped: bool) -> None:
         key = id(optimizer)
-        if self.has_stepped or not scaler.is_enabled():
+        if has_stepped or not scaler.is_enabled():
             if self.skipped.pop(key, (0, 0.0))[0] >= LEAST_SKIPPED:
                 self._facts.add("skipped", key, [0])
             return
@@ -74,9 +73,7 @@ class Scalers:
         count, first = self.skipped.get(key, (0, scale))
         self.skipped[key] = count + 1, first
         if count + 1 >= LEAST_SKIPPED and scale < 1 and (count + 1) & count == 0:
-            self._facts.add(
-                "skipped", key, [count + 1, first, scale], [type(optimizer).__name__[:80]], self._facts.place()
-            )
+            self._facts.add("skipped", key, [count + 1, first, scale], place=self._facts.place())
 
 
 def note_labels(facts: Facts, names: set[str], datasets: list[Any]) -> None:

@@ -43,10 +43,8 @@ NUM_NAMED = 64  # items of its list
 class Loaders:
     """The passes of this rank's main thread."""
 
-    def __init__(self, facts: Facts, num_steps: Callable[[], int]) -> None:
-        """`num_steps` returns how many steps there were in this cell."""
+    def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._num_steps = num_steps
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}  # by id of the loader: its number, its passes
         self._steps: dict[int, int] = {}  # when its last pass began, by number
         self._passes: list[Pass] = []
@@ -93,7 +91,7 @@ class Loaders:
     def settle(self) -> None:
         """Send the facts of passes that are over: padding in sums, random numbers of workers."""
         padded, self._padded = self._padded, None
-        if padded is not None and padded[1] == self._num_steps():
+        if padded is not None and padded[1] == self._facts.num_steps:
             begun = [one for one in collectives_since(padded[0]) if not one.is_p2p]
             gathered = {one.operation for one in begun if one.elements <= MAX_SUM or "gather" in one.operation}
             names = gathered - {"broadcast", "barrier"}
@@ -114,7 +112,7 @@ class Loaders:
         if reference is None or reference() is not loader:
             number, passes = len(self._known), 0
         self._known[id(loader)] = weakref.ref(loader), number, passes + 1
-        steps = self._num_steps()
+        steps = self._facts.num_steps
         before, self._steps[number] = steps - self._steps.get(number, steps), steps
         one = Pass(number, passes, before, torch.is_grad_enabled(), *_data_of(loader), self._facts.place())
         if len(self._passes) < MAX_PASSES:
@@ -127,7 +125,7 @@ class Loaders:
         if not one.trains and sampler and length and not sampler.drop_last and sampler.total_size > length:
             numbers = [length, sampler.total_size, sampler.num_replicas]
             tell = partial(self._facts.add, "padding", one.loader, numbers, place=one.place)
-            self._padded = time.time_ns(), self._num_steps(), tell
+            self._padded = time.time_ns(), self._facts.num_steps, tell
 
 
 def _data_of(loader: Any) -> tuple[str, int | None, str | None, Distributed | None]:
