@@ -200,7 +200,7 @@ class SteppingOptimizer:
         alive = living(self._named)
         empty = {name for name, tensor in alive if tensor.grad is None} if self._empty is None else self._empty
         idle = [name for name, tensor in alive if name in empty and tensor.grad is None and tensor.requires_grad]
-        # A module's own parameters may be used where its last layers are: those of the model come last.
+        # A model's own parameters may be used where its last layers are: they come last.
         by_model = (sorted(living(model.parameters), key=lambda one: "." not in one[0]) for model in self.models)
         of_models = [one for several in by_model for one in several]
         inside = {id(tensor) for _, tensor in of_models}
@@ -258,31 +258,37 @@ class _Zeroing:
         for name, tensor in sorted(alive, key=lambda one: one[1].grad is None)[:1]:
             part = sampling.part_of(tensor.grad)
             self.name, self._tensor = name, weakref.ref(tensor)
-            self._gradient = self._newest = _reference(tensor.grad)
-            self._version = (torch_compat.version_of(part) or 0) if type(part) is torch.Tensor else -1
+            self._gradient: Callable[[], Any] = type(None) if tensor.grad is None else weakref.ref(tensor.grad)
+            self._newest = self._gradient
+            self._version = self._version_of(tensor.grad) or 0 if type(part) is torch.Tensor else -1
             if is_fsdp and self._version >= 0:
-                self.value = _largest(part)
+                self.value = float(part.detach().abs().max())
             add_hook = tensor.register_post_accumulate_grad_hook if is_fsdp else tensor.register_hook
             self._handle = add_hook(self._begins)
+
+    def _version_of(self, gradient: Any) -> int | None:
+        """Return what counts changes in place; of FSDP2's DTensors, those by optimizers, and not those by passes."""
+        return torch_compat.version_of(gradient if self._is_fsdp else sampling.part_of(gradient))
 
     def _begins(self, _: torch.Tensor) -> None:
         tensor = self._tensor()
         gradient: Any = None if tensor is None else tensor.grad
         part = sampling.part_of(gradient)
-        version = None if gradient is None else torch_compat.version_of(part)
-        if self._is_fsdp:  # what was there before
-            is_same, self._newest = gradient is self._newest(), _reference(gradient)
-            gradient, version = (gradient, version and version - 1) if is_same else (None, None)
+        if self._is_fsdp and gradient is not None:
+            before, self._newest = self._newest(), weakref.ref(gradient)
+            gradient = gradient if gradient is before else None  # as the pass has found it
+        version = None if gradient is None else self._version_of(gradient)
         is_changed = version is not None and self._next_version not in (None, version)
         is_lost = bool(self.num_passes) and (gradient is None or (is_changed and not part.any()))
         self.num_lost += is_lost and not self._has_begun
         is_stale = gradient is not None and gradient is self._gradient()
         if self.num_passes == 0:
             is_stale = is_stale and version == self._version
-            self.value = self.value or (_largest(part) if is_stale else 0.0)
+            if is_stale and not self._is_fsdp:
+                self.value = float(part.detach().abs().max())
         else:  # DDP writes averages into gradients, which changes their versions
             is_stale = is_stale and self.num_stale > 0 and not is_lost and not (is_changed and self._is_fsdp)
-        self._next_version = None if version is None else version + 1
+        self._next_version = None if version is None else version + (not self._is_fsdp)
         self.num_passes += 1
         self.began_ns = self.began_ns or time.time_ns()
         self.num_stale += is_stale
@@ -329,14 +335,6 @@ def _can_probe(tensor: torch.Tensor | None) -> bool:
     if tensor is None or tensor.device.type != "cpu" or tensor.numel() > PROBE_ELEMENTS or not tensor.requires_grad:
         return False
     return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype in (torch.float32, torch.float64)
-
-
-def _reference(gradient: torch.Tensor | None) -> Callable[[], Any]:
-    return type(None) if gradient is None else weakref.ref(gradient)
-
-
-def _largest(part: torch.Tensor) -> float:
-    return float(part.detach().abs().max())
 
 
 def _number(value: Any) -> Any:
