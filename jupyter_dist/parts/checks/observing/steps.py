@@ -259,7 +259,7 @@ class _Zeroing:
             part = sampling.part_of(tensor.grad)
             self.name, self._tensor = name, weakref.ref(tensor)
             self._gradient: Callable[[], Any] = type(None) if tensor.grad is None else weakref.ref(tensor.grad)
-            self._newest = self._gradient
+            self._newest: Callable[[], Any] = self._gradient
             self._version = self._version_of(tensor.grad) or 0 if type(part) is torch.Tensor else -1
             if is_fsdp and self._version >= 0:
                 self.value = float(part.detach().abs().max())
