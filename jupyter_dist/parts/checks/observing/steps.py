@@ -267,7 +267,7 @@ class _Zeroing:
             self._handle = add_hook(self._begins)
 
     def _version_of(self, gradient: Any) -> int | None:
-        """Return what counts changes in place; of FSDP2's DTensors, those by optimizers, and not those by passes."""
+        """Return how often a gradient was changed in place; a pass of FSDP2 changes its local tensor alone."""
         return torch_compat.version_of(gradient if self._is_fsdp else sampling.part_of(gradient))
 
     def _begins(self, _: torch.Tensor) -> None:
