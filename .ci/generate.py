@@ -11,6 +11,7 @@ from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import differences, machine, memory, models, profiles, saves, sentences
 from jupyter_dist.protocol.operations import BUNDLE_FIELDS
+from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.schemas import WITH_OPERATIONS, fields_of, schema_name, types_in
 from jupyter_dist.protocol.wire import messages, queries, requests
 
@@ -43,6 +44,8 @@ NAMED_UNIONS = {
 
 def files() -> dict[Path, str]:
     """What is generated, by path."""
+    if problems := find_modules("client").problems:
+        sys.exit("\n".join(problems))
     answers = answer_sources()
     return {
         ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),

@@ -11,17 +11,19 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from generate_client import formatted
+from generate_client import Function, docstring, formatted, functions_of_part, passed, typing_only
 
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.protocol.models import machine, models, profiles
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
+from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.schemas import fields_of, schema_name
 
 CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
 INFOS = CLIENT / "answers" / "infos.py"
 PLAIN = CLIENT / "asynchronous" / "plain.py"
+OF_PARTS = CLIENT / "ofparts.py"
 
 INFOS_HEAD = '''"""The API's answers as classes. Made by `make generate` from jupyter_dist/protocol: edit that.
 
@@ -40,17 +42,27 @@ PLAIN_HEAD = '''"""Plain calls of the API. Made by `make generate` from jupyter_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
-from jupyter_dist.client.results.drift import CellDrift
 
-from .calling import Caller, GroupCaller
+from .calling import Caller, GroupCaller, of_part
+'''
+OF_PARTS_HEAD = '''"""What parts add to the client, for type checkers. Made by `make generate` from their `client`."""
+
 '''
 # Answers with methods of their own.
-RESULTS = {"Variables": "VariableTable", "Comparison": "VariableComparison", "Drift": "CellDrift"}
+RESULTS = {"Variables": "VariableTable", "Comparison": "VariableComparison"}
+PARTS_OF_CLIENT = find_modules("client").modules
+# By the name of the answer, the class of a part, and the part.
+PART_RESULTS = {
+    answer: (result, name)
+    for name, module in PARTS_OF_CLIENT.items()
+    for answer, result in getattr(module, "RESULTS", {}).items()
+}
 NAMED_LITERALS = {getattr(states, name): name for name in ("GroupState", "NodeState", "RankState", "ExecutionState")}
 # Keys are numbers of ranks, which JSON has as text.
 BY_RANK = {"rank_seconds", "rank_memory", "freed_bytes"}
@@ -73,8 +85,17 @@ BY_HAND = {
 
 
 def answer_sources() -> dict[Path, str]:
-    """Return the texts of both files."""
-    return {path: formatted(text, path) for path, text in ((INFOS, infos_source()), (PLAIN, plain_source()))}
+    """Return the texts of the files."""
+    sources = {INFOS: infos_source(), PLAIN: plain_source(), OF_PARTS: of_parts_source()}
+    return {path: formatted(text, path) for path, text in sources.items()}
+
+
+def of_parts_source() -> str:
+    """Return the text of ofparts.py."""
+    parts = PARTS_OF_CLIENT.values()
+    lines = [f"from {each.__name__} import {', '.join(each.__all__)}" for each in parts]
+    names = sorted(name for each in parts for name in each.__all__)
+    return OF_PARTS_HEAD + "\n".join([*lines, f"\n__all__ = {names!r}\n"])
 
 
 def infos_source() -> str:
@@ -146,7 +167,10 @@ def type_source(hint: Any, name: str = "", prefix: str = "") -> str:  # noqa: PL
 def plain_source() -> str:
     """Return the text of plain.py."""
     written = {name: _defined(name) for name in ("AsyncClient", "AsyncGroup")}
-    parts = [PLAIN_HEAD]
+    of_parts = [
+        f"from jupyter_dist.client.ofparts import {name}" for each in PARTS_OF_CLIENT.values() for name in each.__all__
+    ]
+    parts = [PLAIN_HEAD, *typing_only(of_parts)]
     for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
         base = "GroupCaller" if of_group else "Caller"
         parts.append(f'\n\nclass Plain{cls}({base}):\n    """Methods of {cls} that make one request each."""\n')
@@ -154,7 +178,22 @@ def plain_source() -> str:
             is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND or each.is_file
             if each.is_of_group == of_group and not is_left_out:
                 parts.append(_call_source(each))
+    parts += [
+        _method_of_part(name, each) for name in PARTS_OF_CLIENT for each in functions_of_part(name, "asynchronous")
+    ]
     return "\n".join(parts)
+
+
+def _method_of_part(part: str, function: Function) -> str:
+    """Return a method of AsyncGroup that is a function of a part, whose first argument is the group."""
+    arguments = function.args
+    arguments.args[0] = ast.arg("self")
+    returns = ast.unparse(function.returns)
+    call = f"await of_part({part!r}, 'asynchronous').{function.name}(self, {', '.join(passed(arguments))})"
+    return (
+        f"    async def {function.name}({ast.unparse(arguments)}) -> {returns}:\n        {docstring(function)}\n"
+        f"        found: {returns} = {call}\n        return found\n"
+    )
 
 
 def _defined(cls: str) -> set[str]:
@@ -198,6 +237,8 @@ def _call_source(operation: Operation) -> str:
     call = f"await self._call({operation.name!r}{names}{sent})"
     signature = ", ".join(["self", *arguments, *optional])
     body = f"return {result.format(call)}" if result else call
+    if result.startswith("of_part("):  # what is imported late has no type
+        body = f"found: {returns} = {result.format(call)}\n        return found"
     return (
         f"    async def {operation.name}({signature}) -> {returns}:\n        {_doc(operation, lines)}\n        {body}\n"
     )
@@ -223,6 +264,9 @@ def _answer_source(operation: Operation) -> tuple[str, str]:
     model, field = operation.answer.model, operation.answer.field
     if model is models.Nothing:
         return "None", ""
+    if schema_name(model) in PART_RESULTS:
+        result, part = PART_RESULTS[schema_name(model)]
+        return result, f"of_part({part!r}).{result}({{}})"
     if schema_name(model) in RESULTS:
         return RESULTS[schema_name(model)], RESULTS[schema_name(model)] + "({})"
     if not field:

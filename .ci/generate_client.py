@@ -13,6 +13,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from jupyter_dist.protocol.parts import find_modules
+
 CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
 PACKAGE = "jupyter_dist.client.asynchronous"
 WRAPPED = CLIENT / "blocking" / "wrapped.py"
@@ -84,7 +86,7 @@ def imports(modules: dict[Path, ast.Module]) -> Iterator[str]:
         own = [target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
         own += [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
         yield from (f"from {PACKAGE}.{path.stem} import {name}" for name in own)
-    yield from ("from typing import TYPE_CHECKING", "if TYPE_CHECKING:", *(f"    {line}" for line in typing))
+    yield from typing_only(typing)
 
 
 def import_source(node: ast.stmt) -> str:
@@ -102,6 +104,23 @@ def class_source(found: list[Function], name: str, blocking: str, attribute: str
     for method in found:
         if not method.name.startswith("_") and method.name not in left_out and not is_setter(method):
             yield from method_source(method, name, attribute)
+
+
+def functions_of_part(part: str, module: str) -> list[Function]:
+    """Return the functions, for users, that a part has in a module of its package `client`."""
+    file = find_modules("client").modules[part].__file__
+    path = Path(str(file)).with_name(f"{module}.py")
+    tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
+    return [each for each in tree.body if isinstance(each, Function) and not each.name.startswith("_")]
+
+
+def typing_only(imports: list[str]) -> list[str]:
+    """Return imports for type checkers alone, as lines."""
+    return (
+        ["from typing import TYPE_CHECKING", "if TYPE_CHECKING:", *(f"    {line}" for line in imports)]
+        if imports
+        else []
+    )
 
 
 def is_setter(method: Function) -> bool:
@@ -127,6 +146,10 @@ def method_source(method: Function, name: str, attribute: str) -> Iterator[str]:
     else:
         body = f"return self._loop.run({call})"
     body = body.removeprefix("return ") if returns == "None" else body
+    for part in find_modules("client").modules:
+        if method.name in (each.name for each in functions_of_part(part, "blocking")):  # it does more than wait
+            call = f"of_part({part!r}, 'blocking').{method.name}({', '.join(['self', *passed(method.args)])})"
+            body = f"found: {returns} = {call}\n        return found"
     yield f"    def {method.name}({ast.unparse(method.args)}) -> {returns}:\n        {doc}\n        {body}"
 
 

@@ -3,11 +3,13 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from libraries import LIGHT, preloading
-from waits import until
+from waits import PATIENCE_WITH_A_START, until
 
 from jupyter_dist.client import Client
 from jupyter_dist.client.servers import attendance, private_server, running_servers
@@ -101,3 +103,21 @@ def groups_of_the_test(request):
     for group in client.groups():
         if group.id not in before:
             group.shutdown()
+
+
+MAIN = "from jupyter_dist.cli.main import main; main()"
+
+
+@pytest.fixture
+def dist(own_runtime, tmp_path):
+    """Run `jupyter dist ...`; returns the finished process."""
+
+    def run(*arguments, status=0, **options):
+        command = [sys.executable, "-c", MAIN, *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=PATIENCE_WITH_A_START, **options
+        )
+        assert done.returncode == status, (done.stdout, done.stderr)
+        return done
+
+    return run

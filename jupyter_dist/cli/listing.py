@@ -26,8 +26,6 @@ COMMANDS = {
     "variables": _own("operation.variables", "List the variables of ranks, with what differs between them."),
     "memory": _own("reading.comparing.MemoryCommand", "Show what holds the memory of ranks."),
     "compare": _own("reading.comparing.CompareCommand", "Show which tensors of a variable differ between ranks."),
-    "drift": _own("reading.drift.DriftCommand", "Show which version of which cell ran on which ranks."),
-    "catch-up": _own("reading.drift.CatchUpCommand", "Run on replaced ranks the cells that they have missed."),
     "save": _own("saving.SaveCommand", "Save the variables of all ranks of a group."),
     "restore": _own("saving.RestoreCommand", "Give all ranks of a group the variables of a save."),
     "saves": _own("operation.all_saves", "List the saves in a folder."),

@@ -5,6 +5,8 @@ Everything uses the HTTP API (docs/api.md); torch is never imported here.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from jupyter_dist.client.answers.base import ApiList, ApiObject
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import AsyncExecution
@@ -14,13 +16,16 @@ from jupyter_dist.client.blocking.group import Client, Group
 from jupyter_dist.client.blocking.notebook_launcher import notebook_launcher
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
 from jupyter_dist.client.results.curves import CurveTable
-from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, CellDrift, NotRun, Step
 from jupyter_dist.client.results.holders import MemoryHolders
 from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
 from jupyter_dist.client.results.samples import SampleSeries
 from jupyter_dist.client.results.saves import CellToRerun, Restored
 from jupyter_dist.numbers.curves import Curve
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
+from jupyter_dist.protocol.parts import find_modules
+
+if TYPE_CHECKING:
+    from jupyter_dist.client.ofparts import *  # noqa: F403
 
 __all__ = [
     "ApiList",
@@ -28,9 +33,6 @@ __all__ = [
     "AsyncClient",
     "AsyncExecution",
     "AsyncGroup",
-    "CatchUpError",
-    "CaughtUp",
-    "CellDrift",
     "CellError",
     "CellToRerun",
     "Client",
@@ -40,13 +42,11 @@ __all__ = [
     "Group",
     "JupyterDistError",
     "MemoryHolders",
-    "NotRun",
     "RankError",
     "RankResult",
     "Restored",
     "Result",
     "SampleSeries",
-    "Step",
     "TimedOutError",
     "VariableComparison",
     "VariableTable",
@@ -61,3 +61,13 @@ connect = Client.connect
 def attach(name: str | None = None, *, client: Client | None = None) -> Group:
     """Return the group with that name or id on this user's server; without a name, the only running one."""
     return (client or connect(private=True)).attach(name)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what a part adds."""
+        for module in () if name.startswith("__") else find_modules("client").modules.values():
+            if name in module.__all__:
+                return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

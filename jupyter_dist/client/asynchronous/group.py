@@ -23,8 +23,7 @@ from jupyter_dist.client.answers.infos import (
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.curves import CurveTable
-from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
-from jupyter_dist.client.results.result import RankError, Result
+from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries, joined
 from jupyter_dist.client.results.saves import Restored
 from jupyter_dist.client.servers import own_environ, own_process
@@ -327,29 +326,6 @@ class AsyncGroup(PlainAsyncGroup):
             message = f"No cell has run on group '{self.name}'."
             raise JupyterDistError("unknown_execution", message, "Run one, or name an execution.")
         return begun[-1]
-
-    async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
-        """Run cells on the ranks that have missed them, one after the other; return the results.
-
-        A cell that calls a collective, and would wait for the other ranks, is not run, nor are cells that use
-        names which it sets or changes: they are in `not_run` of the returned object.
-
-        Args:
-            steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
-
-        Raises:
-            CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
-        """
-        found = CaughtUp()
-        for step in found.runnable((await self.drift()).offered if steps is None else steps):
-            try:
-                found.append(await self.run(step.code, step.ranks, ask_first=True))
-                found[-1].raise_for_error()
-            except RankError as err:
-                raise CatchUpError(err, found) from err
-            except JupyterDistError as err:
-                found.refused(step, err)
-        return found
 
     async def save(
         self,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
-from jupyter_dist.client.results.drift import CellDrift
 
-from .calling import Caller, GroupCaller
+from .calling import Caller, GroupCaller, of_part
+
+if TYPE_CHECKING:
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Step
 
 
 class PlainAsyncClient(Caller):
@@ -122,10 +127,6 @@ class PlainAsyncGroup(GroupCaller):
         """Return the cells that can be undone now, newest first, with their cost."""
         return listed(infos.UndoableCellInfo, (await self._call("undoable"))["cells"])
 
-    async def drift(self) -> CellDrift:
-        """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
-        return CellDrift(await self._call("drift"))
-
     async def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
         """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
@@ -207,6 +208,11 @@ class PlainAsyncGroup(GroupCaller):
         """
         return infos.ChecksSwitchInfo(await self._call("set_checks", body={"on": on}))
 
+    async def drift(self) -> CellDrift:
+        """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
+        found: CellDrift = of_part("drift").CellDrift(await self._call("drift"))
+        return found
+
     async def peek_values(self, names: str | None = None, ranks: str = "all") -> infos.PeekedInfo:
         """Return the values of names on ranks, also while these run a cell.
 
@@ -228,3 +234,19 @@ class PlainAsyncGroup(GroupCaller):
             execution_id: An execution; by default the last cell that began.
         """
         return infos.PaceInfo(await self._call("pace", execution_id or await self._last_begun()))
+
+    async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
+        """Run cells on the ranks that have missed them, one after the other; return the results.
+
+        A cell that calls a collective, and would wait for the other ranks, is not run, nor are cells that use
+        names which it sets or changes: they are in `not_run` of the returned object.
+
+        Args:
+            group: The group of these ranks.
+            steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
+
+        Raises:
+            CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
+        """
+        found: CaughtUp = await of_part("drift", "asynchronous").catch_up(self, steps)
+        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.client.asynchronous.arguments import check_names
@@ -11,9 +11,7 @@ from jupyter_dist.client.asynchronous.exchange import trusts_ranks
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.asynchronous.launching import Call
 from jupyter_dist.client.displays.live import show_live
-from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Step
-from jupyter_dist.client.results.result import RankError, Result
-from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.wire.requests import RunOptions, StartOptions
 
@@ -252,19 +250,6 @@ class Group(BlockingGroup):
             execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
             return call.values(result.ranks)
-
-    def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
-        """Run cells on the ranks that have missed them, one after the other; see AsyncGroup.catch_up."""
-        found = CaughtUp()
-        for step in found.runnable(self.drift().offered if steps is None else steps):
-            try:
-                found.append(self.run(step.code, step.ranks, ask_first=True))
-                found[-1].raise_for_error()
-            except RankError as err:
-                raise CatchUpError(err, found) from err
-            except JupyterDistError as err:
-                found.refused(step, err)
-        return found
 
     def __repr__(self) -> str:
         return f"<Group '{self.name}': {self.world_size} ranks, {self.model['state']}>"

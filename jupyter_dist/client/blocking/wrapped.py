@@ -19,13 +19,13 @@ from jupyter_dist.client.answers.infos import (
     SaveInfo,
     UndoableCellInfo,
 )
+from jupyter_dist.client.asynchronous.calling import of_part
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.blocking.loop import LoopThread
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
 from jupyter_dist.client.results.curves import CurveTable
-from jupyter_dist.client.results.drift import CellDrift
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
 from jupyter_dist.client.results.saves import Restored
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from jupyter_dist.client.answers.infos import SaveInfo
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Step
 
 
 class BlockingClient:
@@ -519,10 +520,6 @@ class BlockingGroup:
         """Return the cells that can be undone now, newest first, with their cost."""
         return self._loop.run(self._group.undoable())
 
-    def drift(self) -> CellDrift:
-        """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
-        return self._loop.run(self._group.drift())
-
     def history(self, number: int = 500) -> ApiList[infos.HistoryCellInfo]:
         """Return the last cells of all clients that ran on this group, oldest first, with their code.
 
@@ -599,6 +596,10 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.set_checks(on))
 
+    def drift(self) -> CellDrift:
+        """Return the versions of cells that ran on ranks since the last restart, and which ranks missed them."""
+        return self._loop.run(self._group.drift())
+
     def peek_values(self, names: str | None = None, ranks: str = "all") -> infos.PeekedInfo:
         """Return the values of names on ranks, also while these run a cell.
 
@@ -620,6 +621,22 @@ class BlockingGroup:
             execution_id: An execution; by default the last cell that began.
         """
         return self._loop.run(self._group.pace(execution_id))
+
+    def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
+        """Run cells on the ranks that have missed them, one after the other; return the results.
+
+        A cell that calls a collective, and would wait for the other ranks, is not run, nor are cells that use
+        names which it sets or changes: they are in `not_run` of the returned object.
+
+        Args:
+            group: The group of these ranks.
+            steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
+
+        Raises:
+            CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
+        """
+        found: CaughtUp = of_part("drift", "blocking").catch_up(self, steps)
+        return found
 
 
 class BlockingExecution:

@@ -283,15 +283,6 @@ GROUP_OPERATIONS = (
         errors=(*ASKING, "unknown_execution", "cannot_undo", "rank_dead"),
     ),
     Operation(
-        name="drift",
-        verb="get",
-        path="groups/{group}/drift",
-        right="read",  # from what the server knows; asks no rank
-        sentence="Return the versions of cells that ran on ranks since the last restart, and which ranks missed them.",
-        answer=Answer("The cells since the last restart", differences.DriftModel),
-        errors=("unknown_group", "group_not_ready", "incompatible", "agent_unreachable"),
-    ),
-    Operation(
         name="history",
         verb="get",
         path="groups/{group}/history",

@@ -22,7 +22,6 @@ from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec, TransferSpec
 from jupyter_dist.server.analysis.comparison import compare
 from jupyter_dist.server.analysis.differences import list_variables
-from jupyter_dist.server.analysis.drift import find_drift
 from jupyter_dist.server.analysis.saves import merged_preview
 from jupyter_dist.server.analysis.traces import clock_shifts, find_trace, trace_chunks
 from jupyter_dist.server.devices.samples import seconds_ago
@@ -252,10 +251,6 @@ class GroupOperations:
         fields: dict[str, Any] = {"execution_id": execution_id, "count": count, "executions": executions}
         await mirror.ask(do, take=mirror.on_submitted, **fields)
         return mirror.executions.get(execution_id)
-
-    async def drift(self) -> differences.DriftModel:
-        """Return the cells since the last restart, and the ranks that have missed them."""
-        return await find_drift(self._mirror)
 
     async def history(self, number: int = 500) -> machine.HistoryModel:
         """Return the last cells that ran, with their code; also the cells from before a restart of the ranks."""

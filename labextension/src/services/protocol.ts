@@ -1120,64 +1120,6 @@ export interface IComparison {
   left_out: number;
 }
 
-/** The last run of a cell on some ranks, in the processes that they have now. */
-export interface ICellRun {
-  ranks: RankSet;
-  /** Of its code, counted from 1 in the order in which they first ran. */
-  version: number;
-  execution_id: string;
-  execution_count: number | null;
-}
-
-/** The ranks that have missed a cell, and why. */
-export interface IMissedCell {
-  ranks: RankSet;
-  /** `replaced`: it ran before their process began. `changed`: they ran an older version. `skipped`: none. */
-  reason: 'replaced' | 'changed' | 'skipped';
-  /** How the cell ended on these ranks, `lost` if they died in it; where they were not in it or succeeded, how it ended as a whole. */
-  state?: ExecutionState;
-  /** The ranks on which it ended so, if not `ok`. */
-  ended_on?: RankSet;
-}
-
-/** A cell, the version that counts, and on which ranks it ran; or an earlier run of it that replaced ranks need. */
-export interface IDriftCell {
-  /** Of the last run that succeeded on a rank, else of the last one. */
-  execution_id: string;
-  execution_count: number | null;
-  notebook: string | null;
-  cell_id: string | null;
-  /** The first line. */
-  line: string;
-  /** How that run ended: `ok` if it succeeded on any rank. */
-  state: ExecutionState;
-  /** Of its slowest rank. */
-  seconds: number | null;
-  /** How many versions of its code have run. */
-  versions: number;
-  /** The version of this run. */
-  version: number;
-  runs: ICellRun[];
-  missed: IMissedCell[];
-  /** To catch up: replaced ranks that have missed it, if it can be sent again and was `ok` or a later cell needs it. */
-  offered: RankSet;
-  /** Null unless ranks have missed it; of a call of a client, which has none, too. */
-  code: string | null;
-  /** The `execution_id` of offered cells before it that set or change what it reads. */
-  uses: string[];
-}
-
-/** Which version of which cell ran on which ranks since the last restart, in the order to run them again. */
-export interface IDrift {
-  /** The generation of the group. */
-  generation: number;
-  cells: IDriftCell[];
-  /** How many missed cells follow these: their code is beyond 4 MiB. */
-  left_out: number;
-  /** Whether older cells are no longer known. */
-  forgotten: boolean;
-}
-
 /** A rank that others waited for in collectives. */
 export interface IWaitedFor {
   rank: number;
@@ -1800,6 +1742,64 @@ export interface ICurves {
   left_out: number;
   /** Of the log, in the middle of a very long output; their numbers are missing. */
   unread_bytes: number;
+}
+
+/** The last run of a cell on some ranks, in the processes that they have now. */
+export interface ICellRun {
+  ranks: RankSet;
+  /** Of its code, counted from 1 in the order in which they first ran. */
+  version: number;
+  execution_id: string;
+  execution_count: number | null;
+}
+
+/** The ranks that have missed a cell, and why. */
+export interface IMissedCell {
+  ranks: RankSet;
+  /** `replaced`: it ran before their process began. `changed`: they ran an older version. `skipped`: none. */
+  reason: 'replaced' | 'changed' | 'skipped';
+  /** How the cell ended on these ranks, `lost` if they died in it; where they were not in it or succeeded, how it ended as a whole. */
+  state?: ExecutionState;
+  /** The ranks on which it ended so, if not `ok`. */
+  ended_on?: RankSet;
+}
+
+/** A cell, the version that counts, and on which ranks it ran; or an earlier run of it that replaced ranks need. */
+export interface IDriftCell {
+  /** Of the last run that succeeded on a rank, else of the last one. */
+  execution_id: string;
+  execution_count: number | null;
+  notebook: string | null;
+  cell_id: string | null;
+  /** The first line. */
+  line: string;
+  /** How that run ended: `ok` if it succeeded on any rank. */
+  state: ExecutionState;
+  /** Of its slowest rank. */
+  seconds: number | null;
+  /** How many versions of its code have run. */
+  versions: number;
+  /** The version of this run. */
+  version: number;
+  runs: ICellRun[];
+  missed: IMissedCell[];
+  /** To catch up: replaced ranks that have missed it, if it can be sent again and was `ok` or a later cell needs it. */
+  offered: RankSet;
+  /** Null unless ranks have missed it; of a call of a client, which has none, too. */
+  code: string | null;
+  /** The `execution_id` of offered cells before it that set or change what it reads. */
+  uses: string[];
+}
+
+/** Which version of which cell ran on which ranks since the last restart, in the order to run them again. */
+export interface IDrift {
+  /** The generation of the group. */
+  generation: number;
+  cells: IDriftCell[];
+  /** How many missed cells follow these: their code is beyond 4 MiB. */
+  left_out: number;
+  /** Whether older cells are no longer known. */
+  forgotten: boolean;
 }
 
 /** Some ranks of a verdict, and where they are. */

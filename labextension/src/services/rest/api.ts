@@ -264,11 +264,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'redo'], body, isKeyed: true }, retries);
   }
 
-  /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */
-  drift(group: string): Promise<IDrift> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'drift'] });
-  }
-
   /** Return the last cells of all clients that ran on this group, oldest first, with their code. Cells that a program ran silently, and calls, which are no code of users, are left out. */
   history(group: string, query: IHistoryQuery = {}): Promise<IHistory> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'history'], query });
@@ -402,6 +397,11 @@ export abstract class Api {
   /** Download the curves of an execution as comma-separated values. */
   curvesFileUrl(group: string, executionId: string): string {
     return this.urlOf('groups', group, 'executions', executionId, 'curves', 'download');
+  }
+
+  /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */
+  drift(group: string): Promise<IDrift> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'drift'] });
   }
 
   /** Return the values of names on ranks, also while these run a cell. Local names come before names of cells. Of devices only shapes are read; no code of the user runs. */

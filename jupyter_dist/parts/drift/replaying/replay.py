@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jupyter_dist.protocol.models import differences as drift
+from jupyter_dist.parts.drift import models as drift
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.ranks import RankSet
 

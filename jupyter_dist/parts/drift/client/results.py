@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from jupyter_dist.client.answers.infos import DriftCellInfo
 from jupyter_dist.client.bundles.bundle import rank_label
+from jupyter_dist.client.results.result import RankError, Result
+from jupyter_dist.parts.drift import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import differences as models
 from jupyter_dist.protocol.ranks import RankSet
-
-from .result import RankError, Result
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,13 @@ import pytest
 from waits import until
 
 
+@pytest.fixture(scope="module")
+def group(client):
+    group = client.start("from-shell", num_ranks=2, accelerator="cpu")
+    yield group
+    group.shutdown()
+
+
 @pytest.fixture
 def replaced(group):
     """Two ranks, of which rank 1 was replaced after two cells."""

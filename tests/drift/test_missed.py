@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jupyter_dist.parts.drift.replaying.missed import Processes, cells_of, with_code
+from jupyter_dist.parts.drift.replaying.replay import in_order
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks
-from jupyter_dist.server.script.missed import Processes, cells_of, with_code
-from jupyter_dist.server.script.replay import in_order
 
 WORLD = 4
 

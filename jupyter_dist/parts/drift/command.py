@@ -9,7 +9,7 @@ import textwrap
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.displays.live import TextDisplay
-from jupyter_dist.client.results.drift import CaughtUp, Step
+from jupyter_dist.parts.drift.client.results import CaughtUp, Step
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.ranks import EXAMPLES, RankSet, ranks_in
 

@@ -6,13 +6,24 @@ import asyncio
 from collections.abc import Sequence
 
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.models.differences import DriftModel
+from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.mirror.executions import MAX_KEPT
 from jupyter_dist.server.mirror.mirror import GroupMirror
-from jupyter_dist.server.script.missed import Processes, cells_of, with_code
-from jupyter_dist.server.script.replay import MAX_RUNS, in_order
+from jupyter_dist.server.part import ServerPart
+
+from .models import DriftModel
+from .replaying.missed import Processes, cells_of, with_code
+from .replaying.replay import MAX_RUNS, in_order
 
 MAX_CODE_CHARS = 4 << 20
+
+
+class DriftServer(ServerPart):
+    """Answers which cells ranks have missed."""
+
+    async def drift(self, group: ManagedGroup) -> DriftModel:
+        """Return the cells since the last restart, and the ranks that have missed them."""
+        return await find_drift(group.mirror)
 
 
 async def find_drift(group: GroupMirror) -> DriftModel:

@@ -1,0 +1,36 @@
+"""Methods of AsyncGroup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jupyter_dist.client.asynchronous.group import AsyncGroup
+from jupyter_dist.client.results.result import RankError
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .results import CatchUpError, CaughtUp, Step
+
+
+async def catch_up(group: AsyncGroup, steps: Sequence[Step] | None = None) -> CaughtUp:
+    """Run cells on the ranks that have missed them, one after the other; return the results.
+
+    A cell that calls a collective, and would wait for the other ranks, is not run, nor are cells that use
+    names which it sets or changes: they are in `not_run` of the returned object.
+
+    Args:
+        group: The group of these ranks.
+        steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
+
+    Raises:
+        CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
+    """
+    found = CaughtUp()
+    for step in found.runnable((await group.drift()).offered if steps is None else steps):
+        try:
+            found.append(await group.run(step.code, step.ranks, ask_first=True))
+            found[-1].raise_for_error()
+        except RankError as err:
+            raise CatchUpError(err, found) from err
+        except JupyterDistError as err:
+            found.refused(step, err)
+    return found
