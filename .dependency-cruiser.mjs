@@ -15,13 +15,10 @@ const ORDER = {
     'numbers',
     'groups',
     'targets',
-    'drift',
     'state',
     'comms',
     'log',
-    'timeline',
     'variables',
-    'debugging',
     'cells',
     'notebooks'
   ],
@@ -32,20 +29,16 @@ const ORDER = {
     'states',
     'starting',
     'rankoutput',
-    'drift',
     'state',
     'rankpicker',
     'console',
     'logpanel',
-    'timeline',
     'variables',
-    'debugging',
     'sidebar'
   ],
   'widgets/rankoutput': ['blocks', 'items', 'found', 'notes', 'header'],
   'widgets/rankpicker': ['layout', 'pickermodel.ts', 'targetwords.ts', 'panel'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
-  'widgets/timeline': ['lanes'],
   plugins: ['commands', 'state', 'help', 'notebook', 'cells', 'console', 'panels', 'shell']
 };
 

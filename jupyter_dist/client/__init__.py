@@ -66,7 +66,7 @@ def attach(name: str | None = None, *, client: Client | None = None) -> Group:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return what a part adds."""
+        """Find names that parts add."""
         for module in () if name.startswith("__") else find_modules("client").modules.values():
             if name in module.__all__:
                 return getattr(module, name)

@@ -1,9 +1,10 @@
 """Finds parts: the features that the core does not name.
 
 A part is a package with a module for each process in which it works: `agent`, `rank` and `server`, `api` with the
-operations that it adds for clients, and `cli` with commands that are more than one operation. Own parts are the folders
-of jupyter_dist/parts: they are listed, because a copy of the package has no metadata, nor has the Python of a group in
-which this package is not installed. Parts of other packages are entry points.
+operations that it adds for clients, `client` with what more the Python client has, and `cli` with commands that are
+more than one operation. Own parts are the folders of jupyter_dist/parts: they are listed, because a copy of the package
+has no metadata, nor has the Python of a group in which this package is not installed. Parts of other packages are entry
+points.
 """
 
 from __future__ import annotations

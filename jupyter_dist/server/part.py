@@ -40,9 +40,13 @@ class ServerParts:
     def __init__(self, manager: GroupManager) -> None:
         self._manager = manager
         self._parts: dict[str, ServerPart] = {}
+        self._have_started = False
 
     def start(self) -> None:
-        """Start all parts that there are."""
+        """Start all parts that there are, once."""
+        if self._have_started:
+            return
+        self._have_started = True
         found = parts.find_parts("server", ServerPart)
         for problem in found.problems:
             log.warning("jupyter_dist: %s", problem)
@@ -70,6 +74,7 @@ class ServerParts:
         name = next((name for name, rows in PART_OPERATIONS.items() if operation in (row.name for row in rows)), None)
         if name is None:
             return None
+        self.start()  # a request may come before the groups of an earlier server were adopted
         if name not in self._parts:
             message = f"The part '{name}' of this server could not be started."
             raise JupyterDistError("incompatible", message, "The server's log has the reason.")

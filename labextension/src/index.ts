@@ -2,7 +2,6 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands/commands';
 import { consolePlugin } from './plugins/console/consoleplugin';
 import { completerPlugin } from './plugins/help/completer';
-import { driftPlugin } from './plugins/notebook/drift';
 import { deletedCellsPlugin } from './plugins/cells/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/cells/executor';
 import { longCellsPlugin } from './plugins/cells/longcellsplugin';
@@ -43,7 +42,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   deletedCellsPlugin,
   nodeWarningsPlugin,
   longCellsPlugin,
-  driftPlugin,
   cellOffersPlugin,
   newNotebookPlugin,
   launcherPlugin,

@@ -475,8 +475,10 @@ export interface IShownCell {
 /** A note in the header of a cell's output. Each output has its note. */
 export interface IHeaderNote {
   /** Below the row of the header. */
-  readonly node: HTMLElement;
-  /** In the row of the header. */
+  readonly node?: HTMLElement;
+  /** In the row of the header, beside the tabs. */
+  readonly label?: HTMLElement;
+  /** At the end of that row. */
   readonly button?: HTMLElement;
   /** Whether the header is shown for it, where ranks agree, too. */
   readonly isShown: boolean;
@@ -495,6 +497,8 @@ export interface IHeaderNote {
 
 /** What a note may do with the page. */
 export interface INoteContext {
+  /** Have the output drawn again: the note has news. */
+  redraw(): void;
   /** Go to a line of a cell that ran on a group. */
   openLine(group: string, execution: string, place: ICodeLine): void;
 }

@@ -60,8 +60,6 @@ def test_without_a_command_they_are_named(dist):
         "compare",
         "curves",
         "pace",
-        "drift",
-        "catch-up",
         "stop",
         "doctor",
         "completion",

@@ -28,7 +28,7 @@ def test_an_operation_with_a_command_has_one_with_its_arguments():
     assert (options.group, options.ranks) == ("t", "0")
 
 
-@pytest.mark.parametrize("name", ["status", "stacks", "logs", "catch-up", "attach"])
+@pytest.mark.parametrize("name", ["status", "stacks", "logs", "attach"])
 def test_the_group_is_the_first_argument_or_an_option(name):
     parser = COMMANDS[name].load()().parser()
     assert [parser.parse_args(words).group for words in ([], ["t"], ["-g", "t"], ["--group", "t"])] == [None] + [

@@ -25,6 +25,12 @@ def replaced(group):
     return group
 
 
+def test_its_commands_are_listed(dist):
+    said = dist(status=2).stdout
+    assert "  drift " in said
+    assert "  catch-up " in said
+
+
 def test_drift_lists_and_catch_up_runs_what_was_missed(dist, replaced):
     said = dist("drift", "from-shell").stdout
     assert "* [1] kept = 40 + rank  rank 0; missed by rank 1, replaced since" in said

@@ -142,17 +142,17 @@ test('a cell is undone from its header with the cells after it, and from its men
   await both.getByRole('button', { name: 'Undo', exact: true }).click();
   await expect(toast(page, 'Undone: cells')).toBeVisible();
   for (const { node } of cells.slice(1, 3)) {
-    await expect(node.locator('.jpd-Drift-undone')).toHaveText(/Undone at \d/);
+    await expect(node.locator('.jpd-RowNote-undone')).toHaveText(/Undone at \d/);
   }
   // What they had left comes back, and is undone again.
   await cells[2].node.getByRole('button', { name: 'Redo' }).click();
   await expect(toast(page, 'Done again: cells')).toBeVisible();
-  await expect(cells[1].node.locator('.jpd-Drift-undone')).toHaveCount(0);
+  await expect(cells[1].node.locator('.jpd-RowNote-undone')).toHaveCount(0);
   await check(request, 'assert extra == 1 and first.tolist() == [-7 * (rank + 1)] * 4', { keep_undo: true });
   await undo(1).focus();
   await page.keyboard.press('Enter');
   await dialog(page, 'Undo 3 cells?').getByRole('button', { name: 'Undo', exact: true }).click();
-  await expect(cells[2].node.locator('.jpd-Drift-undone')).toBeVisible();
+  await expect(cells[2].node.locator('.jpd-RowNote-undone')).toBeVisible();
   await lab.runCell(page, 3);
   await expect(cells[3].items).toHaveText([/\[1\.0 \u00b7 2\.0, .*\] True False/]);
 
@@ -162,11 +162,11 @@ test('a cell is undone from its header with the cells after it, and from its men
   await cells[1].node.locator('.jp-InputPrompt').click({ button: 'right' });
   await page.getByRole('menuitem', { name: 'Undo Cell on Ranks\u2026' }).click();
   await dialog(page, 'Undo cell [').getByRole('button', { name: 'Undo', exact: true }).click();
-  await expect(cells[1].node.locator('.jpd-Drift-undone')).toBeVisible();
+  await expect(cells[1].node.locator('.jpd-RowNote-undone')).toBeVisible();
   await lab.saveNotebook(page);
   await lab.reload(page);
-  await expect(cells[1].node.locator('.jpd-Drift-undone')).toBeVisible();
-  await expect(cells[2].node.locator('.jpd-Drift-undone')).toBeVisible();
+  await expect(cells[1].node.locator('.jpd-RowNote-undone')).toBeVisible();
+  await expect(cells[2].node.locator('.jpd-RowNote-undone')).toBeVisible();
 });
 
 test('a group is resized after a question about what ranks do not have alike, and goes on without a dead rank', async ({

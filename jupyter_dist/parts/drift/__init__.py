@@ -1,3 +1,4 @@
 """Which ranks have missed which cells, and how they catch up (docs/how-to/catch-up.md)."""
 
-WORDS = ("drift", "catch_?up", "missed_?cells?")  # by which code names it
+# By which code names it. Clocks drift, too.
+WORDS = ("drift_?(cells?|models?|notes?|command)", "cell_?drift", "[.]drift", "catch_?up", "missed_?cells?")

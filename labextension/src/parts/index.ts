@@ -3,6 +3,7 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import checks from './checks/plugin';
 import curves from './curves/plugin';
 import debugging from './debugging/plugin';
+import drift from './drift/plugin';
 import hangs from './hangs/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
@@ -14,6 +15,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   checks,
   curves,
   debugging,
+  drift,
   hangs,
   peek,
   profile,

@@ -3,7 +3,6 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Contributions } from '../model/contributions';
-import type { MissedCells } from '../model/drift/missed';
 import { savedParts } from '../parts/saved';
 import type { IDistExecutions, IDistGroups, IDistUndo, IHeaderNotes, IOutputAction, IOutputTabs } from '../tokens';
 import type { IRanksRendererOptions } from '../widgets/rankoutput/options';
@@ -36,7 +35,6 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     headerNotes,
     outputTabs,
     trans,
-    missed: { changed: silent(), of: () => null } as unknown as MissedCells,
     undo: { changed: silent(), of: () => null } as unknown as IDistUndo,
     isConnected: () => true,
     groupOf: () => null,
@@ -44,13 +42,11 @@ export function savedOptions(rendermime: IRenderMimeRegistry): IRanksRendererOpt
     isBehindOwn: () => false,
     stopOf: () => null,
     notesOf: () => [],
-    cellOf: () => null,
     condenses: () => true,
     showsHeaders: () => false,
     answer: none,
     openLog: nothing,
     openLine: nothing,
-    catchUp: nothing,
     undoCell: nothing,
     redoCell: nothing,
     killRank: nothing,

@@ -1,4 +1,4 @@
-"""Methods of Group that do more than wait for those of AsyncGroup: they show output while a cell runs."""
+"""Methods of Group that show output while a cell runs."""
 
 from __future__ import annotations
 

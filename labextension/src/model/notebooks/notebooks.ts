@@ -21,7 +21,7 @@ import { IUnanswered, RankCellExecutor } from '../cells/executor/cellexecutor';
 import { CellOutput, openBundle, savedBundle } from '../cells/output/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/output/cellruns';
 import { findAttachments, IAttachment, IFoundCell, IKnownExecutions, lostBundle } from '../cells/output/reattach';
-import { checksum } from '../drift/checksum';
+import { checksum } from '../format/checksum';
 import { resolveTarget } from '../targets/target';
 import { OtherPages } from './otherpages';
 import { Views } from './views';

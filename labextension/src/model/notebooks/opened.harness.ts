@@ -18,7 +18,7 @@ import type {
 import type { ITopicHandler, ITopicSubscription } from '../../services/channel/topics';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { codeCells } from '../cells/output/cellruns';
-import { checksum } from '../drift/checksum';
+import { checksum } from '../format/checksum';
 import { ExecutionsModel } from '../executions/executions';
 import { NotebooksModel } from './notebooks';
 

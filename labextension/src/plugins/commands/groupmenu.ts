@@ -51,6 +51,25 @@ export function panelItems(): readonly IPanelItem[] {
   return panels;
 }
 
+/** What may be left to do after ranks were replaced: in the menu, and as a button in the group's card. */
+export interface IRepair extends IGroupMenuItem {
+  /** Its name on the button. */
+  readonly brief: string;
+  isEnabled(group: IGroup): boolean;
+}
+
+const repairs: IRepair[] = [];
+
+/** Add a repair; plugins add theirs. */
+export function addRepair(repair: IRepair): void {
+  repairs.push(repair);
+}
+
+/** Return the repairs that a group may need now. */
+export function repairsOf(group: IGroup): readonly IRepair[] {
+  return repairs.filter(({ isEnabled }) => isEnabled(group));
+}
+
 function withGroup({ command }: IPanelItem): IGroupMenuItem {
   return { command, isEnabled: isReachable };
 }
@@ -60,7 +79,6 @@ const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
   [{ command: CommandIDs.openLog }, { command: CommandIDs.openConsole, isEnabled: isReachable }],
   [
     { command: CommandIDs.replace, isEnabled: group => isReachable(group) && group.ranks.some(isLost) },
-    { command: CommandIDs.catchUp, isEnabled: group => group.ranks.some(({ absences }) => absences?.length) },
     { command: CommandIDs.reform, isEnabled: group => group.state === 'ready' }
   ],
   [
@@ -110,8 +128,8 @@ export function openGroupMenu(
   const args = { group: group.id };
   const isThere = ({ command, isVisible }: IGroupMenuItem): boolean =>
     app.commands.hasCommand(command) && isVisible?.(group) !== false;
-  const [first, ...others] = GROUP_MENU;
-  for (const section of [[...panels.map(withGroup), ...first], ...others]) {
+  const [first, repair, ...others] = GROUP_MENU;
+  for (const section of [[...panels.map(withGroup), ...first], [...repair, ...repairs], ...others]) {
     for (const item of section.filter(isThere)) {
       commands.addCommand(item.command, {
         label: () => item.label?.(group, trans) ?? app.commands.label(item.command, args),

@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import type { ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -8,7 +7,6 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import type { Widget } from '@lumino/widgets';
 import { WidgetSpaces } from '../../model/comms/spaces';
 import { Contributions } from '../../model/contributions';
-import { MissedCells } from '../../model/drift/missed';
 import { WaitingModel } from '../../model/executions/waiting';
 import { PART_MIME } from '../../model/outputs/portable';
 import { getNotebookTarget } from '../../model/targets/target';
@@ -27,7 +25,6 @@ import {
   IOutputAction,
   IOutputTabs
 } from '../../tokens';
-import type { IDriftNoteOptions } from '../../widgets/rankoutput/notes/driftnote';
 import { stopOf } from '../../widgets/rankoutput/header/stops';
 import { notesOf } from '../../widgets/rankoutput/notes/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
@@ -35,7 +32,7 @@ import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 import { pathOf } from '../../widgets/states/codelines';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
-import { showFile, showLine } from './showcell';
+import { panelOf, showFile, showLine } from './showcell';
 
 const ID = 'jupyter-dist:rank-output';
 /** JupyterLab's extension for widgets. */
@@ -96,7 +93,6 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
     const acts = actsOf(app, service);
-    const drift = { ...driftOf(app, service, groups, tracker), undo };
     const noteContext = noteContextOf(app, service, tracker, trans);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
       const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
@@ -122,7 +118,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               groups,
               groupOf: node => groupOf(tracker, node),
               ...acts,
-              ...drift,
+              undo,
               ...noteContext,
               condenses: () => look.condenses,
               showsHeaders: () => look.headers
@@ -159,29 +155,15 @@ function followRegistries(
 function actsOf(
   { commands }: JupyterFrontEnd,
   service: IDistService
-): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'answer'> {
+): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'undoCell' | 'redoCell' | 'answer'> {
   return {
     openLog: (group, rank) => void commands.execute(CommandIDs.openLog, { group, rank }),
     killRank: (group, rank) => void commands.execute(CommandIDs.killRank, { group, rank }),
     replace: group => void commands.execute(CommandIDs.replace, { group }),
+    undoCell: (group, cell) => void commands.execute(CommandIDs.undo, { group, cell }),
+    redoCell: (group, cell) => void commands.execute(CommandIDs.redo, { group, cell }),
     answer: (group, execution, body) => service.answerInput(group, execution, body)
   };
-}
-
-/** The options of the note, in a cell's header, on ranks that have missed the cell. */
-function driftOf(
-  { commands }: JupyterFrontEnd,
-  service: IDistService,
-  groups: IDistGroups,
-  tracker: INotebookTracker | null
-): Omit<IDriftNoteOptions, 'trans' | 'undo'> {
-  const missed = new MissedCells(service, groups);
-  missed.replaced.connect((_, group) => void commands.execute(CommandIDs.offerCatchUp, { group: group.id }));
-  const catchUp = (group: string, execution: string): void =>
-    void commands.execute(CommandIDs.catchUp, { group, execution });
-  const undoCell = (group: string, cell: string): void => void commands.execute(CommandIDs.undo, { group, cell });
-  const redoCell = (group: string, cell: string): void => void commands.execute(CommandIDs.redo, { group, cell });
-  return { missed, catchUp, undoCell, redoCell, cellOf: node => cellOf(tracker, node) };
 }
 
 /** What the notes of parts may do. */
@@ -190,7 +172,7 @@ function noteContextOf(
   service: IDistService,
   tracker: INotebookTracker | null,
   trans: TranslationBundle
-): INoteContext {
+): Omit<INoteContext, 'redraw'> {
   return {
     openLine: (group, execution, place) => {
       const path = pathOf(place);
@@ -212,18 +194,6 @@ function noteContextOf(
 function groupOf(tracker: INotebookTracker | null, element: HTMLElement): string | null | undefined {
   const model = panelOf(tracker, element)?.content.model;
   return model ? (getNotebookTarget(model)?.group ?? null) : undefined;
-}
-
-function panelOf(tracker: INotebookTracker | null, element: HTMLElement): NotebookPanel | null {
-  return tracker?.find(({ node }) => node.contains(element)) ?? null;
-}
-
-/** The cell that an element is in. */
-function cellOf(tracker: INotebookTracker | null, node: HTMLElement): ICodeCellModel | null {
-  const around = node.closest('.jp-Cell');
-  const panel = around && panelOf(tracker, node);
-  const cell = around && panel?.content.widgets.find(({ node }) => node === around);
-  return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
 }
 
 const said = new Map<string, Widget>();

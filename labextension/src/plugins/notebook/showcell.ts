@@ -1,8 +1,9 @@
 /** Goes to the cell of an execution, or to a line of a cell or a file. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { CodeEditor } from '@jupyterlab/codeeditor';
 import type { DocumentWidget } from '@jupyterlab/docregistry';
-import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { ICodeLine, IExecution, IExecutions } from '../../services/protocol';
 
 /** Open the notebook at the cell; false if there is no such cell. */
@@ -97,4 +98,17 @@ function lineIn(editor: CodeEditor.IEditor, line: number, code: string): number 
     return found ?? Math.min(last, line - 1);
   }
   return Math.min(last, line - 1);
+}
+
+/** The notebook that an element is in. */
+export function panelOf(tracker: INotebookTracker | null, element: HTMLElement): NotebookPanel | null {
+  return tracker?.find(({ node }) => node.contains(element)) ?? null;
+}
+
+/** The cell that an element is in. */
+export function cellOf(tracker: INotebookTracker | null, node: HTMLElement): ICodeCellModel | null {
+  const around = node.closest('.jp-Cell');
+  const panel = around && panelOf(tracker, node);
+  const cell = around && panel?.content.widgets.find(({ node }) => node === around);
+  return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
 }

@@ -12,7 +12,7 @@ import { CommandIDs, IDistGroups, IDistService, IDistSidebarSections, ISidebarSe
 import { ranksIcon } from '../../widgets/base/icons';
 import type { IGroupActions } from '../../widgets/sidebar/context';
 import { RanksSidebar } from '../../widgets/sidebar/sidebar';
-import { openGroupMenu } from '../commands/groupmenu';
+import { openGroupMenu, repairsOf } from '../commands/groupmenu';
 import { SECTION_RANK } from '../commands/launchersection';
 import { keepRoom } from './sidebarroom';
 
@@ -89,7 +89,12 @@ function actionsByCommands(app: JupyterFrontEnd, trans: TranslationBundle): IGro
     interrupt: (group, ranks = 'all') => run(CommandIDs.interrupt, { group: group.id, ranks }),
     restart: group => run(CommandIDs.restart, { group: group.id }),
     replace: group => run(CommandIDs.replace, { group: group.id }),
-    catchUp: group => run(CommandIDs.catchUp, { group: group.id }),
+    repairs: group =>
+      repairsOf(group).map(({ command, brief }) => ({
+        label: brief,
+        title: commands.caption(command),
+        run: () => run(command, { group: group.id })
+      })),
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
     resume: group => run(CommandIDs.resume, { group: group.id }),

@@ -27,12 +27,15 @@ export class ReplaceCommands {
       await this._service.replace(group.id); // the server has the reason why there is nothing to replace
       return;
     }
-    const options = { trans: this._trans, group, offer, now: this._groups.clock.now() };
+    const canCatchUp = this._commands.hasCommand(CommandIDs.offerCatchUp);
+    const options = { trans: this._trans, group, offer, canCatchUp, now: this._groups.clock.now() };
     const { button, value } = await new ReplaceDialog(options).launch();
     if (!button.accept || value === null) {
       return;
     }
-    await this._commands.execute(CommandIDs.offerCatchUp, { group: group.id, asDialog: value === 'cells' });
+    if (canCatchUp) {
+      await this._commands.execute(CommandIDs.offerCatchUp, { group: group.id, asDialog: value === 'cells' });
+    }
     const { replaced } = await this._service.replace(group.id, replaceBody(offer, value));
     const ended = await changeEnded(this._groups, group, replaced?.at ?? 0, ({ replaced }) => replaced);
     if (ended?.error) {

@@ -12,11 +12,11 @@ import type {
   IDistOutputTabs,
   INoteContext
 } from '../../tokens';
-import type { IDriftNoteOptions } from './notes/driftnote';
+import type { IUndoNoteOptions } from './notes/undonote';
 import type { IRankNote } from './notes/ranknotes';
 import type { ICellStop } from './header/stops';
 
-export interface IRanksRendererOptions extends IDriftNoteOptions, INoteContext {
+export interface IRanksRendererOptions extends IUndoNoteOptions, Omit<INoteContext, 'redraw'> {
   rendermime: IRenderMimeRegistry;
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;

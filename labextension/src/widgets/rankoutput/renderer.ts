@@ -21,7 +21,6 @@ import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './items/shown';
 import { ActionButtons } from './header/actionbuttons';
 import { Agreement, describePrompt, numberResult } from './agreement';
-import { DriftNote } from './notes/driftnote';
 import { HeaderNotes } from './found/headernotes';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './notes/ranknotes';
@@ -32,6 +31,7 @@ import type { IWaitWords } from './header/summary';
 import { SummaryLine } from './header/summaryline';
 import { IMoreTab, RankTabBar, TabId } from './header/tabbar';
 import { stopWords } from './header/stops';
+import { UndoNote } from './notes/undonote';
 import { waitWords } from './notes/waitwords';
 import { createAdvice, createError, createHint } from './elements';
 
@@ -68,8 +68,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._replace = new ReplaceButton(options);
     this._actions = new ActionButtons(options.actions);
     this._rankButtons = new RankButtons(options.trans);
-    this._drift = new DriftNote({ ...options, redraw: () => this._schedule() });
-    this._found = new HeaderNotes(options.headerNotes, options);
+    const redraw = (): void => this._schedule();
+    this._undo = new UndoNote({ ...options, redraw });
+    this._found = new HeaderNotes(options.headerNotes, { ...options, redraw });
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
@@ -79,7 +80,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _prefix: prefix, _content: content, _numbers: numbers } = this;
     this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
     options.actions.changed.connect(this._schedule, this);
-    options.missed.changed.connect(this._schedule, this);
     this._content.addWidget(this._createHeader());
     this.node.append(this._prompts.node, this._error);
     options.executions.followed.connect(this._onFollowed, this);
@@ -118,7 +118,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     this._options.executions.followed.disconnect(this._onFollowed, this);
     this._options.actions.changed.disconnect(this._schedule, this);
-    this._options.missed.changed.disconnect(this._schedule, this);
     this._followed?.changed.disconnect(this._schedule, this);
     this._followed = null;
     this._widgets.dispose();
@@ -126,7 +125,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._panes.dispose();
     this._finder.dispose();
     this._replace.dispose();
-    this._drift.dispose();
+    this._undo.dispose();
     this._found.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
@@ -254,7 +253,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     // Not twice; a rank that must be killed stays.
     this._notes.update(isStale ? [] : this._rankNotes().filter(note => !this._found.coversRanks || note.isStuck));
     this._actions.update(shown, this._trusted);
-    this._drift.update(this._bundle!, this._trusted);
+    this._undo.update(this._bundle!, this._trusted);
     this.toggleClass('jpd-mod-quiet', shown.state === 'ok' && this._selected === 'folded');
     this._quieten(shown, isStale, isOwnGroup || home === null);
     this._drawError(shown);
@@ -273,7 +272,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _options: options } = this;
     const isSaid = [
       options.showsHeaders() || this._selected !== 'folded' || isStale || !isExpected,
-      this._found.isShown || this._drift.isSaid,
+      this._found.isShown || this._undo.isSaid,
       this._rankNotes().length > 0 || this._asking().length > 0 || this._isWaitNews()
     ].includes(true);
     const isQuiet = agree && !isSaid;
@@ -333,7 +332,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     row.append(
       this._tabs.node,
       this._finder.node,
-      this._drift.node,
+      this._undo.node,
+      ...this._found.labels,
       ...this._summary.nodes,
       this._numbers.node,
       this._rankButtons.node,
@@ -393,7 +393,6 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _bundle: IRanksBundle | null = null;
   private _clock: ReturnType<typeof setTimeout> | undefined;
   private _content: PanelLayout;
-  private readonly _drift: DriftNote;
   private _error: HTMLElement;
   private _errorText = '';
   private readonly _finder: RankFinder;
@@ -421,6 +420,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _trusted = false;
   /** The bundle as it is in the file. */
+  private readonly _undo: UndoNote;
   private _unchecked: unknown = null;
   private _widgets: WidgetFollower;
 }

@@ -7,12 +7,19 @@ import type { GroupMonitors } from '../../model/groups/monitor';
 import type { IGroup, ILastSave } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistSidebarSections, IClock } from '../../tokens';
 
+export interface IRepairButton {
+  readonly label: string;
+  readonly title: string;
+  run(): void;
+}
+
 /** The actions on a group; destructive ones ask first. */
 export interface IGroupActions {
   interrupt(group: IGroup, ranks?: string): void;
   restart(group: IGroup): void;
   replace(group: IGroup): void;
-  catchUp(group: IGroup): void;
+  /** What may be left to do after ranks were replaced. */
+  repairs(group: IGroup): readonly IRepairButton[];
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
   resume(group: IGroup): void;

@@ -13,6 +13,8 @@ export interface IReplaceDialogOptions {
   readonly trans: TranslationBundle;
   readonly group: IGroup;
   readonly offer: IReplaceOffer;
+  /** Whether ranks can run the cells that they have missed. */
+  readonly canCatchUp: boolean;
   /** The time on the server. */
   readonly now: number;
 }
@@ -35,7 +37,8 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
   constructor(private readonly _options: IReplaceDialogOptions) {
     super();
     this.addClass('jpd-StateDialog-body');
-    this._choice = _options.offer.best;
+    const { best } = _options.offer;
+    this._choice = best === 'cells' && !_options.canCatchUp ? 'empty' : best;
   }
 
   getValue(): ReplaceChoice {
@@ -43,7 +46,7 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
   }
 
   protected render(): React.ReactElement {
-    const { trans, offer } = this._options;
+    const { trans, offer, canCatchUp } = this._options;
     return (
       <>
         <p>{trans.__('New processes start. The other ranks keep their processes and variables.')}</p>
@@ -60,11 +63,12 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
               ? trans.__('It is the only rank left, so what ranks have alike cannot be compared.')
               : trans.__('Such as models of DDP and their optimizers. What differs between the other ranks is listed.')
           )}
-          {this._option(
-            'cells',
-            trans.__('Nothing, and run the cells that they have missed'),
-            trans.__('A dialog lists these cells once the processes are there.')
-          )}
+          {canCatchUp &&
+            this._option(
+              'cells',
+              trans.__('Nothing, and run the cells that they have missed'),
+              trans.__('A dialog lists these cells once the processes are there.')
+            )}
           {this._option('empty', trans.__('Nothing'), '')}
         </fieldset>
       </>

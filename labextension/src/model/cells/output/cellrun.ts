@@ -8,7 +8,7 @@ import { Signal } from '@lumino/signaling';
 import { BUNDLE_FIELDS, FINAL_STATES, IErrorBody, IExecution, IGroup, IRanksBundle } from '../../../services/protocol';
 import type { IDistExecutions, IFollowedChange, IFollowedExecution, IFollower } from '../../../tokens';
 import type { Authors } from './authors';
-import { checksum } from '../../drift/checksum';
+import { checksum } from '../../format/checksum';
 import { makeBundle } from '../../outputs/bundle';
 import { asOutput, CellOutput, openBundle, savedBundle } from './celloutput';
 import { lostError } from './reattach';

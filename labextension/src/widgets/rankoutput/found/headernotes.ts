@@ -8,7 +8,11 @@ export class HeaderNotes {
   }
 
   get nodes(): readonly HTMLElement[] {
-    return this._notes.map(({ node }) => node);
+    return this._notes.flatMap(({ node }) => node ?? []);
+  }
+
+  get labels(): readonly HTMLElement[] {
+    return this._notes.flatMap(({ label }) => label ?? []);
   }
 
   get buttons(): readonly HTMLElement[] {

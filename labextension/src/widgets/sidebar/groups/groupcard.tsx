@@ -92,15 +92,12 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
         </button>
       )}
       <StateButtons group={group} last={last ?? null} rest={rest} />
-      {way !== 'replace' && group.ranks.some(({ absences }) => absences?.length) && (
-        <button
-          type="button"
-          title={trans.__('Show the cells that replaced ranks have missed, and run them there')}
-          onClick={() => actions.catchUp(group)}
-        >
-          {trans.__('Catch up\u2026')}
-        </button>
-      )}
+      {way !== 'replace' &&
+        actions.repairs(group).map(({ label, title, run }) => (
+          <button key={label} type="button" title={title} onClick={run}>
+            {label}
+          </button>
+        ))}
     </div>
   );
 }

@@ -1,9 +1,9 @@
 /** The cells of the dialog for missed cells, and how the chosen ones are run on the ranks that missed them. */
-import type { IDrift, IDriftCell, IExecution, IMissedCell } from '../../services/protocol';
+import type { IDrift, IDriftCell, IExecution, IMissedCell } from '../../../services/protocol';
 import type { IError } from '@jupyterlab/nbformat';
-import { localized } from '../../services/errors';
-import type { IDistExecutions } from '../../tokens';
-import { expandRanks } from '../format/ranks';
+import { localized } from '../../../services/errors';
+import type { IDistExecutions } from '../../../tokens';
+import { expandRanks } from '../../../model/format/ranks';
 
 /** A cell for ranks that have missed it. */
 export interface IMissedStep {

@@ -3,9 +3,9 @@
  * and the server is asked nothing; then once, and again when cells have run meanwhile.
  */
 import { ISignal, Signal } from '@lumino/signaling';
-import { FINAL_STATES, IDrift, IGroup, IRank, IRanksBundle } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
-import { ChangingModel } from '../changing';
+import { FINAL_STATES, IDrift, IGroup, IRank, IRanksBundle } from '../../../services/protocol';
+import type { IDistGroups, IDistService } from '../../../tokens';
+import { ChangingModel } from '../../../model/changing';
 
 export type SavedRun = Pick<IRanksBundle, 'group' | 'execution_id' | 'state' | 'started_at'>;
 

@@ -1,31 +1,36 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator, type TranslationBundle } from '@jupyterlab/translation';
 import { loaded, loadedAtLast } from '../../services/errors';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistHeaderNotes, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
-import { GroupChoice } from '../commands/groupchoice';
-import { addGroupCommands, type IGroupCommand } from '../commands/rows';
+import { GroupChoice } from '../../plugins/commands/groupchoice';
+import { addGroupCommands, type IGroupCommand } from '../../plugins/commands/rows';
+import { addRepair } from '../../plugins/commands/groupmenu';
+import { cellOf } from '../../plugins/notebook/showcell';
 import type { CatchUp } from './catchup';
+import { DriftNote } from './driftnote';
+import { MissedCells } from './model/missed';
 
 const OFFER_ARGS = {
   type: 'object',
   properties: { group: { type: 'string' }, asDialog: { type: 'boolean' } }
 } as const;
 
-/** Offers to run missed cells on the ranks that missed them; the code for it is loaded when it is first used. */
-export const driftPlugin: JupyterFrontEndPlugin<void> = {
+/** Shows which cells ranks have missed; offers to run missed cells on the ranks that missed them; the code for it is loaded when it is first used. */
+const driftPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:drift',
   description: 'Shows which cells ranks have missed, and runs them there.',
   autoStart: true,
-  requires: [IDistService, IDistGroups, IDistExecutions],
+  requires: [IDistService, IDistGroups, IDistExecutions, IDistHeaderNotes],
   optional: [INotebookTracker, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
     groups: IDistGroups,
     executions: IDistExecutions,
+    notes: IDistHeaderNotes,
     tracker: INotebookTracker | null,
     palette: ICommandPalette | null,
     translator: ITranslator | null
@@ -49,6 +54,11 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
       act: async (group, { execution }) => (await load()).show(group, typeof execution === 'string' ? execution : null)
     };
     addGroupCommands(app, palette, groups, choice, [show], trans);
+    addRepair({
+      command: CommandIDs.catchUp,
+      brief: trans.__('Catch up\u2026'),
+      isEnabled: ({ ranks }) => ranks.some(({ absences }) => absences?.length)
+    });
     app.commands.addCommand(CommandIDs.offerCatchUp, {
       label: trans.__('Offer to Catch Up Ranks'),
       describedBy: { args: OFFER_ARGS },
@@ -64,5 +74,31 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    addNotes(app, new MissedCells(service, groups), notes, tracker, trans);
   }
 };
+
+/** Show in the headers of cells which ranks have missed them; offer to catch up where ranks were replaced. */
+function addNotes(
+  { commands }: JupyterFrontEnd,
+  missed: MissedCells,
+  notes: IDistHeaderNotes,
+  tracker: INotebookTracker | null,
+  trans: TranslationBundle
+): void {
+  missed.replaced.connect((_, group) => void commands.execute(CommandIDs.offerCatchUp, { group: group.id }));
+  notes.add({
+    id: driftPlugin.id,
+    rank: 90,
+    create: context =>
+      new DriftNote({
+        ...context,
+        trans,
+        missed,
+        cellOf: node => cellOf(tracker, node),
+        catchUp: (group, execution) => void commands.execute(CommandIDs.catchUp, { group, execution })
+      })
+  });
+}
+
+export default driftPlugin;

@@ -1,15 +1,15 @@
 /** Runs missed cells on the ranks that missed them: offer, dialog and notifications. Loaded when it is first used. */
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { IAnswer, isOffered, ICatchUpOutcome, IMissedStep, runSteps, stepsOf } from '../../model/drift/steps';
-import { MissedOffer } from '../../model/drift/offer';
+import { IAnswer, isOffered, ICatchUpOutcome, IMissedStep, runSteps, stepsOf } from './model/steps';
+import { MissedOffer } from './model/offer';
 import { capitalized } from '../../model/format/characters';
 import { formatRanks, lowestRank } from '../../model/format/ranks';
 import type { IDrift, IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
-import { CatchUpDialog } from '../../widgets/drift/driftdialog';
-import { cellName } from '../../widgets/drift/driftwords';
+import { CatchUpDialog } from './driftdialog';
+import { cellName } from './driftwords';
 import { GroupNotice, notifyGroup } from '../../widgets/notices/groupnotices';
 import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 

@@ -1,7 +1,7 @@
 import { Signal } from '@lumino/signaling';
 import { beforeEach, expect, it, vi } from 'vitest';
-import type { IDrift, IDriftCell, IGroup } from '../../services/protocol';
-import type { IDistGroups } from '../../tokens';
+import type { IDrift, IDriftCell, IGroup } from '../../../services/protocol';
+import type { IDistGroups } from '../../../tokens';
 import { MissedCells, SavedRun } from './missed';
 
 /** Two ranks; rank 1 had no process in these times. */

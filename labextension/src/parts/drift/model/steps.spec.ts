@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { IDrift, IDriftCell, IMissedCell } from '../../services/protocol';
-import type { IDistExecutions } from '../../tokens';
+import type { IDrift, IDriftCell, IMissedCell } from '../../../services/protocol';
+import type { IDistExecutions } from '../../../tokens';
 import { IAnswer, isOffered, runSteps, stepsOf } from './steps';
 
 function cell(id: string, missed: IMissedCell[], more: Partial<IDriftCell> = {}): IDriftCell {

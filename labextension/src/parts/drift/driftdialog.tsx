@@ -2,10 +2,10 @@
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { IMissedStep } from '../../model/drift/steps';
+import type { IMissedStep } from './model/steps';
 import { formatSeconds } from '../../model/format/quantities';
 import type { IDrift } from '../../services/protocol';
-import { rankSetLabel } from '../rankoutput/items/itemrow';
+import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 import { cellName, endWord, placesOf, reasonWord, withheldWord } from './driftwords';
 
 export interface IStepRow {

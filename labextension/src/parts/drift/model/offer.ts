@@ -1,7 +1,7 @@
 /** How many cells replaced ranks of a group have missed: asked again whenever cells have run, until there are none. */
-import type { IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
-import { ChangingModel } from '../changing';
+import type { IGroup } from '../../../services/protocol';
+import type { IDistGroups, IDistService } from '../../../tokens';
+import { ChangingModel } from '../../../model/changing';
 import { lastStateChange } from './missed';
 
 export class MissedOffer extends ChangingModel {

@@ -3,9 +3,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { shortened } from '../../model/format/characters';
 import { groupedBy } from '../../model/format/grouped';
 import { expandRanks, formatRanks } from '../../model/format/ranks';
-import type { IMissedStep } from '../../model/drift/steps';
+import type { IMissedStep } from './model/steps';
 import type { IDrift, IDriftCell, IMissedCell } from '../../services/protocol';
-import { rankSetLabel } from '../rankoutput/items/itemrow';
+import { rankSetLabel } from '../../widgets/rankoutput/items/itemrow';
 
 const MAX_LINE = 40;
 
