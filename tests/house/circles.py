@@ -4,12 +4,16 @@ from functools import cache
 
 import grimp
 
+# Generated, and read by type checkers alone: the classes that parts add to the client.
+OF_PARTS = "jupyter_dist.client.ofparts"
+
 
 @cache
 def imports():
     """Map each module of the package to the modules it imports."""
     graph = grimp.build_graph("jupyter_dist", exclude_type_checking_imports=False)
-    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    modules = graph.modules - {OF_PARTS}
+    return {module: graph.find_modules_directly_imported_by(module) - {OF_PARTS} for module in modules}
 
 
 def reached_from(module):
