@@ -1,6 +1,6 @@
 """Hangs: the seconds until each kind has its verdict, and whether an innocent cell ever gets one; what watching costs.
 
-The cells are those of tests/hangs (kinds.py, reported.py, later.py), on four ranks; the cost is that of eight.
+The cells are those of tests/hangs (kinds.py and the modules of reports), on four ranks; the cost is that of eight.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def measure(options: Options) -> list[Table]:
     """Two tables of verdicts, and one of cost."""
     if not options.ours:
         return []
-    lists = [module_of_tests(f"hangs.{name}") for name in ("kinds", "reported", "later")]
+    lists = [module_of_tests(f"hangs.{name}") for name in ("kinds", "reported", "later", "latest")]
     hangs = Table(f"A cell that cannot end on {RANKS} ranks, from its start until its verdict", "s", "")
     innocent = Table(f"Cells that look like it, on {RANKS} ranks, until they have ended", "s", "")
     cost = Table(f"Watching a cell on {WATCHED_RANKS} ranks", "% of a core", "")

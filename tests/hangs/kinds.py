@@ -147,6 +147,23 @@ HANGS = [
         "line 4 of hanging.py",
     ),
     Hang("recv from a rank that sends nothing", f"if rank == 0: dist.recv({ONES}, 3)", "missing", "0", "3", "peer 3"),
+    Hang(
+        "recv from a rank that is at a barrier",
+        f"dist.recv({ONES}, 0) if rank == 1 else dist.barrier()",
+        "mismatch",
+        "0-3",
+        "",
+        "recv",
+    ),
+    Hang(
+        "a barrier that a rank skips which has sent messages",
+        "if rank: dist.barrier()",
+        "missing",
+        "1-3",
+        "0",
+        "barrier",
+        first=f"for other in range(1, 4):\n    if rank == 0: dist.send({ONES}, other)\n    if rank == other: dist.recv({ONES}, 0)",
+    ),
     Hang("irecv", f"if rank == 0: dist.irecv({ONES}, 1).wait()", "missing", "0", "1", "recv (peer 1)"),
     # A rank does not come, and something else hides it.
     Hang(

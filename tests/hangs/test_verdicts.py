@@ -14,10 +14,10 @@ from waits import PATIENCE
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
 
-from . import kinds, later, reported
+from . import kinds, later, latest, reported
 
-HANGS = [*kinds.HANGS, *reported.HANGS, *later.HANGS]
-INNOCENT = [*kinds.INNOCENT, *reported.INNOCENT]
+HANGS = [*kinds.HANGS, *reported.HANGS, *later.HANGS, *latest.HANGS]
+INNOCENT = [*kinds.INNOCENT, *reported.INNOCENT, *latest.INNOCENT]
 
 HANGING = """import time
 import torch.distributed as dist

@@ -179,6 +179,7 @@ class Membership:
             kept.put_back()
             raise
         flight.forget()
+        counters.forget_messages()
         if kept.failure is not None:
             self._log(
                 "jupyter_dist: the process groups were re-created as other objects: subgroups and meshes must be made "

@@ -1,10 +1,17 @@
-"""Numbers of collectives: each process group counts the collectives it has begun, separately for each backend."""
+"""Numbers of collectives: each process group counts the collectives it has begun, separately for each backend.
+
+gloo counts each send and recv, too, which only two ranks have: these are counted here, and left out.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from jupyter_dist.rank.collectives import torch_compat
+
+_GLOO = "gloo"
+_messages: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # that gloo has counted, by process group
 
 
 def name_of_group(group: Any) -> str:
@@ -17,12 +24,32 @@ def counts() -> dict[str, int]:
     found = {}
     for group, name in torch_compat.names_of_groups().items():
         backends = torch_compat.backends_of(group)
-        several = {counter_of(str(name), backend): counting for backend, counting in backends.items()}
-        for counter, counting in (several if len(several) > 1 else {str(name): group}).items():
-            number = _number_of(counting)
+        for backend in backends if len(backends) > 1 else [None]:
+            number = _number_of(group if backend is None else backends[backend])
             if number is not None:
-                found[counter] = number
+                counter = str(name) if backend is None else counter_of(str(name), backend)
+                found[counter] = number - (_messages.get(group, 0) if backend in (None, _GLOO) else 0)
     return found
+
+
+def count_of_gloo(group: Any) -> int | None:
+    """Return the number that gloo counts in a process group, with messages; None if torch does not count."""
+    backends = torch_compat.backends_of(group)
+    if _GLOO not in backends:
+        return None
+    return _number_of(backends[_GLOO] if len(backends) > 1 else group)
+
+
+def note_message(group: Any, before: int | None) -> None:
+    """Count a message, where gloo has counted one; `before` is the number of gloo before the message."""
+    after = count_of_gloo(group)
+    if before is not None and after is not None and after > before:
+        _messages[group] = _messages.get(group, 0) + 1
+
+
+def forget_messages() -> None:
+    """Forget the messages of process groups that were re-created: gloo counts from 0."""
+    _messages.clear()
 
 
 def collective_seq() -> int | None:

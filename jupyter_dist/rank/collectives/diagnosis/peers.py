@@ -12,6 +12,8 @@ import torch.distributed as dist
 
 from jupyter_dist.rank.collectives import torch_compat
 
+from . import counters
+
 INTERRUPTIBLE = True  # cells wait below these functions
 
 
@@ -27,7 +29,7 @@ _known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
 
 def install() -> None:
-    """Remember the peer of each send and recv, as long as its Work exists."""
+    """Remember the peer of each send and recv, as long as its Work exists, and count them."""
     group_class: Any = dist.ProcessGroup
     for name in ("send", "recv", "recv_anysource"):
         if hasattr(group_class, name):
@@ -45,7 +47,9 @@ def of(work: Any) -> Peer | None:
 def _noted(method: Callable[..., Any], names_peer: bool) -> Callable[..., Any]:
     @functools.wraps(method)
     def noted(group: Any, tensors: Any, *arguments: Any) -> Any:
+        before = counters.count_of_gloo(group)
         work = method(group, tensors, *arguments)
+        counters.note_message(group, before)
         with contextlib.suppress(TypeError, ValueError, IndexError, AttributeError):
             *peer, tag = arguments
             rank = torch_compat.describe_group(group).members[peer[0]] if names_peer else None
