@@ -1,6 +1,6 @@
 """Slow cells: the seconds until a planted cause is named, and whether innocent cells are accused.
 
-The cells are those of the tests (tests/slow/kinds.py, unseen.py, reported.py and later.py), on two to four ranks.
+The cells are those of tests/slow (kinds.py, unseen.py and the modules of reports), on two to four ranks.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _LISTS = (
     ("unseen", "no rule was tuned on"),
     ("reported", "public reports describe"),
     ("later", "public reports describe that were read later"),
+    ("latest", "public reports describe that were read last"),
 )
 _numbers = itertools.count()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import sys
 import time
 from collections.abc import Iterator
@@ -212,3 +213,27 @@ def test_collectives_keep_their_times_while_the_wall_clock_is_slowed_down() -> N
     for at in (second, 5 * second, 11 * second):
         assert abs(clock.monotonic(wall(at)) - at) < 10_000
     assert WallClock.between((ahead, 0), (ahead + 5 * second, second)) is None  # it was set
+
+
+@pytest.mark.parametrize(
+    ("line", "is_named"),
+    [
+        ("total += loss", True),
+        ("total = total + loss", True),
+        ("total = loss + total", True),
+        ("total = loss", False),
+        ("total = total + loss.item()", False),
+        ("total = loss; total = total + loss", False),
+    ],
+)
+def test_a_sum_that_keeps_the_graph_of_each_step_is_named(line: str, is_named: bool) -> None:
+    import torch
+
+    from jupyter_dist.parts.slow.rank.growth import Growth
+
+    loop = "\n    ".join(["total = 0.0\nfor _ in range(3):", "loss = weight.sum()", *line.split("; ")])
+    linecache.cache["<sums>"] = (len(loop), None, loop.splitlines(keepends=True), "<sums>")
+    namespace = {"weight": torch.ones(2, requires_grad=True)}
+    exec(compile(loop, "<sums>", "exec"), namespace)
+    found = Growth().look(namespace, "<sums>")
+    assert [(name, kind, place[3]) for name, kind, _, place in found] == [("total", "tensor", line)] * is_named

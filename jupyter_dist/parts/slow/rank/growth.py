@@ -1,4 +1,4 @@
-"""Finds variables of the user that only grow: lists, dictionaries, sets and deques."""
+"""Finds variables of the user that only grow: lists, dictionaries, sets and deques, and sums that keep their graph."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import re
 from collections import deque
 from typing import Any
+
+import torch
 
 from jupyter_dist.rank.guard.own import linecache
 
@@ -16,6 +18,8 @@ MAX_CODE = 200
 MANY_NUMBERS = 100_000  # that a variable must gain to matter
 _NUMBERS = (int, float, bool, complex)
 _KINDS = (list, dict, set, deque)
+# An assignment in a block: `sum += loss`, `sum = sum + loss`, `sum = loss + sum`, or any other.
+_ASSIGNS = r"\s+NAME\s*(?:(?P<adds>\+=)|=(?!=)(?P<sum>\s*NAME\s*\+|.*\+\s*NAME\s*$)?)"
 _ADDS = r"\.(append|appendleft|extend|add|update|setdefault)\b|\[.*\]\s*=[^=]|\+="
 
 
@@ -52,7 +56,29 @@ class Growth:
             and (length - self._first[name] >= MANY_NUMBERS or not _has_numbers(namespace.get(name)))
         ]
         longest = sorted(grown, reverse=True)[:MAX_GROWN]
-        return [[name[:MAX_NAME], kinds[name], by, self._place_of(name, file)] for by, name in longest]
+        rows = [[name[:MAX_NAME], kinds[name], by, self._place_of(name, file)] for by, name in longest]
+        return (rows + self._sums(namespace, file))[:MAX_GROWN]
+
+    def _sums(self, namespace: dict[str, Any], file: str) -> list[list[Any]]:
+        """Return the tensors with a gradient to which a loop of the cell adds: each keeps the graphs of all it adds."""
+        tensors = [
+            name
+            for name, value in list(namespace.items())[:MAX_NAMES]
+            if type(name) is str and type(value) is torch.Tensor and value.requires_grad
+        ]
+        places = [(name, self._sum_of(name, file)) for name in tensors]
+        return [[name[:MAX_NAME], "tensor", 0, place] for name, place in places if place is not None]
+
+    def _sum_of(self, name: str, file: str) -> list[Any] | None:
+        """Return the only line of a cell that adds to a sum in a loop; None if a loop sets the sum to another value."""
+        key = f"{name} +", file
+        if key not in self._places:
+            assigns = re.compile(_ASSIGNS.replace("NAME", re.escape(name)))
+            lines = enumerate(linecache.getlines(file), 1)
+            in_loops = [(number, line, match) for number, line in lines if (match := assigns.match(line))]
+            is_sum = len(in_loops) == 1 and (in_loops[0][2]["adds"] or in_loops[0][2]["sum"])
+            self._places[key] = [file, in_loops[0][0], "", in_loops[0][1].strip()[:MAX_CODE]] if is_sum else None
+        return self._places[key]
 
     def _place_of(self, name: str, file: str) -> list[Any] | None:
         """Return the only line of a cell that adds to a variable; None if there is none, or there are several."""
