@@ -15,6 +15,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.house import parts  # noqa: E402
+
 PARTS = "jupyter_dist/parts"
 PAGE = "labextension/src/parts"
 # Short, and of each process of the core.
@@ -31,8 +34,8 @@ TESTS = {"clusters": ("tests/clusters/test_options.py", "tests/clusters/test_fol
 
 def main(arguments: list[str]) -> int:
     """Return the exit code of the tests."""
-    with_package = {path.parent.name for path in (ROOT / PARTS).glob("*/__init__.py")}
-    names = sorted(with_package | {path.parent.name for path in (ROOT / PAGE).glob("*/plugin.ts*")})
+    names = parts.names()
+    with_package = set(filter(parts.has_package, names))
     name = arguments[0] if arguments else names[datetime.date.today().toordinal() % len(names)]
     if name not in names:
         sys.exit(f"There is no part '{name}': {', '.join(names)}.")
