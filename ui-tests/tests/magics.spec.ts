@@ -52,6 +52,7 @@ test('cells of magics are as calm as those of the picker, and a hang and an erro
   await expect(said.filter({ visible: true })).toHaveCount(1);
   await page.locator('[data-jp-item-name="interrupt"]').click();
   await expect(hung.summary).toContainText('interrupted');
+  await expect(hung.node.getByText('KeyboardInterrupt: ').filter({ visible: true })).toHaveCount(1);
 
   // The cell of the kernel has failed, and its error is in the file: the page shows those of the ranks alone.
   const [failed, own] = [lab.cell(page, 7), lab.cell(page, 8)];

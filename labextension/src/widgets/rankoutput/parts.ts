@@ -92,12 +92,13 @@ export class Parts {
   private _isFollowing = false;
 }
 
-/** Whether an output is a `RankError` without tracebacks, with an error of this bundle. */
-function repeats(output: IOutput | undefined, { items, error }: IRanksBundle): boolean {
+/** Whether an output is a `RankError` without tracebacks, with an error of this bundle, or that it was interrupted. */
+function repeats(output: IOutput | undefined, { items, error, state }: IRanksBundle): boolean {
   const { ename, evalue, traceback } = (output ?? {}) as { ename?: string; evalue?: string; traceback?: string[] };
   const raised = items.map(item => item.output).filter(found => found?.output_type === 'error');
   const shown = [error?.message, ...raised.map(found => `${found!.ename}: ${found!.evalue}`)];
-  return ename === 'RankError' && traceback?.length === 1 && shown.some(text => text && evalue?.includes(text));
+  const isRankError = ename === 'RankError' && shown.some(text => text && evalue?.includes(text));
+  return traceback?.length === 1 && (isRankError || (ename === 'CellInterrupted' && state === 'interrupted'));
 }
 
 function withParts(widget: Widget, bundle: IRanksBundle): IRanksBundle | null {
