@@ -21,7 +21,7 @@ from .graph.memory import bytes_at
 from .process import groups
 from .process.modules import sources
 from .store.blobs import BlobReader, check_on_device
-from .store.chunks import in_threads
+from .store.chunks import SMALL_BYTES, in_threads
 from .store.manifest import Manifest
 
 CALLS_USER_CODE = True
@@ -68,7 +68,11 @@ class Loader:
             if progress is not None:
                 progress(min(done[0], total), total)
 
-        in_threads(memories, read)
+        # Many small ones are in one chunk, which two threads would read twice.
+        for job in memories:
+            if job[1]["num_bytes"] < SMALL_BYTES:
+                read(job)
+        in_threads((job for job in memories if job[1]["num_bytes"] >= SMALL_BYTES), read)
 
     def _check_room(self) -> None:
         """Raise an error if the memory of the machine, as it is now, is too small for this rank."""

@@ -20,7 +20,7 @@ import threading
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -124,11 +124,8 @@ def take() -> dict[str, Any]:
 
 
 def _read(settings: Mapping[str, Setting]) -> dict[str, Any]:
-    found = {}
-    for name, setting in settings.items():
-        with contextlib.suppress(Exception):  # torch refuses to name a precision that was set in an old and a new way
-            found[name] = setting.read()
-    return found
+    values = {name: read_row(setting) for name, setting in settings.items()}
+    return {name: value for name, value in values.items() if value is not _UNKNOWN}
 
 
 def _read_decimal() -> dict[str, Any]:
@@ -175,9 +172,19 @@ def _put_numpy(value: dict[str, Any] | None) -> None:
 
 def _read_pandas() -> dict[str, Any]:
     config = sys.modules.get("pandas._config.config")
-    known = {} if config is None else config._registered_options
-    values = {name: config.get_option(name) for name in known} if config is not None else {}
-    return {name: value for name, value in values.items() if value != known[name].defval}
+    if config is None:
+        return {}
+    known = config._registered_options
+    return {name: one for name, one in _options_in(config._global_config, known) if one != known[name].defval}
+
+
+def _options_in(options: Mapping[str, Any], known: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all options of pandas, whose own function to read one takes longer than all of these."""
+    for name, value in options.items():
+        if (path := f"{before}{name}") in known:
+            yield path, value
+        elif isinstance(value, dict):
+            yield from _options_in(value, known, f"{path}.")
 
 
 def _put_pandas(value: dict[str, Any]) -> None:
@@ -194,9 +201,10 @@ def _read_plots() -> dict[str, Any]:
     matplotlib: Any = sys.modules.get("matplotlib")
     if matplotlib is None or not hasattr(matplotlib, "rcParamsDefault"):
         return {}
-    default = matplotlib.rcParamsDefault
-    names = [name for name in default if not name.startswith(_OF_BACKENDS)]
-    return {name: matplotlib.rcParams[name] for name in names if matplotlib.rcParams[name] != default[name]}
+    default = dict(dict.items(matplotlib.rcParamsDefault))  # without checks of each
+    values = dict.items(matplotlib.rcParams)
+    changed = {name: one for name, one in values if one is not default.get(name) and one != default.get(name)}
+    return {name: one for name, one in changed.items() if name in default and not name.startswith(_OF_BACKENDS)}
 
 
 def _put_plots(value: dict[str, Any]) -> None:
@@ -404,7 +412,10 @@ def rows() -> dict[str, Setting]:
 
 def read_row(setting: Setting) -> Any:
     """Return the value of a setting; a mark that equals itself alone if it cannot be read."""
-    return _read({"": setting}).get("", _UNKNOWN)
+    try:
+        return setting.read()
+    except Exception:  # torch refuses to name a precision that was set in an old and a new way
+        return _UNKNOWN
 
 
 def remember() -> None:
@@ -436,7 +447,7 @@ def _put_back(settings: Mapping[str, Setting], values: Mapping[str, Any]) -> lis
         if setting is None:
             continue
         try:
-            if _read({name: setting}).get(name, _UNKNOWN) != value:
+            if read_row(setting) != value:
                 setting.put(value)
         except Exception as err:  # of a library of another version
             notes.append(f"The setting '{name}' was not restored: {reasons.of(err)}.")

@@ -117,7 +117,7 @@ def _safe_globals() -> list[Any]:
 
 
 def _handlers() -> dict[int, Any]:
-    return {int(one): signal.getsignal(one) for one in signal.valid_signals()}
+    return {one: signal.getsignal(one) for one in range(1, signal.NSIG)}
 
 
 def _copy(registry: Any) -> Any:
