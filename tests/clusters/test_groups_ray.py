@@ -145,7 +145,7 @@ def test_a_shutdown_leaves_nothing(place):
     place.server.ask("DELETE", "groups/wide")
     assert node_agents(place) == set()
     text = next(one["text"] for one in place.server.ask("GET", "launchers")["launchers"] if one["name"] == "ray")
-    assert "8 of 8 CPUs and 4 of 4 GPUs free." in text
+    assert "free: 8/8 CPU, 4/4 GPU." in text
 
 
 def test_the_command_line_and_the_client_start_groups_on_ray(place):
