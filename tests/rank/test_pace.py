@@ -149,6 +149,24 @@ def test_looking_for_unused_parameters_is_an_activity_of_the_line_of_the_forward
     assert (activity, line.number) == ("unused", 2)
 
 
+def test_stacks_that_torch_keeps_to_find_anomalies_are_python_code_of_the_line(monkeypatch) -> None:
+    import torch
+    from torch.fx import traceback
+
+    from jupyter_dist.parts.slow.rank import stacks
+
+    def look() -> list:
+        found.append(stacks.doing_in(sys._getframe(1), namespace))
+        return []
+
+    found: list = []
+    namespace = {"layer": torch.nn.Linear(2, 2), "ones": torch.ones(1, 2)}
+    monkeypatch.setattr(traceback.traceback, "extract_stack", look)
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        exec(compile("\nlayer(ones)", "<ipython-input-1-abc>", "exec"), namespace)
+    assert {(doing.activity, doing.line.number, doing.runs) for doing in found} == {("run", 2, "python")}
+
+
 def test_growth_steps_and_collections_are_counted(answers: list[dict]) -> None:
     ((name, kind, by, place),) = answers[-1]["grown"]
     assert (name, kind, place[1], place[3]) == ("grown", "list", 24, "grown.append((number,)); numbers.append(number)")

@@ -135,6 +135,9 @@ def test_memory_that_grows_with_each_step_is_named_with_the_list_and_its_line():
     assert only(growing([40 << 20] * 6)).place is None
     assert judge(growing([40 << 20] * 4, num_looks=4)) == []  # without a variable, more looks are needed
     assert only(growing([40 << 20] * 4, (Grown("losses", "list", 500, line),), num_looks=4)).place == line
+    summed = only(growing([40 << 20] * 4, (Grown("total", "tensor", 0, line),), num_looks=4))
+    assert len(summed.evidence) == 1
+    assert summed.advice.startswith("Keep numbers in total")
     for added in ([0] * 6, [400 << 20, 100 << 20, 4 << 20, 3 << 20, 2 << 20, 2 << 20], [40 << 20] * 4 + [0, 0]):
         assert judge(growing(added)) == []
 

@@ -30,8 +30,8 @@ from .summary import PaceTotals, witnesses_of
 if TYPE_CHECKING:
     from jupyter_dist.parts.slow import models
 
-FIRST_SECONDS = 1.0
-LOOK_SECONDS = 1.8
+FIRST_SECONDS = 0.9
+LOOK_SECONDS = 1.65
 LATER_SECONDS = 12.0  # while nothing is found
 SHOWN_SECONDS = 4.0
 NUM_QUICK = 6  # looks

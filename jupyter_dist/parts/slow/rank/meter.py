@@ -28,6 +28,7 @@ from .stacks import Doing
 from .updates import ModelUpdates
 
 SAMPLE_SECONDS = 0.1
+FIRST_SAMPLE_SECONDS = 0.08  # so that two looks have enough of them
 FIRST_SAMPLES = 40  # that come at this interval, whatever they cost: on a busy machine each costs more
 MOST_COST = 0.0003  # of a core, for samples
 LATER_SAMPLE_SECONDS = 0.5
@@ -179,7 +180,7 @@ class MeasuredCell:
         if not is_new:
             _switch(SWITCH_SECONDS, USUAL_SWITCH_SECONDS)
         if self._num_samples < FIRST_SAMPLES:
-            interval = SAMPLE_SECONDS
+            interval = FIRST_SAMPLE_SECONDS
         else:
             interval = max(least, self._cost / self._num_samples / most)
         # At random times, which are in no rhythm with a loop.

@@ -57,6 +57,8 @@ _FILES: tuple[tuple[str, str], ...] = tuple(
 _LIKE_C = tuple(
     os.path.join(mainthread.TORCH, *path.split("/")) for path in ("_tensor.py", "functional.py", "nn/utils/")
 )
+# With torch.autograd.set_detect_anomaly(True) each operation of a forward pass keeps its stack.
+_KEEPS_STACKS = os.path.join(mainthread.TORCH, "fx", "traceback.py")
 _known: dict[str, tuple[bool, int]] = {}  # by file: whether it is the user's, and the number of its activity
 _NONE = len(ACTIVITIES)
 
@@ -135,6 +137,7 @@ class _Walk:
         self.cell = ""
         self._innermost, self._number = innermost, number
         self._below: FrameType | None = None
+        self._keeps_stacks = False
 
     def take(self, frame: FrameType, namespace: dict[str, Any]) -> None:
         """Note the next frame."""
@@ -151,6 +154,8 @@ class _Walk:
             self.line = self.outer = None
         elif file == _C10D and frame.f_code.co_name in _PICKLES:
             self.best = _OBJECTS
+        elif file == _KEEPS_STACKS:
+            self._keeps_stacks = True
         elif activity < self.best:
             self.best = min(self.best, activity if activity != _DDP else _of_ddp(frame, self._innermost))
         self._below = frame
@@ -159,7 +164,8 @@ class _Walk:
         code = frame.f_code
         if self.line is None:
             number = self._number if frame is self._innermost else lines.line_of(frame)
-            self.line, self.runs = Line(code.co_filename, number, code.co_name), _runs(frame, self._below)
+            self.line = Line(code.co_filename, number, code.co_name)
+            self.runs = "python" if self._keeps_stacks else _runs(frame, self._below)
         elif self.outer is None:
             self.outer = Line(code.co_filename, lines.line_of(frame), code.co_name)
 

@@ -65,8 +65,9 @@ def find_memory(seen: Observed) -> Cause | None:
     evidence = [
         say("It grew in each of the last %1 looks, by %2 a second.", looks, bytes_in_words(max(growths.values())))
     ]
-    if grown is not None and grown.by:
-        evidence.append(say("%1 has %2 elements more than when the cell was first watched.", grown.name, grown.by))
+    if grown is not None:
+        if grown.by:  # not of a sum
+            evidence.append(say("%1 has %2 elements more than when the cell was first watched.", grown.name, grown.by))
         advice = say("Keep numbers in %1 and no tensors (loss.item(), tensor.detach().cpu()), or clear it.", grown.name)
     else:
         advice = say("Look at the list of what holds memory (Variables), and at tensors that keep their graph.")
