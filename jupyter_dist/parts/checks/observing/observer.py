@@ -99,7 +99,8 @@ class Observer:
             one.end_probe()
         self._trained.update(self._forwards)
         self._forwards.clear()
-        is_alone = bool(self._optimizers) and not collectives_since(self._began_ns)
+        models = [model for one in self._optimizers.values() for model in one.models]
+        is_alone = any(one.about.kind == "plain" for one in models) and not collectives_since(self._began_ns)
         ended = [self._ended(one)._replace(is_alone=is_alone) for one in self._optimizers.values()]
         for key, forwards in list(self._trained.items()):
             forwards.remove()

@@ -83,7 +83,7 @@ class SteppingOptimizer:
             calls=tuple(map(_calls, self.forwards)),
             stale=None if self._zeroing is None else self._zeroing.result(),
             left=left,
-            strangers=strangers(others, roots.alive()) if left.idle == left.held else None,
+            strangers=strangers(others, roots.alive()) if left.idle == left.held > 0 else None,
             gradient_wrong=gradient_wrong,
             weight_wrong=weight_wrong,
             wrong_call=next(filter(None, (one.not_finite() for one in self.forwards)), None) if is_wrong else None,

@@ -113,7 +113,7 @@ def _has_no_rate(look: StepLook) -> bool:
 ROWS = (
     LoopRule(
         "other_optimizer",
-        lambda look: look.left.idle == look.left.held > 0 and look.strangers is not None and look.stale is None,
+        lambda look: look.strangers is not None and look.stale is None and not _is_never_averaged(look),
         _other_optimizer,
     ),
     LoopRule("no_sync/fsdp", _is_never_averaged, _never_averaged),
