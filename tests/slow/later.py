@@ -111,7 +111,7 @@ SLOW = [
     ),
     Slow(
         "pytorch/ignite#240: metrics of each sample are read by item()",
-        "scores = torch.randn(4000)\ndef update(scores):\n    total = 0\n    for score in scores:\n        total += score.item() > 0\n    return total\nwhile True:\n    train(batch)\n    update(scores)\n    time.sleep(0.01)",
+        "scores = torch.randn(12_000)\ndef update(scores):\n    total = 0\n    for score in scores:\n        total += score.item() > 0\n    return total\nwhile True:\n    train(batch)\n    update(scores)\n    time.sleep(0.01)",
         ("line",),
         EVERYONE,
         ("for score in scores", "score.item()", "update(scores)"),

@@ -51,7 +51,7 @@ SLOW = [
     ),
     Slow(
         "lucidrains/ema-pytorch#5: the average of weights is updated one by one on the CPU",
-        "weights = [torch.ones(20_000) for _ in range(300)]\naverage = [torch.ones(20_000) for _ in range(300)]\n"
+        "weights = [torch.ones(60_000) for _ in range(300)]\naverage = [torch.ones(60_000) for _ in range(300)]\n"
         "while True:\n    train(batch)\n    for mine, other in zip(average, weights):\n        mine.mul_(0.99).add_(other, alpha=0.01)",
         ("line",),
         line=("mine.mul_", "for mine, other"),
