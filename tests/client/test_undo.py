@@ -37,6 +37,7 @@ MODELS = {
     "fsdp": "fully_shard(net, mesh=init_device_mesh('cpu', (world_size,)))",
 }
 
+HSDP = "fully_shard(net, mesh=init_device_mesh('cpu', (2, 2), mesh_dim_names=('replicate', 'shard')))"
 # As in torch's tutorial, with the default mesh.
 BLOCKS = "[fully_shard(net[0]), fully_shard(net[2]), fully_shard(net)][-1]"
 
@@ -287,6 +288,24 @@ def test_two_ranks_of_three_have_their_parts_of_a_divided_model_again_one_after_
     group.undo()
     group.run(again, check=True)
     assert group.gather(look) == trained
+    group.shutdown()
+
+
+def test_what_is_divided_over_a_mesh_of_several_dimensions_is_named(client) -> None:
+    group = client.start("four", num_ranks=4, accelerator="cpu")
+    group.keep_undo = True
+    for how in ({}, {"others": "copy"}):
+        group.run(TRAINING.format(HSDP), check=True)
+        group.run("train(1)", check=True)
+        before = group.gather("repr(state())", "0,2,3")
+        group.run("train(1)\nif rank == 1:\n    import os; os._exit(9)\ntrain(1)")
+        group.replace("undo", **how)
+        assert group.gather("repr(state())", "0,2,3") == before
+        again = str(group.model["replaced"]["again"])
+        assert "model" in again
+        assert "a mesh of several dimensions (HSDP)" in again
+        assert group.gather("'model' in globals()", "1") == {1: False}
+        group.restart()
     group.shutdown()
 
 

@@ -23,6 +23,7 @@ from .graph.covariables import Root
 from .graph.memory import Memory
 from .parts import memory_files, read_parts, ways_to_dtensors
 from .process import names
+from .process.groups import OVER_SEVERAL
 from .restoring import RestoreOptions, load
 from .saving import SaveOptions
 from .store.chunks import CHUNK_BYTES
@@ -71,15 +72,18 @@ def signatures(shell: Any, world_size: int) -> dict[str, Any]:
     """Return a hash for each co-variable, and the names that cannot be copied, with the reasons."""
     snapshot = saving.NamespaceSnapshot(shell)
     hashes = _MemoryHashes()
-    found = []
+    found, skipped = [], list(snapshot.skipped)
     for one in snapshot.graph.covariables:
         roots = [root for root in one.roots if root[0] != "definition"]
         if roots:
             view = shards.ShardView(world_size)
             digest = _signature(roots, snapshot.values, shell, hashes, view)
-            is_sharded = bool(view.tensors)
-            found.append({"keys": sorted(map(_key, roots)), "hash": digest, "is_sharded": is_sharded})
-    return {"covariables": found, "skipped": snapshot.skipped}
+            is_sharded, keys = bool(view.tensors), sorted(map(_key, roots))
+            if view.has_others:
+                digest = None
+                skipped += [{"name": key, "part": key, "reason": OVER_SEVERAL} for key in keys]
+            found.append({"keys": keys, "hash": digest, "is_sharded": is_sharded})
+    return {"covariables": found, "skipped": skipped}
 
 
 def parts(shell: Any, world_size: int, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:

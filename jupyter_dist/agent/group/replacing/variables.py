@@ -115,10 +115,9 @@ class Copies:
             rank.covered = [[0.0, now]]
         parts = _named(sharded, "is divided among the ranks, and lacks the part of the rank that died: load a save")
         if not self._takes_all:
-            again = [
-                *_named(found.differ, "differs between the other ranks, or cannot be compared: not copied"),
-                *again,
-            ]
+            unknown = [name for name in found.differ if name not in found.why]
+            differ = _named(unknown, "differs between the other ranks, or cannot be compared: not copied")
+            again = [*differ, *(f"{why}." for why in list(found.why.values())[: copies.MAX_NAMED]), *again]
         names = sorted(key for key in keys if key.isidentifier())
         copied = say("it has copies of %1 names of rank %2; the other ranks keep theirs.", len(names), source.rank)
         return Given(names, [*parts, *again], join(copied, *parts, *again))

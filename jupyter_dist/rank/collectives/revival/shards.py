@@ -34,6 +34,7 @@ class ShardView:
 
     def __init__(self, size: int) -> None:
         self.tensors: list[Any] = []
+        self.has_others = False  # DTensors over a mesh of several dimensions, as HSDP makes
         self._size = size
         self._known: set[int] = set()
         # What FSDP2 has beside the parameters it makes of the modules, some in the order of their addresses.
@@ -53,6 +54,8 @@ class ShardView:
             self._add(value)
             described = (tuple(value.shape), str(value.dtype), str(value.placements), value.requires_grad)
             return str, (repr(described),)
+        if (kind := dtensor()) is not None and issubclass(type(value), kind) and value.device_mesh.ndim > 1:
+            self.has_others = True
         if any(issubclass(type(value), kind) for kind in self._hidden):
             return str, (type(value).__name__,)
         if (

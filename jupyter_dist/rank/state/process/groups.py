@@ -12,6 +12,11 @@ from jupyter_dist.rank.collectives.revival import compat
 
 WORLD = "default"  # the default process group, whose name differs between groups of ranks
 
+OVER_SEVERAL = (
+    "what is divided over a mesh of several dimensions (HSDP) has other process groups on each rank: make it again, "
+    "and load a save"
+)
+
 Plan = list[Any]  # fields of compat.GroupPlan, as a manifest has them
 
 
@@ -58,9 +63,8 @@ def named(name: str) -> Any:
     for group, known in {} if world is None else world.names.items():
         if known == name:
             return group
-    raise LookupError(
-        f"this rank is not in the process group '{name}': groups of a mesh with several dimensions differ between ranks"
-    )
+    message = f"this rank is not in the process group '{name}': {OVER_SEVERAL}"
+    raise LookupError(message)
 
 
 def _fits(plan: Plan) -> bool:
