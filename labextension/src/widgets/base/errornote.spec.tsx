@@ -30,6 +30,15 @@ it('shows that a part could not be loaded until it is there', async () => {
   root.unmount();
 });
 
+it('says that a part is loaded while the server does not answer', async () => {
+  const Part = lazily(() => new Promise<React.ComponentType<object>>(() => undefined));
+  const node = document.createElement('div');
+  const root = createRoot(node);
+  root.render(<Part />);
+  await expect.poll(() => node.textContent).toBe('Loading\u2026');
+  root.unmount();
+});
+
 it('loads what no click asks for again when the network is back', async () => {
   const failed = vi.fn();
   vi.spyOn(console, 'error').mockReturnValue();

@@ -31,7 +31,7 @@ export function lazily<P extends object>(load: () => Promise<React.ComponentType
   const found = React.lazy(async () => ({ default: await part().catch(() => Again) }));
   const Part = found as unknown as React.ComponentType<P>; // the types of lazy components are for those with references
   return props => (
-    <React.Suspense fallback={null}>
+    <React.Suspense fallback={<p className="jpd-Loading">{translation().__('Loading\u2026')}</p>}>
       <Part {...props} />
     </React.Suspense>
   );
