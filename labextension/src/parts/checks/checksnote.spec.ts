@@ -18,7 +18,7 @@ const check: ICheck = {
 
 function create(showsChecks = () => true, trans = nullTranslator.load('jupyter_dist')) {
   const openLine = vi.fn();
-  const note = new ChecksNote({ trans, openLine, showsChecks });
+  const note = new ChecksNote({ trans, openLine, redraw: vi.fn(), showsChecks });
   const execution = (id: string, ...checks: ICheck[]): IExecution =>
     ({ id, notebook: `${id}.ipynb`, cell_id: 'c', state: 'running', checks }) as unknown as IExecution;
   const update = (group: string, id: string, execution: IExecution | null): void =>

@@ -45,7 +45,8 @@ function create(answer = verdicts('not_refuted')) {
     trans,
     pace: vi.fn(async () => pace),
     verdicts: vi.fn(async () => answer),
-    openLine: vi.fn()
+    openLine: vi.fn(),
+    redraw: vi.fn()
   };
   const slowness = new Slowness(options);
   const find = (selector: string): HTMLElement => slowness.node.querySelector(selector)!;
