@@ -51,7 +51,7 @@ from jupyter_dist.client.results.comparing import VariableComparison, VariableTa
 
 from .calling import Caller, GroupCaller, of_part
 '''
-OF_PARTS_HEAD = '''"""What parts add to the client, for type checkers. Made by `make generate` from their `client`."""
+OF_PARTS_HEAD = '''"""Names that parts add to the client. Made by `make generate` from their packages `client`."""
 
 '''
 # Answers with methods of their own.
@@ -95,7 +95,7 @@ def of_parts_source() -> str:
     parts = PARTS_OF_CLIENT.values()
     lines = [f"from {each.__name__} import {', '.join(each.__all__)}" for each in parts]
     names = sorted(name for each in parts for name in each.__all__)
-    return OF_PARTS_HEAD + "\n".join([*lines, f"\n__all__ = {names!r}\n"])
+    return OF_PARTS_HEAD + "\n".join([*typing_only(lines), f"\n__all__: list[str] = {names!r}\n"])
 
 
 def infos_source() -> str:

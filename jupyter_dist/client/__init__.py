@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.client import ofparts
 from jupyter_dist.client.answers.base import ApiList, ApiObject
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import AsyncExecution
@@ -25,7 +26,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.parts import find_modules
 
 if TYPE_CHECKING:
-    from jupyter_dist.client.ofparts import *  # noqa: F403
+    from jupyter_dist.client.ofparts import *  # noqa: F403  (at run time they are imported when they are used)
 
 __all__ = [
     "ApiList",
@@ -54,6 +55,7 @@ __all__ = [
     "connect",
     "notebook_launcher",
 ]
+__all__ += ofparts.__all__
 
 connect = Client.connect
 

@@ -1,5 +1,8 @@
-"""What parts add to the client, for type checkers. Made by `make generate` from their `client`."""
+"""Names that parts add to the client. Made by `make generate` from their packages `client`."""
 
-from jupyter_dist.parts.drift.client import CatchUpError, CaughtUp, CellDrift, NotRun, Step
+from typing import TYPE_CHECKING
 
-__all__ = ["CatchUpError", "CaughtUp", "CellDrift", "NotRun", "Step"]
+if TYPE_CHECKING:
+    from jupyter_dist.parts.drift.client import CatchUpError, CaughtUp, CellDrift, NotRun, Step
+
+__all__: list[str] = ["CatchUpError", "CaughtUp", "CellDrift", "NotRun", "Step"]

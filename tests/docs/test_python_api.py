@@ -18,6 +18,8 @@ PUBLIC = {getattr(client, name) for name in client.__all__} | {
     each for each in vars(infos).values() if inspect.isclass(each) and each.__module__ == infos.__name__
 }
 
+OF_PARTS = {name: getattr(client, name) for name in client.ofparts.__all__}  # imported when they are used
+
 
 def members(cls):
     return [name for name in dir(cls) if not name.startswith("_")]
@@ -71,7 +73,7 @@ def test_what_a_method_returns_is_public_and_no_dict_of_the_api(cls):
         for name, value in vars(module).items()
     }
     for name in set(members(cls)) - {"model", "bundle"}:
-        hints = get_type_hints(function_of(cls, name), localns=names)
+        hints = get_type_hints(function_of(cls, name), localns=names | OF_PARTS)
         for found in named_classes(hints["return"]):
             assert not typing_extensions.is_typeddict(found), name
             assert not found.__module__.startswith("jupyter_dist") or found in PUBLIC, (name, found)
