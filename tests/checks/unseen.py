@@ -1175,11 +1175,11 @@ RIGHT = [
         "    for w in 'ab':\n        opts[w].zero_grad()\n        loss_of(model(batch(), w)).backward()\n        opts[w].step()\n        pause()",
     ),
     Right(
-        "xg-chu/CrowdDet#36: each rank shuffles all of the data by a seed of its own, without a sampler",
+        "xg-chu/CrowdDet#36: each rank shuffles all of the data by its own seed, without a sampler",
         "torch.manual_seed(31 + rank)\nloader = DataLoader(data, 4, shuffle=True)\nfor i, (x, y) in zip(range(40), loader):\n    opt.zero_grad()\n    loss_of(model(x), y).backward()\n    opt.step()\n    pause()",
     ),
     Right(
-        "MILVLG/mcan-vqa#26: an evaluation after each epoch on a net of its own, with the saved parameters",
+        "MILVLG/mcan-vqa#26: an evaluation after each epoch on another net, with the saved parameters",
         "model = DDP(net(nn.Dropout(0.1)))\nopt = optim.Adam(model.parameters(), lr=1e-4)\ndef evaluate(state):\n    other = DDP(net(nn.Dropout(0.1)))\n    other.eval()\n    other.load_state_dict(state)\n    with torch.no_grad():\n        return [other(batch()).argmax() for _ in range(4)]\nmodel.train()\nfor epoch in range(4):\n"
         "    for i in range(10):\n        opt.zero_grad()\n        loss_of(model(batch())).backward()\n        opt.step()\n        pause()\n    evaluate(model.state_dict())",
     ),

@@ -49,7 +49,7 @@ HANGS = [
         "all_reduce",
     ),
     Hang(
-        "ComputationalRadiationPhysics/picongpu#2683: rank 0 is at a barrier, what it has to send is still in its queue",
+        "ComputationalRadiationPhysics/picongpu#2683: rank 0 is at a barrier, its message is still in a queue",
         "tasks = [lambda: dist.send(torch.ones(4), 1)] if rank == 0 else []\nif rank == 1: dist.recv(torch.empty(4), 0)\ndist.barrier()\nfor task in tasks: task()",
         "mismatch",
         "0-3",
