@@ -7,6 +7,7 @@ is left out: it does more than wait, such as asking the user for input.
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 import textwrap
@@ -106,6 +107,7 @@ def class_source(found: list[Function], name: str, blocking: str, attribute: str
             yield from method_source(method, name, attribute)
 
 
+@functools.cache
 def functions_of_part(part: str, module: str) -> list[Function]:
     """Return the functions, for users, that a part has in a module of its package `client`."""
     file = find_modules("client").modules[part].__file__
@@ -116,11 +118,8 @@ def functions_of_part(part: str, module: str) -> list[Function]:
 
 def typing_only(imports: list[str]) -> list[str]:
     """Return imports for type checkers alone, as lines."""
-    return (
-        ["from typing import TYPE_CHECKING", "if TYPE_CHECKING:", *(f"    {line}" for line in imports)]
-        if imports
-        else []
-    )
+    head = ["from typing import TYPE_CHECKING", "if TYPE_CHECKING:"]
+    return [*head, *(f"    {line}" for line in imports)] if imports else []
 
 
 def is_setter(method: Function) -> bool:

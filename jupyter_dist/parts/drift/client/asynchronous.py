@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jupyter_dist.client.asynchronous.group import AsyncGroup
-from jupyter_dist.client.results.result import RankError
-from jupyter_dist.protocol.errors import JupyterDistError
 
-from .results import CatchUpError, CaughtUp, Step
+from .results import CaughtUp, Step
 
 
 async def catch_up(group: AsyncGroup, steps: Sequence[Step] | None = None) -> CaughtUp:
@@ -26,11 +24,7 @@ async def catch_up(group: AsyncGroup, steps: Sequence[Step] | None = None) -> Ca
     """
     found = CaughtUp()
     for step in found.runnable((await group.drift()).offered if steps is None else steps):
-        try:
+        with found.running(step):
             found.append(await group.run(step.code, step.ranks, ask_first=True))
             found[-1].raise_for_error()
-        except RankError as err:
-            raise CatchUpError(err, found) from err
-        except JupyterDistError as err:
-            found.refused(step, err)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jupyter_dist.client.answers.infos import DriftCellInfo
@@ -52,6 +53,16 @@ class CaughtUp(list[Result]):
                 self._add(step, "it uses what a cell above sets or changes, which was not run")
             else:
                 yield step
+
+    @contextmanager
+    def running(self, step: Step) -> Iterator[None]:
+        """Run the block, and note a refusal of the step. Raises CatchUpError if its cell fails."""
+        try:
+            yield
+        except RankError as err:
+            raise CatchUpError(err, self) from err
+        except JupyterDistError as err:
+            self.refused(step, err)
 
     def refused(self, step: Step, err: JupyterDistError) -> None:
         """Add a step that needs all ranks; raise any other error."""
