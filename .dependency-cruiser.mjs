@@ -17,29 +17,16 @@ const ORDER = {
     'targets',
     'state',
     'comms',
-    'log',
     'variables',
     'cells',
     'notebooks'
   ],
   'model/cells': ['output', 'executor'],
-  widgets: [
-    'notices',
-    'base',
-    'states',
-    'starting',
-    'rankoutput',
-    'state',
-    'rankpicker',
-    'console',
-    'logpanel',
-    'variables',
-    'sidebar'
-  ],
+  widgets: ['notices', 'base', 'states', 'starting', 'rankoutput', 'state', 'rankpicker', 'variables', 'sidebar'],
   'widgets/rankoutput': ['blocks', 'items', 'found', 'notes', 'header'],
   'widgets/rankpicker': ['layout', 'pickermodel.ts', 'targetwords.ts', 'panel'],
   'widgets/sidebar': ['context.ts', 'charts', 'startform', 'groups'],
-  plugins: ['commands', 'state', 'help', 'notebook', 'cells', 'console', 'panels', 'shell']
+  plugins: ['commands', 'state', 'notebook', 'cells', 'panels', 'shell']
 };
 
 const TESTS = '\\.(spec|harness)\\.tsx?$';

@@ -61,7 +61,7 @@ def page_parts() -> dict[Path, str]:
     page = ROOT / "labextension"
     styles = sorted(path.parent.name for path in page.glob("src/parts/*/style.css"))
     sheet = "".join(f"@import url('../src/parts/{name}/style.css');\n" for name in styles)
-    plugins = _listed("plugin", "partPlugins: JupyterFrontEndPlugin<unknown>[]")
+    plugins = _listed("plugin", "partPlugins: JupyterFrontEndPlugin<unknown>[]", after=".flat()")  # some export several
     saved = _listed(
         "saved", "savedParts: AddPart[]", "type AddPart = (places: ISavedPlaces, trans: TranslationBundle) => void;\n\n"
     )
@@ -79,12 +79,12 @@ def page_parts() -> dict[Path, str]:
     }
 
 
-def _listed(module: str, declared: str, before: str = "") -> str:
+def _listed(module: str, declared: str, before: str = "", after: str = "") -> str:
     """The imports of a module of parts, and the list of what they export, as prettier would break it."""
     names = sorted(path.parent.name for path in (ROOT / "labextension").glob(f"src/parts/*/{module}.ts*"))
     imports = "".join(f"import {name} from './{name}/{module}';\n" for name in names)
-    line = f"export const {declared} = [{', '.join(names)}];\n"
-    listed = line if len(line) <= 121 else f"export const {declared} = [\n  {f',{chr(10)}  '.join(names)}\n];\n"
+    line = f"export const {declared} = [{', '.join(names)}]{after};\n"
+    listed = line if len(line) <= 121 else f"export const {declared} = [\n  {f',{chr(10)}  '.join(names)}\n]{after};\n"
     return f"{imports}\n{before}{listed}"
 
 

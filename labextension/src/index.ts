@@ -1,17 +1,12 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands/commands';
-import { consolePlugin } from './plugins/console/consoleplugin';
-import { completerPlugin } from './plugins/help/completer';
 import { deletedCellsPlugin } from './plugins/cells/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/cells/executor';
 import { longCellsPlugin } from './plugins/cells/longcellsplugin';
-import { logPanelPlugin } from './plugins/panels/logpanelplugin';
 import { attachPlugin, notebooksPlugin } from './plugins/cells/notebooksplugin';
 import { nodeWarningsPlugin } from './plugins/shell/nodewarnings';
 import { runningPlugin } from './plugins/shell/running';
 import { cellOffersPlugin, newNotebookPlugin, starterPlugin } from './plugins/notebook/startgroups';
-import { contextualHelpPlugin } from './plugins/help/contextualhelp';
-import { inspectionPlugin } from './plugins/help/inspection';
 import { rankKernelPlugin } from './plugins/cells/rankkernelplugin';
 import { headerNotesPlugin, outputTabsPlugin, rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
@@ -50,16 +45,11 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   rankOutputPlugin,
   rankPickerPlugin,
   rankKernelPlugin,
-  completerPlugin,
-  inspectionPlugin,
-  contextualHelpPlugin,
   commandsPlugin,
   statePlugin,
   undoPlugin,
   sessionDialogsPlugin,
-  consolePlugin,
   sidebarPlugin,
-  logPanelPlugin,
   variableSectionsPlugin,
   variablesPlugin,
   runningPlugin,

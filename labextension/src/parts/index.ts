@@ -4,7 +4,10 @@ import checks from './checks/plugin';
 import curves from './curves/plugin';
 import debugging from './debugging/plugin';
 import drift from './drift/plugin';
+import groupconsole from './groupconsole/plugin';
 import hangs from './hangs/plugin';
+import introspection from './introspection/plugin';
+import logpanel from './logpanel/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
 import ruler from './ruler/plugin';
@@ -16,10 +19,13 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   curves,
   debugging,
   drift,
+  groupconsole,
   hangs,
+  introspection,
+  logpanel,
   peek,
   profile,
   ruler,
   slow,
   timeline
-];
+].flat();

@@ -23,14 +23,14 @@ import {
   IDistStarter,
   type IWantedGroup
 } from '../../tokens';
-import type { GroupConsole } from '../../widgets/console/console';
+import type { GroupConsole } from './console';
 import { notifyError } from '../../widgets/base/errornote';
 import { mayTakeFocus } from '../../widgets/base/focus';
-import { GroupChoice } from '../commands/groupchoice';
-import { inspectingKernel } from '../help/rankanswer';
+import { GroupChoice } from '../../plugins/commands/groupchoice';
+import { inspectingKernel } from '../../model/targets/rankanswer';
 import { SelectionRunner } from './selection';
 
-export const consolePlugin: JupyterFrontEndPlugin<void> = {
+const consolePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:console',
   description: 'Code consoles whose cells run on ranks.',
   autoStart: true,
@@ -135,7 +135,7 @@ interface IOpened {
 type ConsoleParts = Omit<ConstructorParameters<typeof GroupConsole>[0], keyof IOpened>;
 
 async function createConsole(parts: ConsoleParts, opened: IOpened): Promise<GroupConsole> {
-  const module = await loaded(import(/* webpackChunkName: "console" */ '../../widgets/console/console'));
+  const module = await loaded(import(/* webpackChunkName: "console" */ './console'));
   return new module.GroupConsole({ ...parts, ...opened });
 }
 
@@ -248,3 +248,5 @@ function addKeyCommands(
     }
   });
 }
+
+export default consolePlugin;

@@ -10,8 +10,7 @@ import { hasPlace } from '../../model/targets/cellplace';
 import { getNotebookTarget } from '../../model/targets/target';
 import { loadedAtLast } from '../../services/errors';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
-import type { GroupConsole } from '../../widgets/console/console';
-import type { HelpSources, ISource } from './helpsources';
+import type { HelpSources, ISource, RankConsole } from './helpsources';
 
 export const contextualHelpPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:contextual-help',
@@ -107,7 +106,7 @@ class ContextualHelp {
 
   private _add(widget: Widget, made: HelpSources): void {
     const isNotebook = this._tracker.has(widget);
-    const source = isNotebook ? made.ofNotebook(widget as NotebookPanel) : made.ofConsole(widget as GroupConsole);
+    const source = isNotebook ? made.ofNotebook(widget as NotebookPanel) : made.ofConsole(widget as RankConsole);
     this._sources.set(widget, source);
     widget.disposed.connect(() => {
       this._sources.delete(widget);

@@ -2,10 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { ILogLimits, LogModel } from '../../model/log/log';
-import { LogFeed } from '../../model/log/logfeed';
+import { ILogLimits, LogModel } from './model/log';
+import { LogFeed } from './model/logfeed';
 import type { IDistExecutions, IDistService } from '../../tokens';
-import { Spoken } from '../base/spoken';
+import { Spoken } from '../../widgets/base/spoken';
 import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';
 import { LogSearch } from './search';

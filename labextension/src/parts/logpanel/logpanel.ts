@@ -4,14 +4,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, TabBar, Title, Widget } from '@lumino/widgets';
-import type { ILogLimits } from '../../model/log/log';
+import type { ILogLimits } from './model/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { formatRanks } from '../../model/format/ranks';
-import { hueOf } from '../states/rankcolor';
-import { MANY_RANKS, RankFinder } from '../states/rankfinder';
-import { countStates } from '../states/statebar';
-import { stateWord } from '../states/statewords';
+import { hueOf } from '../../widgets/states/rankcolor';
+import { MANY_RANKS, RankFinder } from '../../widgets/states/rankfinder';
+import { countStates } from '../../widgets/states/statebar';
+import { stateWord } from '../../widgets/states/statewords';
 import { RankLog } from './ranklog';
 
 export interface ILogPanelOptions {

@@ -2,10 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
-import { useSignal } from '../base/hooks';
-import type { TargetModel } from '../rankpicker/pickermodel';
-import { StateGlyph } from '../states/stateglyph';
-import { groupLight, stateWord } from '../states/statewords';
+import { useSignal } from '../../widgets/base/hooks';
+import type { TargetModel } from '../../widgets/rankpicker/pickermodel';
+import { StateGlyph } from '../../widgets/states/stateglyph';
+import { groupLight, stateWord } from '../../widgets/states/statewords';
 
 export class GroupLabel extends ReactWidget {
   constructor(

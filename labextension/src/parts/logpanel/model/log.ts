@@ -3,7 +3,7 @@
  * then drops its end; it follows new records only while it has the end.
  */
 import { ISignal, Signal } from '@lumino/signaling';
-import type { ILogPage, ILogRecord } from '../../services/protocol';
+import type { ILogPage, ILogRecord } from '../../../services/protocol';
 import { BlockBuilder, boundary, IGapBlock, LogBlock, lostSeparator, measure, printedLines } from './logblocks';
 
 /** How much of a log the page keeps. */

@@ -1,9 +1,9 @@
 /** Loads a rank's log into its window: the end first, then new records, and older ones on demand. */
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { IErrorBody, ILogPage, TopicMessage } from '../../services/protocol';
-import type { IService } from '../../services/service';
-import type { ITopicSubscription } from '../../services/channel/topics';
+import type { IErrorBody, ILogPage, TopicMessage } from '../../../services/protocol';
+import type { IService } from '../../../services/service';
+import type { ITopicSubscription } from '../../../services/channel/topics';
 import type { LogModel } from './log';
 import type { IGapBlock } from './logblocks';
 

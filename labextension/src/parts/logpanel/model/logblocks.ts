@@ -4,8 +4,8 @@
  * of the page. Pure: no network, no DOM.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
-import type { ILogRecord, ExecutionState } from '../../services/protocol';
-import { firstCharacters } from '../format/characters';
+import type { ILogRecord, ExecutionState } from '../../../services/protocol';
+import { firstCharacters } from '../../../model/format/characters';
 import { coloursAfter, settle, writeText } from './terminal';
 
 /** A text block ends at this many lines or characters, which the renderer handles well within a frame. */

@@ -4,7 +4,7 @@
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
-import type { LogModel } from '../../model/log/log';
+import type { LogModel } from './model/log';
 import { BlockNode, IBlockContext } from './renderblock';
 
 /** Time for rendering per frame. */

@@ -1,13 +1,17 @@
 /** Sources of Contextual Help that ask ranks, loaded when a notebook or console on ranks has the focus. */
+import type { MainAreaWidget } from '@jupyterlab/apputils';
 import type { CodeCell } from '@jupyterlab/cells';
+import type { CodeConsole } from '@jupyterlab/console';
 import type { IInspectionRequest, InspectionHandler } from '@jupyterlab/inspector';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { IRankPlace, placeOf } from '../../model/targets/cellplace';
+import { IHasPlace, IRankPlace, placeOf } from '../../model/targets/cellplace';
 import type { IDistGroups, IDistService } from '../../tokens';
-import type { GroupConsole } from '../../widgets/console/console';
-import { inspectingKernel } from './rankanswer';
+import { inspectingKernel } from '../../model/targets/rankanswer';
 
 type Handler = typeof InspectionHandler;
+
+/** A code console whose cells run on ranks. */
+export type RankConsole = MainAreaWidget<CodeConsole> & IHasPlace;
 
 export class HelpSources {
   constructor(
@@ -35,7 +39,7 @@ export class HelpSources {
     return source;
   }
 
-  ofConsole(panel: GroupConsole): ISource {
+  ofConsole(panel: RankConsole): ISource {
     const { content } = panel;
     const source = this._source(
       content.rendermime,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import vectors from '../../../../tests/vectors/terminal.json';
+import vectors from '../../../../../tests/vectors/terminal.json';
 import { coloursAfter, settle, writeText } from './terminal';
 
 function shown(chunks: string[]): string {

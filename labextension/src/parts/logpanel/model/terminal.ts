@@ -4,7 +4,7 @@
  * The Python counterpart is jupyter_dist/server/folding/feeding/lines.py; both run tests/vectors/terminal.json.
  */
 
-import { afterCharacters, firstCharacters, numCharacters } from '../format/characters';
+import { afterCharacters, firstCharacters, numCharacters } from '../../../model/format/characters';
 
 /** Complete lines, and an open last line that more text may change: show `settle(open)`. */
 export interface ITerminalText {

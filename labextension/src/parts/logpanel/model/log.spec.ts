@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ILogPage, ILogRecord } from '../../services/protocol';
+import type { ILogPage, ILogRecord } from '../../../services/protocol';
 import { LogModel } from './log';
 import type { IGapBlock, LogBlock } from './logblocks';
 

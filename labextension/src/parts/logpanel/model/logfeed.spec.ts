@@ -1,7 +1,7 @@
 import { PromiseDelegate } from '@lumino/coreutils';
 import { afterEach, expect, it, vi } from 'vitest';
-import type { ILogPage, ILogRecord, TopicMessage } from '../../services/protocol';
-import type { IService } from '../../services/service';
+import type { ILogPage, ILogRecord, TopicMessage } from '../../../services/protocol';
+import type { IService } from '../../../services/service';
 import { LogModel } from './log';
 import { LogFeed } from './logfeed';
 

@@ -11,9 +11,9 @@ import { getNotebookTarget, resolveTarget } from '../../model/targets/target';
 import type { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups } from '../../tokens';
-import type { GroupConsole } from '../../widgets/console/console';
+import type { GroupConsole } from './console';
 import { notifyError } from '../../widgets/base/errornote';
-import type { GroupChoice } from '../commands/groupchoice';
+import type { GroupChoice } from '../../plugins/commands/groupchoice';
 
 export class SelectionRunner {
   constructor(

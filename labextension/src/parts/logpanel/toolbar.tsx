@@ -4,10 +4,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';
 import type { IDownload } from '../../services/service';
-import { notifyError } from '../base/errornote';
-import { useSignal } from '../base/hooks';
-import { clearViewIcon } from '../base/icons';
-import { saveUrl } from '../base/savefile';
+import { notifyError } from '../../widgets/base/errornote';
+import { useSignal } from '../../widgets/base/hooks';
+import { clearViewIcon } from '../../widgets/base/icons';
+import { saveUrl } from '../../widgets/base/savefile';
 import type { LogPanel } from './logpanel';
 import type { RankLog } from './ranklog';
 

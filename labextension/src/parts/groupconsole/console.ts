@@ -20,11 +20,11 @@ import type {
   IDistStarter,
   IWantedGroup
 } from '../../tokens';
-import { notifyError } from '../base/errornote';
-import { clearViewIcon } from '../base/icons';
-import { ToolbarFit } from '../rankpicker/layout/toolbarfit';
-import { TargetModel } from '../rankpicker/pickermodel';
-import { RankChoice } from '../rankpicker/rankchoice';
+import { notifyError } from '../../widgets/base/errornote';
+import { clearViewIcon } from '../../widgets/base/icons';
+import { ToolbarFit } from '../../widgets/rankpicker/layout/toolbarfit';
+import { TargetModel } from '../../widgets/rankpicker/pickermodel';
+import { RankChoice } from '../../widgets/rankpicker/rankchoice';
 import { ConsoleCells } from './cells';
 import { GroupLabel } from './grouplabel';
 import { GroupSession } from './session';

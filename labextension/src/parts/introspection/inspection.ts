@@ -10,7 +10,7 @@ import type { Kernel } from '@jupyterlab/services';
 import { ITooltipManager } from '@jupyterlab/tooltip';
 import { IRankPlace, placeOf } from '../../model/targets/cellplace';
 import { IDistGroups, IDistService } from '../../tokens';
-import { inspect, inspectingKernel } from './rankanswer';
+import { inspect, inspectingKernel } from '../../model/targets/rankanswer';
 
 export const inspectionPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:inspection',

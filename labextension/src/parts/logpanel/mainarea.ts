@@ -1,11 +1,11 @@
 /** The rank output panel with its toolbar, for the main area. */
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { Toolbar } from '@jupyterlab/ui-components';
-import { ranksIcon } from '../base/icons';
+import { ranksIcon } from '../../widgets/base/icons';
 import { ILogPanelOptions, LogPanel } from './logpanel';
 import { LogToolbar } from './toolbar';
 
-export { DEFAULT_LIMITS } from '../../model/log/log';
+export { DEFAULT_LIMITS } from './model/log';
 
 export class LogMainArea extends MainAreaWidget<LogPanel> {
   constructor(options: ILogPanelOptions) {

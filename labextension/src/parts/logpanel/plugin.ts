@@ -4,19 +4,19 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { ILogLimits } from '../../model/log/log';
+import type { ILogLimits } from './model/log';
 import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
-import type { LogMainArea } from '../../widgets/logpanel/mainarea';
+import type { LogMainArea } from './mainarea';
 import { notifyError } from '../../widgets/base/errornote';
-import { GroupChoice } from '../commands/groupchoice';
-import { addPanel } from './openpanel';
+import { GroupChoice } from '../../plugins/commands/groupchoice';
+import { addPanel } from '../../plugins/panels/openpanel';
 
 const ID = 'jupyter-dist:logpanel';
 
 /** The rank output panel. */
-export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
+const logPanelPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'The rank output panel: the full log of each rank across cells.',
   autoStart: true,
@@ -39,7 +39,7 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
     const choice = new GroupChoice(groups, notebooks, trans);
     const limits = readLimits(settings);
     const create = async (group: IGroup): Promise<LogMainArea> => {
-      const panel = await loaded(import(/* webpackChunkName: "logpanel" */ '../../widgets/logpanel/mainarea'));
+      const panel = await loaded(import(/* webpackChunkName: "logpanel" */ './mainarea'));
       return new panel.LogMainArea({
         service,
         executions,
@@ -132,3 +132,5 @@ function bounded(value: unknown, max: number): number | null {
   const number = Number(value);
   return number > 0 ? Math.min(number, max) : null;
 }
+
+export default logPanelPlugin;

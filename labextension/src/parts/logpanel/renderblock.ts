@@ -3,16 +3,9 @@ import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import { IRenderMimeRegistry, renderText } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import type {
-  IExecutionBlock,
-  IGapBlock,
-  INoteBlock,
-  IOutputBlock,
-  ITextBlock,
-  LogBlock
-} from '../../model/log/logblocks';
+import type { IExecutionBlock, IGapBlock, INoteBlock, IOutputBlock, ITextBlock, LogBlock } from './model/logblocks';
 import { formatSeconds } from '../../model/format/quantities';
-import { stateWord } from '../states/statewords';
+import { stateWord } from '../../widgets/states/statewords';
 
 /** What is needed to render a block. */
 export interface IBlockContext {
