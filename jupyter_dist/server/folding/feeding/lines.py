@@ -1,6 +1,6 @@
 """The unfinished line of one rank's stream, with carriage returns, backspaces and erasing applied like in a terminal.
 
-The TypeScript counterpart is labextension/src/model/log/terminal.ts; both run tests/vectors/terminal.json.
+The TypeScript counterpart is labextension/src/parts/logpanel/model/terminal.ts; both run tests/vectors/terminal.json.
 """
 
 from __future__ import annotations

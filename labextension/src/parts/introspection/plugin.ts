@@ -1,4 +1,4 @@
-/** What ranks know of the names in a cell that is being typed: completions, Shift+Tab, Contextual Help. */
+/** Completions, Shift+Tab and Contextual Help of cells that run on ranks, answered by ranks. */
 import { completerPlugin } from './completer';
 import { contextualHelpPlugin } from './contextualhelp';
 import { inspectionPlugin } from './inspection';
