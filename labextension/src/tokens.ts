@@ -67,10 +67,6 @@ export const CommandIDs = {
   resume: 'jupyter-dist:resume',
   /** Start a group that has ended, with the options of its start; args: `{group}`. */
   startAgain: 'jupyter-dist:start-again',
-  /** Save the variables of a group, after a dialog; args: `{group}`. */
-  save: 'jupyter-dist:save',
-  /** Show the saves that a group can restore; args: `{group}`. */
-  saves: 'jupyter-dist:saves',
   /** Undo a cell on ranks, after a dialog; args: `{group?, cell?: id of a notebook's cell}`, by default the last cell. */
   undo: 'jupyter-dist:undo',
   /** Give variables what an undone cell had left in them; args: `{group?, cell?}`, by default the next undone cell. */
@@ -79,10 +75,6 @@ export const CommandIDs = {
   undoCell: 'jupyter-dist:undo-cell',
   /** Whether ranks keep what is needed to undo the cells of the current notebook. */
   keepUndo: 'jupyter-dist:keep-undo',
-  /** Start a group that has ended again, with the variables of its last save; args: `{group}`. */
-  startSaved: 'jupyter-dist:start-saved',
-  /** Give a group that was just started the variables of a save; args: `{group, save, folder}`. */
-  beginWith: 'jupyter-dist:begin-with',
   /** Change the number of ranks of a group; args: `{group, ranks?: number}`, without `ranks` after a dialog. */
   resize: 'jupyter-dist:resize',
   /** Shut a group down; args: `{group}`. */

@@ -11,6 +11,7 @@ import logpanel from './logpanel/plugin';
 import peek from './peek/plugin';
 import profile from './profile/plugin';
 import ruler from './ruler/plugin';
+import saves from './saves/plugin';
 import slow from './slow/plugin';
 import timeline from './timeline/plugin';
 
@@ -26,6 +27,7 @@ export const partPlugins: JupyterFrontEndPlugin<unknown>[] = [
   peek,
   profile,
   ruler,
+  saves,
   slow,
   timeline
 ].flat();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatBytes, formatPercent, formatSeconds, formatStepTime, fraction } from './quantities';
+import { clockTime, formatBytes, formatPercent, formatSeconds, formatStepTime, fraction } from './quantities';
 
 it.each([
   [null, '-'],
@@ -41,4 +41,10 @@ it.each([
   [75, '1:15']
 ])('formatStepTime(%j) is %s', (seconds, text) => {
   expect(formatStepTime(seconds)).toBe(text);
+});
+
+it('the time of a day has the date of another day only', () => {
+  const noon = new Date(2026, 0, 5, 12, 0).getTime() / 1000;
+  expect(clockTime(noon - 3600, noon)).not.toContain('2026');
+  expect(clockTime(noon - 86400, noon)).toContain('2026');
 });

@@ -63,3 +63,12 @@ export function fraction(part: number | null | undefined, whole: number | null |
 function threeFigures(value: number): string {
   return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }
+
+/** "14:02" of today, with the date of another day; as the language of the page writes it. */
+export function clockTime(at: number, now: number): string {
+  const [then, today] = [new Date(at * 1000), new Date(now * 1000)];
+  const time = { hour: '2-digit', minute: '2-digit' } as const;
+  return then.toDateString() === today.toDateString()
+    ? then.toLocaleTimeString(undefined, time)
+    : then.toLocaleString(undefined, { ...time, day: 'numeric', month: 'short', year: 'numeric' });
+}

@@ -1,9 +1,19 @@
 /** The variables with which new processes of dead ranks can begin. Pure. */
-import type { IGroup, ILastSave, IReplaceRequest, IUndoableCell } from '../../services/protocol';
+import type { IGroup, IReplaceRequest, IUndoableCell } from '../../services/protocol';
 import { formatRanks } from '../format/ranks';
 
-/** `undo`: copies, after the others have undone the cell in which they died; `save`: the variables of the last save; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none. */
-export type ReplaceChoice = 'undo' | 'save' | 'copy' | 'cells' | 'empty';
+/** A choice that a part adds. */
+export interface IReplaceChoice {
+  /** Unique among the choices. */
+  readonly id: string;
+  readonly label: string;
+  readonly hint: string;
+  /** The request; null: it cannot be chosen now, and the hint has the reason. */
+  readonly body: IReplaceRequest | null;
+}
+
+/** `undo`: copies, after the others have undone the cell in which they died; `copy`: copies of the other ranks'; `cells`: none, and their cells run again; `empty`: none; others are of parts. */
+export type ReplaceChoice = string;
 
 /** The choices for a group, with their parameters. */
 export interface IReplaceOffer {
@@ -13,8 +23,8 @@ export interface IReplaceOffer {
   readonly others: string;
   /** The cell in which they died and those after it, newest first, where the other ranks can undo them. */
   readonly lost: readonly IUndoableCell[];
-  /** The save that the group can restore. */
-  readonly save: ILastSave | null;
+  /** The choices of parts. */
+  readonly choices: readonly IReplaceChoice[];
   /** Whether a single rank lives, which cannot be compared with another one: all of its variables would be copied. */
   readonly copiesAll: boolean;
   /** The choice that brings most back. */
@@ -23,8 +33,9 @@ export interface IReplaceOffer {
 
 /** What can be chosen; null: no rank is to be replaced. */
 export function replaceOffer(
-  group: Pick<IGroup, 'ranks' | 'last_save'>,
-  lost: readonly IUndoableCell[] = []
+  group: Pick<IGroup, 'ranks'>,
+  lost: readonly IUndoableCell[] = [],
+  choices: readonly IReplaceChoice[] = []
 ): IReplaceOffer | null {
   const isLost = ({ state, process_group }: IGroup['ranks'][number]): boolean =>
     state === 'dead' || process_group === 'lost';
@@ -33,24 +44,20 @@ export function replaceOffer(
   if (ranks.length === 0) {
     return null;
   }
-  const save = group.last_save ?? null;
   return {
     ranks: formatRanks(ranks),
     others: formatRanks(others),
     lost,
-    save,
+    choices,
     copiesAll: others.length === 1,
-    best: lost.length ? 'undo' : save ? 'save' : 'cells'
+    best: lost.length ? 'undo' : (choices.find(({ body }) => body)?.id ?? 'cells')
   };
 }
 
 /** The body of the request for a choice. */
-export function replaceBody({ save, copiesAll }: IReplaceOffer, choice: ReplaceChoice): IReplaceRequest {
-  if (choice === 'save' && save) {
-    return { state: 'save', save: save.name, folder: save.folder };
-  }
+export function replaceBody({ choices, copiesAll }: IReplaceOffer, choice: ReplaceChoice): IReplaceRequest {
   if (choice === 'copy' || choice === 'undo') {
     return { state: choice, ...(copiesAll ? { others: 'copy' } : {}) };
   }
-  return { state: 'empty' };
+  return choices.find(({ id }) => id === choice)?.body ?? { state: 'empty' };
 }

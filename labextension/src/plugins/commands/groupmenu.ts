@@ -25,7 +25,7 @@ export function isReachable({ state }: IGroup): boolean {
 }
 
 /** Its agent answers, and its ranks have started. */
-function hasStarted(group: IGroup): boolean {
+export function hasStarted(group: IGroup): boolean {
   return isReachable(group) && !isStarting(group);
 }
 
@@ -51,10 +51,12 @@ export function panelItems(): readonly IPanelItem[] {
   return panels;
 }
 
-/** What may be left to do after ranks were replaced: in the menu, and as a button in the group's card. */
+/** What may be left to do after ranks were replaced, or a group has ended: in the menu, and as a button in the group's card. */
 export interface IRepair extends IGroupMenuItem {
   /** Its name on the button. */
-  readonly brief: string;
+  readonly brief: string | ((group: IGroup) => string);
+  /** The caption of the button; its command has one, too. */
+  title?(group: IGroup): string;
   isEnabled(group: IGroup): boolean;
 }
 
@@ -70,6 +72,24 @@ export function repairsOf(group: IGroup): readonly IRepair[] {
   return repairs.filter(({ isEnabled }) => isEnabled(group));
 }
 
+/** What keeps or changes the variables of a group, as an entry. */
+export interface IStateItem extends IGroupMenuItem {
+  /** Its place. */
+  readonly rank: number;
+}
+
+const stateItems: IStateItem[] = [
+  { command: CommandIDs.undo, rank: 20, isEnabled: hasStarted },
+  { command: CommandIDs.redo, rank: 21, isEnabled: hasStarted },
+  { command: CommandIDs.resize, rank: 30, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
+];
+
+/** Add one to the menu; plugins add theirs. */
+export function addStateItem(item: IStateItem): void {
+  stateItems.push(item);
+  stateItems.sort((a, b) => a.rank - b.rank);
+}
+
 function withGroup({ command }: IPanelItem): IGroupMenuItem {
   return { command, isEnabled: isReachable };
 }
@@ -81,13 +101,7 @@ const GROUP_MENU: readonly (readonly IGroupMenuItem[])[] = [
     { command: CommandIDs.replace, isEnabled: group => isReachable(group) && group.ranks.some(isLost) },
     { command: CommandIDs.reform, isEnabled: group => group.state === 'ready' }
   ],
-  [
-    { command: CommandIDs.save, isEnabled: hasStarted },
-    { command: CommandIDs.saves, isEnabled: hasStarted },
-    { command: CommandIDs.undo, isEnabled: hasStarted },
-    { command: CommandIDs.redo, isEnabled: hasStarted },
-    { command: CommandIDs.resize, isEnabled: group => group.state === 'ready' || group.state === 'degraded' }
-  ],
+  stateItems,
   [
     { command: CommandIDs.park, isVisible: group => !isAway(group), isEnabled: group => group.state === 'ready' },
     { command: CommandIDs.resume, isVisible: isAway, isEnabled: group => group.state === 'parked' },

@@ -10,8 +10,7 @@ import { findCell } from '../../model/cells/output/cellruns';
 import { GroupStarter } from '../../model/notebooks/groupstarter';
 import { nameFor } from '../../model/groups/wanted';
 import { getNotebookTarget, METADATA_KEY, resolveTarget, setNotebookTarget } from '../../model/targets/target';
-import { clockTime } from '../../model/state/saves';
-import type { IGroup, ILastSave } from '../../services/protocol';
+import type { IGroup } from '../../services/protocol';
 import {
   CommandIDs,
   IDistGroups,
@@ -27,7 +26,8 @@ import { createAdvice } from '../../widgets/rankoutput/elements';
 import { ReplaceButton } from '../../widgets/rankoutput/notes/replacebutton';
 import { SECTION_RANK } from '../commands/launchersection';
 import { ranksIcon } from '../../widgets/base/icons';
-import { CellOffer } from '../../widgets/starting/celloffer';
+import { beginnings, type IBeginning, type IFoundBeginning } from '../../widgets/starting/beginnings';
+import { CellOffer, type IOfferActions } from '../../widgets/starting/celloffer';
 import { startNote } from '../../widgets/starting/startnote';
 import { startDetails, startLabel } from '../../widgets/starting/startwords';
 
@@ -46,11 +46,10 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:cell-offers',
   description: 'Offers to start the group of a cell that could not run because it is not there.',
   autoStart: true,
-  requires: [IDistService, IDistStarter, IDistGroups, IDistNotebooks, INotebookTracker],
+  requires: [IDistStarter, IDistGroups, IDistNotebooks, INotebookTracker],
   optional: [ISessionContextDialogs, ITranslator],
   activate: (
     app: JupyterFrontEnd,
-    service: IDistService,
     starter: IDistStarter,
     groups: IDistGroups,
     notebooks: IDistNotebooks,
@@ -64,7 +63,7 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
       tracker.filter(({ content }) => content.model === notebook);
     notebooks.refused.connect((_, { notebook, cellId, code, advice }) => {
       for (const panel of viewsOf(notebook)) {
-        const offers = all.get(panel) ?? new CellOffers({ app, service, starter, groups, panel, dialogs, trans });
+        const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
         all.set(panel, offers);
         offers.add(cellId, code, advice);
       }
@@ -220,12 +219,17 @@ async function confirm(title: string, details: string[], trans: TranslationBundl
 
 interface IOffersOptions {
   app: JupyterFrontEnd;
-  service: IDistService;
   starter: IDistStarter;
   groups: IDistGroups;
   panel: NotebookPanel;
   dialogs: ISessionContextDialogs | null;
   trans: TranslationBundle;
+}
+
+/** What a group can begin with. */
+interface IFound {
+  readonly beginning: IBeginning;
+  readonly way: IFoundBeginning;
 }
 
 /** The offers in the cells of one notebook. */
@@ -295,12 +299,12 @@ class CellOffers {
     const label = startLabel(trans, name, read.wanted);
     const offer = this._offers.get(cellId) ?? new CellOffer(trans);
     this._offers.set(cellId, offer);
-    const last = this._lastSaves.get(name);
-    if (last === undefined) {
-      void this._askForSave(name);
+    const found = this._found.get(name);
+    if (found === undefined) {
+      void this._find(name);
     }
     offer.update(label, startDetails(trans, read), {
-      ...(last ? { startSaved: this._asItWas(cellId, name, last) } : {}),
+      ...(found ? { startWith: this._startWith(cellId, name, found) } : {}),
       start: () => this._start(cellId, name, false),
       runUpToHere: () => this._start(cellId, name, true),
       change: () => this._change(cellId, name, read)
@@ -310,31 +314,36 @@ class CellOffers {
     }
   }
 
-  /** Start the group with the number of ranks and the variables of a save. */
-  private _asItWas(cellId: string, name: string, last: ILastSave): { label: string; start(): Promise<void> } {
-    const { app, groups, panel, starter, trans } = this._options;
-    const label = trans.__('Start as it was at %1', clockTime(last.saved_at, groups.clock.now()));
+  /** Start the group with what was found for it, and its number of ranks. */
+  private _startWith(cellId: string, name: string, { beginning, way }: IFound): IOfferActions['startWith'] {
+    const { app, panel, starter } = this._options;
     const start = async (): Promise<void> => {
       const read = starter.wantedBy(panel.content.model!, name);
       const begin = async (): Promise<IGroup> => {
-        const group = await starter.start(name, sizedAs(read.wanted, last.world_size), localPath(app, panel));
-        await app.commands.execute(CommandIDs.beginWith, { group: group.id, save: last.name, folder: last.folder });
+        const group = await starter.start(name, sizedAs(read.wanted, way.numRanks), localPath(app, panel));
+        await beginning.begin(group, way.chosen);
         return group;
       };
       this._started(cellId, await started(app, panel, name, read, begin), name, false);
     };
-    return { label, start };
+    return { ...way, start };
   }
 
-  private async _askForSave(name: string): Promise<void> {
-    this._lastSaves.set(name, null);
+  /** Ask what a group of that name can begin with: the first that is found is offered. */
+  private async _find(name: string): Promise<void> {
+    this._found.set(name, null);
     try {
-      const { saves } = await this._options.service.lastSaves({ group: name });
-      this._lastSaves.set(name, saves[0] ?? null);
-      this._update();
+      for (const beginning of beginnings()) {
+        const way = await beginning.find(name);
+        if (way) {
+          this._found.set(name, { beginning, way });
+          this._update();
+          return;
+        }
+      }
     } catch (reason) {
-      this._lastSaves.delete(name); // the next change asks again
-      console.warn('jupyter_dist: could not list the saves', reason);
+      this._found.delete(name); // the next change asks again
+      console.warn('jupyter_dist: could not list what a group can begin with', reason);
     }
   }
 
@@ -387,7 +396,7 @@ class CellOffers {
   }
 
   /** By the name of a group; null where there is none, or it is not known yet. */
-  private readonly _lastSaves = new Map<string, ILastSave | null>();
+  private readonly _found = new Map<string, IFound | null>();
   private readonly _offers = new Map<string, CellOffer | null>();
 }
 

@@ -5,7 +5,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { IDistExecutions, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
+import type { IDistExecutions, IDistGroups, IDistNotebooks, IDistStarter } from '../../tokens';
 import { rankKernelPlugin } from '../cells/rankkernelplugin';
 import { cellOffersPlugin } from './startgroups';
 
@@ -78,10 +78,8 @@ it('each offer the group that a cell misses', () => {
     isMissing: () => true,
     wantedBy: () => ({ wanted: { num_ranks: 2 }, refused: [] })
   };
-  const service = { lastSaves: async () => ({ saves: [] }) };
   void cellOffersPlugin.activate(
     app,
-    service as unknown as IDistService,
     starter as unknown as IDistStarter,
     {} as IDistGroups,
     notebooks,

@@ -9,7 +9,6 @@ import { ReplaceDialog } from '../../widgets/state/replacedialog';
 import { groupNotices } from '../../widgets/notices/groupnotices';
 import { ReplaceCommands } from './replacecommands';
 import { ResizeCommands } from './resizecommands';
-import { SavedStart } from './startsaved';
 
 const trans = nullTranslator.load('jupyter_dist');
 const shown = (): [string, unknown][] =>
@@ -53,18 +52,6 @@ it('a resize of a group that ends meanwhile: the notification closes by itself, 
   groups.set();
   await done;
   expect(shown()).toEqual([['train has ended, and was not resized.', expect.any(Number)]]);
-});
-
-it('a start from a save that is gone: the group has ended, and the notification closes by itself', async () => {
-  const service = {
-    saves: () => Promise.resolve({ saves: [] }),
-    shutdown: async () => groups.set()
-  } as unknown as IDistService;
-  const saved = new SavedStart(service, {} as never, {} as never, trans);
-  await saved.begin(groups.groups[0], { name: 'first', folder: '/saves' });
-  expect(shown()).toEqual([
-    ['There is no save first in /saves any more. train was ended again: it had no variables.', expect.any(Number)]
-  ]);
 });
 
 it('ranks that were not replaced: the notification is there until the group is whole, however that came', async () => {

@@ -7,6 +7,7 @@ import { DistError } from '../../services/errors';
 import type { IErrorBody, IGroup } from '../../services/protocol';
 import { CommandIDs, type IDistGroups, type IDistService } from '../../tokens';
 import { notifyFailure } from '../../widgets/base/errornote';
+import { beginnings } from '../../widgets/starting/beginnings';
 import { ReplaceDialog } from '../../widgets/state/replacedialog';
 
 export class ReplaceCommands {
@@ -22,13 +23,14 @@ export class ReplaceCommands {
     // The page may not show the death yet.
     const now = replaceOffer(group) ? group : await this._service.status(group.id);
     const { lost } = await this._service.undoable(group.id);
-    const offer = replaceOffer(now, lost);
+    const choices = beginnings().flatMap(one => one.forDead(now) ?? []);
+    const offer = replaceOffer(now, lost, choices);
     if (!offer) {
       await this._service.replace(group.id); // the server has the reason why there is nothing to replace
       return;
     }
     const canCatchUp = this._commands.hasCommand(CommandIDs.offerCatchUp);
-    const options = { trans: this._trans, group, offer, canCatchUp, now: this._groups.clock.now() };
+    const options = { trans: this._trans, group, offer, canCatchUp };
     const { button, value } = await new ReplaceDialog(options).launch();
     if (!button.accept || value === null) {
       return;

@@ -4,7 +4,7 @@ import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 import type { DevicesModel } from '../../model/groups/devicemonitor';
 import type { GroupMonitors } from '../../model/groups/monitor';
-import type { IGroup, ILastSave } from '../../services/protocol';
+import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistSidebarSections, IClock } from '../../tokens';
 
 export interface IRepairButton {
@@ -18,16 +18,12 @@ export interface IGroupActions {
   interrupt(group: IGroup, ranks?: string): void;
   restart(group: IGroup): void;
   replace(group: IGroup): void;
-  /** What may be left to do after ranks were replaced. */
+  /** What may be left to do after ranks were replaced, or it has ended. */
   repairs(group: IGroup): readonly IRepairButton[];
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
   resume(group: IGroup): void;
   startAgain(group: IGroup): void;
-  /** Start a group that has ended as it was at its last save. */
-  startSaved(group: IGroup): void;
-  /** Give a group that was just started the variables of a save. */
-  beginWith(group: IGroup, save: ILastSave): void;
   /** Change its number of ranks without a dialog. */
   resize(group: IGroup, ranks: number): void;
   openLog(group: IGroup, rank: number): void;

@@ -3,6 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { PromiseDelegate } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
+import React from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Clock } from '../../model/format/clock';
 import { DevicesModel } from '../../model/groups/devicemonitor';
@@ -10,6 +11,7 @@ import { GroupMonitors } from '../../model/groups/monitor';
 import { DistError } from '../../services/errors';
 import type { IGroup, ILauncherStatus } from '../../services/protocol';
 import type { IService } from '../../services/service';
+import { addBeginning } from '../starting/beginnings';
 import type { ISidebarContext } from './context';
 import { RanksSidebar } from './sidebar';
 
@@ -25,7 +27,7 @@ const REFUSED = new DistError({ code: 'bad_directory', message: 'There is no fol
 /** What the server has not answered yet. */
 let starts: PromiseDelegate<IGroup>[];
 let environments: Promise<void>;
-/** What the next questions for launchers, presets and saves are refused with. */
+/** What the next questions for launchers and presets are refused with. */
 let refusals: DistError[];
 let launchers: Partial<ILauncherStatus>[];
 let known: PromiseDelegate<void>;
@@ -58,7 +60,6 @@ beforeEach(() => {
     },
     launchers: () => orRefused({ launchers }),
     presets: () => orRefused({ presets: [] }),
-    lastSaves: () => orRefused({ saves: [] }),
     devices: () => new Promise(() => undefined),
     subscribe: () => ({ dispose: () => undefined }),
     start: () => {
@@ -190,7 +191,7 @@ describe('the choices of the form', () => {
   it('that could not be listed are no empty list: the failure is shown until the server has answered', async () => {
     const failed = new PromiseDelegate<void>();
     environments = failed.promise;
-    refusals = [LOST, LOST, LOST];
+    refusals = [LOST, LOST];
     launchers = [LOCAL];
     void sidebar.openForm('a.ipynb');
     await expect.poll(() => texts('.jpd-Sidebar-quiet')).toContain('Looking for Python environments\u2026');
@@ -199,10 +200,35 @@ describe('the choices of the form', () => {
     expect(failures()[0].textContent).toBe('The Python environments could not be listed. The server did not answer.');
     environments = Promise.resolve();
     press('Try again');
-    await expect.poll(() => failures().length).toBe(3); // launchers, presets and saves
+    await expect.poll(() => failures().length).toBe(2); // launchers and presets
     // All of them are asked for again by themselves.
     await expect.poll(() => failures().length).toBe(0);
     expect(texts('option')).toContain(MACHINE);
+  });
+
+  it('have rows of parts: the group that was started gets what was chosen there', async () => {
+    const begun: unknown[] = [];
+    addBeginning({
+      id: 'kept',
+      Row: ({ chosen, choose }) => (
+        <button type="button" onClick={() => choose('kept', { numRanks: 3, name: 'of-part' })}>
+          {`chosen: ${String(chosen)}`}
+        </button>
+      ),
+      find: async () => null,
+      begin: async (group, chosen) => void begun.push(group.name, chosen),
+      forDead: () => null
+    });
+    void sidebar.openForm('a.ipynb');
+    await expect.poll(() => field()).toBeTruthy();
+    type('');
+    press('chosen: undefined');
+    await expect.poll(() => texts('form button')).toContain('chosen: kept');
+    expect(field()!.value).toBe('of-part');
+    expect(sidebar.form!.fields!.ranks).toBe('3');
+    sidebar.node.querySelector<HTMLButtonElement>('button[type=submit]')!.click();
+    starts[0].resolve({ name: 'of-part' } as IGroup);
+    await expect.poll(() => begun).toEqual(['of-part', 'kept']);
   });
 
   it('that cannot be used here are disabled, with the reason', async () => {

@@ -9,6 +9,7 @@ import type { IGroup, IStartRequest } from '../../services/protocol';
 import { lazily, notifyError } from '../base/errornote';
 import { useSignal } from '../base/hooks';
 import { ranksIcon } from '../base/icons';
+import { beginnings } from '../starting/beginnings';
 import { DEFAULT_OPTIONS, ISidebarContext, ISidebarOptions, SidebarContext } from './context';
 import { OpenForm } from './startform/openform';
 
@@ -97,10 +98,12 @@ export class RanksSidebar extends ReactWidget {
   async start(form: OpenForm, request: IStartRequest): Promise<void> {
     form.begin();
     try {
-      const { save } = form;
       const group = await this._context.service.start(request);
-      if (save) {
-        this._context.actions.beginWith(group, save);
+      for (const { id, begin } of beginnings()) {
+        const chosen = form.chosen.get(id);
+        if (chosen !== undefined) {
+          void begin(group, chosen);
+        }
       }
       this.closeForm(form, group);
     } catch (reason) {

@@ -3,8 +3,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 export interface IOfferActions {
   start(): Promise<void>;
-  /** Start it as it was at its last save; left out where there is none. */
-  startSaved?: { label: string; start(): Promise<void> };
+  /** Start it with what a part has for it; left out where none has. */
+  startWith?: { label: string; title: string; start(): Promise<void> };
   runUpToHere(): Promise<void>;
   /** Open the form, filled in. */
   change(): Promise<void>;
@@ -24,13 +24,12 @@ export class CellOffer {
     const run = this._button('run', () => this._actions?.runUpToHere());
     run.textContent = _trans.__('Start and run up to here');
     run.title = _trans.__('Start the group, and run all cells from the first to this one');
-    this._saved = this._button('saved', () => this._actions?.startSaved?.start());
-    this._saved.title = _trans.__('Start the group, and give its ranks the variables of the save');
-    this._saved.hidden = true;
+    this._with = this._button('with', () => this._actions?.startWith?.start());
+    this._with.hidden = true;
     const change = this._button('change', () => this._actions?.change());
     change.textContent = _trans.__('Change\u2026');
     change.title = _trans.__('Choose another environment, other devices or another number of ranks');
-    buttons.append(this._start, this._saved, run, change);
+    buttons.append(this._start, this._with, run, change);
     this.node.append(buttons, this._details);
   }
 
@@ -39,8 +38,9 @@ export class CellOffer {
   update(label: string, details: readonly string[], actions: IOfferActions): void {
     this._actions = actions;
     this._start.textContent = label;
-    this._saved.hidden = actions.startSaved === undefined;
-    this._saved.textContent = actions.startSaved?.label ?? '';
+    this._with.hidden = actions.startWith === undefined;
+    this._with.textContent = actions.startWith?.label ?? '';
+    this._with.title = actions.startWith?.title ?? '';
     this._details.replaceChildren(...details.map(line));
     this._details.hidden = details.length === 0;
   }
@@ -76,7 +76,7 @@ export class CellOffer {
 
   private _actions: IOfferActions | null = null;
   private readonly _details = document.createElement('ul');
-  private readonly _saved: HTMLButtonElement;
+  private readonly _with: HTMLButtonElement;
   private readonly _start: HTMLButtonElement;
 }
 

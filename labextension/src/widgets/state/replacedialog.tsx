@@ -3,10 +3,8 @@ import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { IReplaceOffer, ReplaceChoice } from '../../model/state/replacing';
-import { clockTime } from '../../model/state/saves';
 import type { IGroup } from '../../services/protocol';
 import { rankSetLabel } from '../rankoutput/items/itemrow';
-import { ageWord } from './agewords';
 import { cellName } from './undodialog';
 
 export interface IReplaceDialogOptions {
@@ -15,8 +13,6 @@ export interface IReplaceDialogOptions {
   readonly offer: IReplaceOffer;
   /** Whether ranks can run the cells that they have missed. */
   readonly canCatchUp: boolean;
-  /** The time on the server. */
-  readonly now: number;
 }
 
 /** Resolves with what the new processes begin with. */
@@ -53,7 +49,7 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
         <fieldset className="jpd-Choices">
           <legend>{trans.__('The new processes begin with')}</legend>
           {this._undo()}
-          {this._save()}
+          {offer.choices.map(({ id, label, hint, body }) => this._option(id, label, hint, body === null))}
           {this._option(
             'copy',
             offer.copiesAll
@@ -91,25 +87,9 @@ class ReplaceBody extends ReactWidget implements Dialog.IBodyWidget<ReplaceChoic
     return this._option('undo', trans.__('Copies of the others, as before %1', names.join(', ')), hint);
   }
 
-  private _save(): React.ReactElement {
-    const { trans, offer, now } = this._options;
-    const { save } = offer;
-    if (!save) {
-      const none = trans.__('There is no save of this group that it can restore.');
-      return this._option('save', trans.__('Their variables of the last save'), none, true);
-    }
-    const label = trans.__(
-      'Their variables of the save %1 (%2, %3)',
-      save.name,
-      clockTime(save.saved_at, now),
-      ageWord(trans, now - save.saved_at)
-    );
-    return this._option('save', label, trans.__('The cells that ran since then are offered afterwards.'));
-  }
-
   private _option(choice: ReplaceChoice, label: string, hint: string, disabled = false): React.ReactElement {
     return (
-      <label className="jpd-Choices-one" aria-disabled={disabled}>
+      <label key={choice} className="jpd-Choices-one" aria-disabled={disabled}>
         <input
           type="radio"
           name="jpd-replace"

@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { formatBytes, formatSeconds } from '../../../model/format/quantities';
-import { clockTime } from '../../../model/state/saves';
+import { clockTime } from '../../../model/format/quantities';
 import { FINAL_STATES, IRanksBundle } from '../../../services/protocol';
 import type { IDistUndo } from '../../../tokens';
 import { IRowNote, RowNotes } from './rownotes';

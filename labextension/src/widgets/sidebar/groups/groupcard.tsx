@@ -5,10 +5,9 @@ import { isGone, noteLines, remedy } from '../../../model/groups/groups';
 import { formatBytes } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
 import { sizeOfRest } from '../../../model/state/resize';
-import { clockTime } from '../../../model/state/saves';
 import { isStarting } from '../../../model/format/states';
 import type { GroupMonitor } from '../../../model/groups/monitor';
-import type { IGroup, ILastSave } from '../../../services/protocol';
+import type { IGroup } from '../../../services/protocol';
 import { ErrorNote } from '../../base/errornote';
 import { useClock, useSignal } from '../../base/hooks';
 import { StateGlyph } from '../../states/stateglyph';
@@ -64,8 +63,9 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const way = remedy(group);
   const lines = noteLines(group);
   const rest = sizeOfRest(group);
-  const last = isGone(group) ? group.last_save : null;
-  if (lines.length === 0 && !way && rest === null && !last) {
+  const repairs = way === 'replace' ? [] : actions.repairs(group);
+  const isRepairedAlone = isGone(group) && repairs.length > 0;
+  if (lines.length === 0 && !way && rest === null && !isRepairedAlone) {
     return null;
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
@@ -91,37 +91,6 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
           {labels[way]}
         </button>
       )}
-      <StateButtons group={group} last={last ?? null} rest={rest} />
-      {way !== 'replace' &&
-        actions.repairs(group).map(({ label, title, run }) => (
-          <button key={label} type="button" title={title} onClick={run}>
-            {label}
-          </button>
-        ))}
-    </div>
-  );
-}
-
-interface IStateButtonsProps {
-  readonly group: IGroup;
-  readonly last: ILastSave | null;
-  readonly rest: number | null;
-}
-
-/** Start a group as it was at its last save, or leave lost ranks out. */
-function StateButtons({ group, last, rest }: IStateButtonsProps): React.ReactElement {
-  const { actions, clock, trans } = useSidebar();
-  return (
-    <>
-      {last && (
-        <button
-          type="button"
-          title={trans.__('Start its ranks again, and restore the save %1 there', last.name)}
-          onClick={() => actions.startSaved(group)}
-        >
-          {trans.__('Start as it was at %1', clockTime(last.saved_at, clock.now()))}
-        </button>
-      )}
       {rest !== null && (
         <button
           type="button"
@@ -131,7 +100,12 @@ function StateButtons({ group, last, rest }: IStateButtonsProps): React.ReactEle
           {trans._n('Go on with the other rank', 'Go on with the other %1 ranks', rest)}
         </button>
       )}
-    </>
+      {repairs.map(({ label, title, run }) => (
+        <button key={label} type="button" title={title} onClick={run}>
+          {label}
+        </button>
+      ))}
+    </div>
   );
 }
 

@@ -2,7 +2,7 @@
 import { PromiseDelegate } from '@lumino/coreutils';
 import { ChangingModel } from '../../../model/changing';
 import type { FilledForm, IStartForm } from '../../../model/groups/startvalues';
-import type { IErrorBody, IGroup, ILastSave } from '../../../services/protocol';
+import type { IErrorBody, IGroup } from '../../../services/protocol';
 import { mayTakeFocus } from '../../base/focus';
 
 interface IOpenFormOptions {
@@ -22,8 +22,8 @@ export class OpenForm extends ChangingModel {
   /** What was typed; null until it was shown. */
   fields: IStartForm | null = null;
 
-  /** The save that the group begins with; null: with no variables. */
-  save: ILastSave | null = null;
+  /** What the group begins with, by the ids of the beginnings of which something was chosen. */
+  readonly chosen = new Map<string, unknown>();
 
   get notebook(): string | null {
     return this._options.notebook;

@@ -1,6 +1,6 @@
 /** The form for a new group. */
 import { Button } from '@jupyterlab/ui-components';
-import React, { useEffect, useRef, useState } from 'react';
+import React, { useEffect, useReducer, useRef, useState } from 'react';
 import {
   acceleratorOf,
   defaultForm,
@@ -12,12 +12,12 @@ import {
   sized,
   startRequest
 } from '../../../model/groups/startvalues';
-import type { IEnvironment, ILastSave, ILaunchers, IPresets, IStartRequest } from '../../../services/protocol';
+import type { IEnvironment, ILaunchers, IPresets, IStartRequest } from '../../../services/protocol';
 import { ErrorNote, NotAnswered } from '../../base/errornote';
 import { useSignal, useAsked } from '../../base/hooks';
 import { ISidebarContext, useSidebar } from '../context';
 import type { OpenForm } from './openform';
-import { BeginWith, type IBeginWithProps } from './beginwith';
+import { beginnings, type IBeginningRowProps } from '../../starting/beginnings';
 import {
   AcceleratorField,
   BackendField,
@@ -105,7 +105,7 @@ function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFi
     >
       <PresetField {...field} asked={presets} initial={defaultForm(world, preferred, ranks)} />
       <NameField {...field} />
-      <BeginWith {...useSave(open, form, set)} />
+      <Beginnings open={open} form={form} set={set} />
       <EnvironmentField {...field} />
       <LauncherField {...field} asked={launchers} />
       {isOnNodes(form) && <NodesField {...field} />}
@@ -158,17 +158,31 @@ function useFields(
   return [form, set];
 }
 
-/** The save that the group begins with. The group has as many ranks, and the name of its group unless one was typed. */
-function useSave(open: OpenForm, form: IStartForm, set: (changes: Partial<IStartForm>) => void): IBeginWithProps {
-  const [save, setSave] = useState(open.save);
-  const onChoose = (chosen: ILastSave | null): void => {
-    open.save = chosen;
-    setSave(chosen);
-    if (chosen) {
-      set({ ...sized(form, chosen.world_size), name: form.name || chosen.group });
-    }
-  };
-  return { chosen: save, onChoose };
+interface IBeginningsProps {
+  readonly open: OpenForm;
+  readonly form: IStartForm;
+  readonly set: (changes: Partial<IStartForm>) => void;
+}
+
+/** The rows of what the group can begin with. */
+function Beginnings({ open, form, set }: IBeginningsProps): React.ReactElement {
+  const [, again] = useReducer((count: number) => count + 1, 0);
+  const chooseOf =
+    (id: string): IBeginningRowProps['choose'] =>
+    (chosen, like) => {
+      open.chosen.set(id, chosen);
+      again();
+      if (like) {
+        set({ ...sized(form, like.numRanks), name: form.name || like.name });
+      }
+    };
+  return (
+    <>
+      {beginnings().map(({ id, Row }) => (
+        <Row key={id} chosen={open.chosen.get(id)} choose={chooseOf(id)} />
+      ))}
+    </>
+  );
 }
 
 /** The form, in view and ready to type in. */

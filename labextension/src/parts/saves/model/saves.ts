@@ -1,6 +1,6 @@
-/** What the page shows of saves: proposed names, times, and the cells to run again after a restore. Pure. */
-import type { ISkipped } from '../../services/protocol';
-import { expandRanks, formatRanks } from '../format/ranks';
+/** What the page shows of saves: proposed names, and the cells to run again after a restore. Pure. */
+import type { ISkipped } from '../../../services/protocol';
+import { expandRanks, formatRanks } from '../../../model/format/ranks';
 
 /** A cell that made what could not be saved. */
 export interface ICellToRerun {
@@ -16,15 +16,6 @@ export function proposedName(group: string, now: Date): string {
   const date = [now.getFullYear(), two(now.getMonth() + 1), two(now.getDate())].join('-');
   const time = [two(now.getHours()), two(now.getMinutes()), two(now.getSeconds())].join('.');
   return `${group.replace(/[^A-Za-z0-9_.-]/g, '-').slice(0, 75)}-${date}-${time}`;
-}
-
-/** "14:02" of today, with the date of another day; as the language of the page writes it. */
-export function clockTime(at: number, now: number): string {
-  const [then, today] = [new Date(at * 1000), new Date(now * 1000)];
-  const time = { hour: '2-digit', minute: '2-digit' } as const;
-  return then.toDateString() === today.toDateString()
-    ? then.toLocaleTimeString(undefined, time)
-    : then.toLocaleString(undefined, { ...time, day: 'numeric', month: 'short', year: 'numeric' });
 }
 
 /** The cells that made these names, each once with all of its ranks, in the order in which they ran. */

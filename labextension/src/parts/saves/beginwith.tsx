@@ -1,20 +1,17 @@
 /** The row of the form that begins a group with the variables of a save. */
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React from 'react';
-import { clockTime } from '../../../model/state/saves';
-import type { ILastSave } from '../../../services/protocol';
-import { NotAnsweredLine } from '../../base/errornote';
-import { useAsked } from '../../base/hooks';
-import { useSidebar } from '../context';
-import { Row } from './formrow';
-
-export interface IBeginWithProps {
-  readonly chosen: ILastSave | null;
-  readonly onChoose: (save: ILastSave | null) => void;
-}
+import { clockTime } from '../../model/format/quantities';
+import type { ILastSave } from '../../services/protocol';
+import { NotAnsweredLine } from '../../widgets/base/errornote';
+import { useAsked } from '../../widgets/base/hooks';
+import type { IBeginningRowProps } from '../../widgets/starting/beginnings';
+import { useSidebar } from '../../widgets/sidebar/context';
+import { Row } from '../../widgets/sidebar/startform/formrow';
 
 /** Nothing where there is no save. */
-export function BeginWith({ chosen, onChoose }: IBeginWithProps): React.ReactElement | null {
+export function BeginWith({ chosen: given, choose }: IBeginningRowProps): React.ReactElement | null {
+  const chosen = given as ILastSave | undefined;
   const { clock, service, trans } = useSidebar();
   const { answer, error, again } = useAsked(() => service.lastSaves());
   if (error) {
@@ -31,7 +28,10 @@ export function BeginWith({ chosen, onChoose }: IBeginWithProps): React.ReactEle
         <HTMLSelect
           {...id}
           value={chosen ? keyOf(chosen) : ''}
-          onChange={event => onChoose(saves.find(save => keyOf(save) === event.target.value) ?? null)}
+          onChange={event => {
+            const save = saves.find(save => keyOf(save) === event.target.value);
+            choose(save, save && { numRanks: save.world_size, name: save.group });
+          }}
         >
           <option value="">{trans.__('no variables')}</option>
           {saves.map(save => (

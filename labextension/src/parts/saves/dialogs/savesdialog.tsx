@@ -2,11 +2,10 @@
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { formatBytes } from '../../model/format/quantities';
-import { clockTime } from '../../model/state/saves';
-import type { IGroup, ISave, ISaves } from '../../services/protocol';
-import { inWords } from '../../services/words';
-import { ageWord } from './agewords';
+import { clockTime, formatBytes } from '../../../model/format/quantities';
+import type { IGroup, ISave, ISaves } from '../../../services/protocol';
+import { inWords } from '../../../services/words';
+import { ageWord } from '../model/agewords';
 
 export interface ISavesDialogOptions {
   readonly trans: TranslationBundle;

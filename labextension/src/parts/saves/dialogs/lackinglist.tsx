@@ -1,8 +1,8 @@
 /** What a save lacks: a row for each name, with the reason and the cell that made it. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { ISaveNote, ISkipped } from '../../services/protocol';
-import { rankSetLabel } from '../rankoutput/items/itemrow';
+import type { ISaveNote, ISkipped } from '../../../services/protocol';
+import { rankSetLabel } from '../../../widgets/rankoutput/items/itemrow';
 
 export interface ILackingListProps {
   readonly trans: TranslationBundle;

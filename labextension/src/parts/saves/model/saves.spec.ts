@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ISkipped } from '../../services/protocol';
-import { cellsToRerun, clockTime, proposedName } from './saves';
+import type { ISkipped } from '../../../services/protocol';
+import { cellsToRerun, proposedName } from './saves';
 
 const skipped = (name: string, ranks: string, count: number | null, code: string | null): ISkipped => ({
   name,
@@ -15,14 +15,6 @@ describe('proposedName', () => {
     const names = [9, 10].map(hour => proposedName('my group', new Date(2026, 0, 5, hour, 7, 3)));
     expect(names).toEqual(['my-group-2026-01-05-09.07.03', 'my-group-2026-01-05-10.07.03']);
     expect(proposedName('x'.repeat(200), new Date()).length).toBeLessThanOrEqual(100);
-  });
-});
-
-describe('clockTime', () => {
-  it('has the date of another day only', () => {
-    const noon = new Date(2026, 0, 5, 12, 0).getTime() / 1000;
-    expect(clockTime(noon - 3600, noon)).not.toContain('2026');
-    expect(clockTime(noon - 86400, noon)).toContain('2026');
   });
 });
 

@@ -1,17 +1,17 @@
 /** Saves and restores a group, with their dialogs and notifications. Loaded when it is first used. */
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatBytes, formatSeconds } from '../../model/format/quantities';
-import { cellsToRerun, clockTime, type ICellToRerun, proposedName } from '../../model/state/saves';
+import { clockTime, formatBytes, formatSeconds } from '../../model/format/quantities';
+import { cellsToRerun, type ICellToRerun, proposedName } from './model/saves';
 import { DistError, errorOf } from '../../services/errors';
 import type { IErrorBody, IExecution, IGroup, ISave, ISavePreview } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
 import { notifyError, notifyFailure } from '../../widgets/base/errornote';
 import { notifyGroup } from '../../widgets/notices/groupnotices';
-import { RerunDialog } from '../../widgets/state/rerundialog';
-import { SaveDialog } from '../../widgets/state/savedialog';
-import { SavesDialog } from '../../widgets/state/savesdialog';
-import { Transfers } from './transfers';
+import { RerunDialog } from './dialogs/rerundialog';
+import { SaveDialog } from './dialogs/savedialog';
+import { SavesDialog } from './dialogs/savesdialog';
+import { Transfers } from '../../plugins/state/transfers';
 
 const SHORT_MS = 8000;
 

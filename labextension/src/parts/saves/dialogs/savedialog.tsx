@@ -2,10 +2,9 @@
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { clockTime } from '../../model/state/saves';
-import { formatBytes } from '../../model/format/quantities';
-import type { IErrorBody, IGroup, ISave, ISavePreview } from '../../services/protocol';
-import { ErrorNote } from '../base/errornote';
+import { clockTime, formatBytes } from '../../../model/format/quantities';
+import type { IErrorBody, IGroup, ISave, ISavePreview } from '../../../services/protocol';
+import { ErrorNote } from '../../../widgets/base/errornote';
 import { LackingList } from './lackinglist';
 
 export interface ISaveDialogOptions {

@@ -2,8 +2,8 @@
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { ICellToRerun } from '../../model/state/saves';
-import { rankSetLabel } from '../rankoutput/items/itemrow';
+import type { ICellToRerun } from '../model/saves';
+import { rankSetLabel } from '../../../widgets/rankoutput/items/itemrow';
 
 export interface IRerunDialogOptions {
   readonly trans: TranslationBundle;
