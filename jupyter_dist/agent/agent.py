@@ -39,6 +39,7 @@ from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.journal.records.gathering import MANY_RANKS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models.sentences import say
+from jupyter_dist.protocol.states import STARTING_RANK_STATES
 from jupyter_dist.protocol.wire.changes import StatusSender
 from jupyter_dist.protocol.wire.specs import HEAD_VARIABLE, GroupSpec
 from jupyter_dist.system.files.private import make_folder
@@ -168,7 +169,7 @@ class Agent:
         self._periodic = PeriodicSaves(self.group)
         self.before_end = SaveBeforeEnd(self.group, self.interrupt)
         self.group.on_nodes_end = self.before_end.asked_to_end
-        core = AgentCore(self.group, self.proving, looks, self._part_changed, self._group_changed)
+        core = AgentCore(self.group, self.proving, looks, self.begun_rank, self._part_changed, self._group_changed)
         self._parts = AgentParts(core, self._handlers)
         self._handlers.update(self._parts.requests)
         self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
@@ -203,6 +204,15 @@ class Agent:
         self.need_group()
         assert self._parking is not None
         return self._parking
+
+    def begun_rank(self, number: int, *, may_be_away: bool = False) -> RankProcess:
+        """Return a rank that can answer; `may_be_away`: it answers without its values while they are parked."""
+        if not may_be_away:
+            self.need_parking().check_awake()
+        rank = self.need_group().ranks[number]
+        if rank.state in STARTING_RANK_STATES:
+            raise JupyterDistError("group_not_ready", say("Rank %1 is still starting.", rank.rank), say("Try again."))
+        return rank
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""

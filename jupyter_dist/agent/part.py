@@ -27,6 +27,7 @@ class AgentCore:
     group: AgentGroup
     proving: Proving  # keeps what was shown, and counts what was refuted
     looks: Looks  # at what all ranks do
+    begun_rank: Callable[[int], RankProcess]  # a rank that can answer; raises where it starts, or its values are parked
     execution_changed: Callable[[AgentExecution], None]  # sends the model of an execution, to which a part has added
     status_changed: Callable[[], None]  # sends the status of the group soon, to which a part has added
 

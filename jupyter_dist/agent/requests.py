@@ -14,12 +14,10 @@ from jupyter_dist.agent.group.group import AgentGroup
 from jupyter_dist.agent.group.replacing.variables import Copies, NoVariables, SavedVariables, VariableSource
 from jupyter_dist.agent.group.resize.shapes import WantedSize
 from jupyter_dist.agent.group.saves.jobs import begin_restore
-from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say
-from jupyter_dist.protocol.states import STARTING_RANK_STATES
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec, ReplaceSpec, TransferSpec
 from jupyter_dist.system.limits import within
@@ -34,7 +32,6 @@ KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
 VARIABLES_SECONDS = 5.0
 PREVIEW_SECONDS = 20.0
-DEBUG_SECONDS = 12.0  # it imports debugpy, or waits for events
 PAGE_BYTES = 4 << 20
 MAX_KEYS = 1000
 
@@ -80,7 +77,6 @@ class Requests:
             "complete": self._complete,
             "inspect": self._inspect,
             "variables": self._variables,
-            "debug": self._debug,
             "stacks": self._stacks,
             "verdicts": self._verdicts,
             "watch": self._watch,
@@ -175,7 +171,7 @@ class Requests:
         return answer(ranks=await asyncio.gather(*(self._preview_of(rank.rank) for rank in ranks)))
 
     async def _preview_of(self, number: int) -> dict[str, Any]:
-        return (await self._begun_rank(number).request("preview_save", PREVIEW_SECONDS)).fields()
+        return (await self._agent.begun_rank(number).request("preview_save", PREVIEW_SECONDS)).fields()
 
     async def _undo(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
@@ -298,14 +294,14 @@ class Requests:
         return answer(freed_bytes=freed)
 
     async def _complete(self, header: Header, payload: bytes) -> Answer:
-        rank = self._begun_rank(header["rank"], may_be_away=True)
+        rank = self._agent.begun_rank(header["rank"], may_be_away=True)
         self._agent.need_parking().used()  # the user types
         reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
         fields = ("matches", "cursor_start", "cursor_end", "types", "signatures")
         return answer(**{name: reply[name] for name in fields if name in reply})
 
     async def _inspect(self, header: Header, payload: bytes) -> Answer:
-        rank, detail = self._begun_rank(header["rank"], may_be_away=True), header["detail"]
+        rank, detail = self._agent.begun_rank(header["rank"], may_be_away=True), header["detail"]
         self._agent.need_parking().used()
         position = header["cursor_pos"]
         reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
@@ -313,22 +309,8 @@ class Requests:
 
     async def _variables(self, header: Header, payload: bytes) -> Answer:
         """Pass a request about variables to a rank, which answers between cells, and its answer back."""
-        reply = await self._begun_rank(header["rank"]).request("variables", VARIABLES_SECONDS, payload)
+        reply = await self._agent.begun_rank(header["rank"]).request("variables", VARIABLES_SECONDS, payload)
         return answer(reply=reply.fields())
-
-    async def _debug(self, header: Header, payload: bytes) -> Answer:
-        """Pass a request of a page's debugger (Jupyter's debug_request) to a rank, and its reply back."""
-        reply = await self._begun_rank(header["rank"]).request("debug", DEBUG_SECONDS, payload)
-        return answer(reply=reply["reply"])
-
-    def _begun_rank(self, number: int, *, may_be_away: bool = False) -> RankProcess:
-        """Return a rank that can answer; `may_be_away`: it answers without its values while they are parked."""
-        if not may_be_away:
-            self._agent.need_parking().check_awake()
-        rank = self._agent.need_group().ranks[number]
-        if rank.state in STARTING_RANK_STATES:
-            raise JupyterDistError("group_not_ready", say("Rank %1 is still starting.", rank.rank), say("Try again."))
-        return rank
 
     async def _verdicts(self, _header: Header, _: bytes) -> Answer:
         self._agent.need_group()

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.sentences import say, words_of
@@ -31,11 +31,8 @@ from jupyter_dist.transport.frames import Header, pack
 from .collectives.process_group import RevivedGroups
 from .memory import MemoryCounters
 from .parking.parking import RankParking
-from .part import RankParts, RankRequest
+from .part import LaterRequest, RankParts, RankRequest
 from .place import NewPlace
-
-if TYPE_CHECKING:
-    from .cells.debugging.dap import DebugSession
 
 MAX_CELLS = 100
 
@@ -57,7 +54,6 @@ class Control:
     """The messages of docs/messaging.md, "Agent to rank", one method each."""
 
     rank: int
-    place: str  # the group's folder, on this machine
     outbox: Outbox
     runner: Runner
     interrupter: Interrupter
@@ -77,7 +73,6 @@ class Control:
     peer_lost: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self._debugger: DebugSession | None = None  # created when a page asks
         self._cells: deque[tuple[int, int]] = deque(maxlen=MAX_CELLS)  # when each came, and its number
         self._handlers: dict[str, Callable[[Header, bytes], None]] = {
             "execute": self._on_execute,
@@ -91,7 +86,6 @@ class Control:
             "variables": self._on_variables,
             "preview_save": self._on_preview_save,
             "report_memory": self._on_report_memory,
-            "debug": self._on_debug,
             "rejoin": self._on_rejoin,
             "take_place": self._on_take_place,
             "look_to_park": self._on_look_to_park,
@@ -108,12 +102,12 @@ class Control:
             self._handlers.setdefault(name, partial(self._on_part, answer))
         for name, answer in self.parts.idle_requests.items():
             self._handlers.setdefault(name, partial(self._on_idle_part, answer))
+        for name, answer_later in self.parts.later_requests.items():
+            self._handlers.setdefault(name, partial(self._on_later_part, answer_later))
 
     def take_rank(self, rank: int) -> None:
         """Have another number from now on."""
         self.rank = rank
-        if self._debugger is not None:
-            self._debugger.rank = rank
 
     def handle(self, header: Header, payload: bytes) -> None:
         """Handle a frame."""
@@ -172,28 +166,9 @@ class Control:
         else:
             self.comms.take(header["kind"], cast("road.CommContent", content))
 
-    def _on_debug(self, header: Header, payload: bytes) -> None:
-        """Answer a page's debugger (cells/debugging/dap.py), now or when the debugger has answered."""
-        if self._debugger is None:
-            from .cells.debugging.dap import DebugSession
-
-            self._debugger = DebugSession(
-                self.rank, self.place, self.runner.shell, self.runner.when_idle, self._report_stop
-            )
-        is_busy = self.interrupter.current is not None
-        self._debugger.handle(json.loads(payload), is_busy, lambda reply: self._answer(header, reply=reply))
-
-    def _report_stop(self, stop: road.Stop | None) -> None:
-        """Report where JupyterLab's debugger has stopped the cell, or that it has gone on (any thread)."""
-        if (execution := self.interrupter.current) is not None:
-            header = {"t": "from_rank", "execution_id": execution.execution_id, "number": 0}
-            kind: str = "stopped_over" if stop is None else "stopped"
-            self.outbox.send({**header, "kind": kind}, road.FROM_RANK[kind].encode(stop or {}))
-
     def _on_interrupt(self, header: Header, _: bytes) -> None:
         self.interrupter.request(header["execution_id"], header.get("frees", False))
-        if self._debugger is not None:
-            self._debugger.release()
+        self.parts.interrupted()
 
     def _on_sample(self, header: Header, _: bytes) -> None:
         self._answer(header, **(self.memory.sample_parked() if self.parking.is_parked else self.memory.sample()))
@@ -232,6 +207,9 @@ class Control:
 
     def _on_idle_part(self, request: RankRequest, header: Header, payload: bytes) -> None:
         self._in_main_thread(header, lambda: self._answer(header, **request(header, payload)))
+
+    def _on_later_part(self, request: LaterRequest, header: Header, payload: bytes) -> None:
+        request(header, payload, lambda fields: self._answer(header, **fields))
 
     def _left_over(self, outstanding: IncompleteCollective | None) -> dict[str, Any] | None:
         """Return the oldest incomplete collective if an earlier cell has begun it: a device still works on it."""

@@ -19,11 +19,12 @@ import torch
 import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
+from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.specs import STACK_FILE, STACK_SIGNAL, RankSpec
 from jupyter_dist.rank.cells.clients.calls import Calls
 from jupyter_dist.rank.cells.clients.transfers import RankTransfers, TransferSetting
 from jupyter_dist.rank.cells.comms import WidgetComms
-from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
+from jupyter_dist.rank.cells.debuggers import Debuggers
 from jupyter_dist.rank.cells.emitter import Emitter
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.profiling.sessions import Sessions
@@ -146,14 +147,24 @@ class Rank:
     def _new_parts(self) -> RankParts:
         core = RankCore(
             spec=self._spec,
+            shell=self._shell,
             namespace=self._shell.user_ns,
+            place=os.path.dirname(self._spec.store_path),
             memory=self._memory,
             running=self._interrupter.running,
             when_idle=lambda work: self._runner.when_idle(work),  # noqa: PLW0108 - it is made later
+            stopped=self._report_stop,
             send=lambda _: None,
             log=lambda line: self._outbox.log(f"jupyter_dist: {line}\n"),
         )
         return RankParts(core, self._outbox)
+
+    def _report_stop(self, stop: road.Stop | None) -> None:
+        """Report where a debugger has stopped the cell, or that it has gone on (any thread)."""
+        if (execution := self._interrupter.current) is not None:
+            header = {"t": "from_rank", "execution_id": execution.execution_id, "number": 0}
+            kind: str = "stopped_over" if stop is None else "stopped"
+            self._outbox.send({**header, "kind": kind}, road.FROM_RANK[kind].encode(stop or {}))
 
     def _new_runner(self) -> Runner:
         return Runner(
@@ -177,7 +188,6 @@ class Rank:
     def _new_control(self, comms: WidgetComms) -> Control:
         return Control(
             rank=self._spec.rank,
-            place=os.path.dirname(self._spec.store_path),
             outbox=self._outbox,
             runner=self._runner,
             interrupter=self._interrupter,

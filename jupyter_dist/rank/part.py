@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from jupyter_dist.protocol import parts
+from jupyter_dist.protocol.wire.road import Stop
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import CurrentExecution
 from jupyter_dist.rank.guard.own import json
@@ -16,6 +17,8 @@ from jupyter_dist.transport.frames import Header
 from .memory import MemoryCounters
 from .output.outbox import Outbox
 
+Reply = Callable[[Mapping[str, Any]], None]  # sends the fields of an answer, once (any thread)
+LaterRequest = Callable[[Header, bytes, Reply], None]
 RankRequest = Callable[[Header, bytes], Mapping[str, Any]]  # returns the fields of the answer
 
 
@@ -24,10 +27,14 @@ class RankCore:
     """What a part has of its rank."""
 
     spec: RankSpec  # as it was when the rank began: `take_place` has later ones
+    shell: Any  # IPython's, of the cells
     namespace: dict[str, Any]  # of the cells
+    place: str  # the group's folder, on this machine
     memory: MemoryCounters
     running: Callable[[], CurrentExecution | None]  # the execution that runs (any thread)
     when_idle: Callable[[Callable[[], None]], None]  # calls a function in the main thread while no cell runs
+    # Reports where a debugger has stopped the cell; None: it has gone on (any thread).
+    stopped: Callable[[Stop | None], None]
     send: Callable[[Mapping[str, Any]], None]  # sends a message to the AgentPart of the same name (any thread)
     log: Callable[[str], None]  # adds a line to the rank's log
 
@@ -56,6 +63,13 @@ class RankPart:
         """Return the requests of the agent that are answered in the main thread, while no cell runs."""
         return {}
 
+    def later_requests(self) -> Mapping[str, LaterRequest]:
+        """Return the requests of the agent that come in the side thread and are answered later, from any thread."""
+        return {}
+
+    def interrupted(self) -> None:
+        """Handle an interrupt of the running cell, in the side thread."""
+
     def take_place(self, spec: RankSpec) -> None:
         """Take another number, or another size of the group, after a resize."""
 
@@ -75,6 +89,7 @@ class RankParts:
         self._parts: parts.RunningParts[RankPart] = parts.RunningParts(self._failed)
         self.requests: dict[str, RankRequest] = {}
         self.idle_requests: dict[str, RankRequest] = {}
+        self.later_requests: dict[str, LaterRequest] = {}
         found = find_parts()
         for sentence in found.problems:
             outbox.log(f"jupyter_dist: {sentence}\n")
@@ -87,6 +102,7 @@ class RankParts:
         part = kind(replace(core, send=send))
         self.requests.update(part.requests())
         self.idle_requests.update(part.idle_requests())
+        self.later_requests.update(part.later_requests())
         return part
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:
@@ -101,6 +117,10 @@ class RankParts:
             if content is not None
         }
         return {"parts": added} if added else {}
+
+    def interrupted(self) -> None:
+        """Handle an interrupt."""
+        self._parts.each(lambda part: part.interrupted())
 
     def take_place(self, spec: RankSpec) -> None:
         """Take another place."""

@@ -283,17 +283,16 @@ print(fabric.node_rank, fabric.local_rank, fabric.world_size, fabric.all_reduce(
 def test_a_breakpoint_that_names_the_file_of_the_first_rank_stops_a_rank_of_another_node(shared_nodes):
     """Each node has the files of cells in a folder of its own."""
     pytest.importorskip("debugpy")
-    from agent.debugpage import CODE, Debugger
-
-    client, page = shared_nodes.client, Debugger(shared_nodes.client)
+    of_part = pytest.importorskip("debugging.debugpage")  # the part can be removed
+    client, page, code = shared_nodes.client, of_part.Debugger(shared_nodes.client), of_part.CODE
     page.attach((0, 2))
-    first, other = (page.done(rank, "dumpCell", code=CODE)["sourcePath"] for rank in (0, 2))
+    first, other = (page.done(rank, "dumpCell", code=code)["sourcePath"] for rank in (0, 2))
     assert first != other
     assert os.path.basename(first) == os.path.basename(other)
     for rank in (0, 2):
         page.done(rank, "setBreakpoints", source={"path": first}, breakpoints=[{"line": 2}])
-    assert page.done(2, "source", source={"path": first})["content"] == CODE
-    cell = client.submit(CODE, (0, 2))
+    assert page.done(2, "source", source={"path": first})["content"] == code
+    cell = client.submit(code, (0, 2))
     for rank, path in ((0, first), (2, other)):
         page.wait_stopped(rank, 2)
         assert [frame["source"]["path"] for frame in page.stack(rank)] == [path, path]

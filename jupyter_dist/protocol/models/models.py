@@ -542,19 +542,6 @@ class Inspection(TypedDict):
     busy: Annotated[bool, Field("The rank runs a cell: it can only describe functions, classes and modules.")]
 
 
-class DebugReply(TypedDict):
-    """The reply of one rank's debugger."""
-
-    rank: int
-    content: Annotated[dict[str, Any], Field("In the format of Jupyter's debug_reply.")]
-
-
-class DebugReplies(TypedDict):
-    """The replies of all ranks that were asked."""
-
-    replies: list[DebugReply]
-
-
 METADATA_KEY = "jupyter_dist"  # ours in metadata of outputs, cells and requests
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
 PART_MIME = "application/vnd.jupyter-dist.part+json"  # of an output that a bundle shows (docs/decisions/0019)

@@ -162,18 +162,6 @@ GROUP_OPERATIONS = (
         errors=ASKING,
     ),
     Operation(
-        name="debug",
-        verb="post",
-        path="groups/{group}/debug",
-        right="execute",
-        sentence="Send a request to the debuggers of ranks, and return their replies.",
-        details="The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank.",
-        body=requests.DebugRequest,
-        max_body_bytes=requests.MAX_COMPLETE_BODY_BYTES,
-        answer=Answer("Their replies, in the format of Jupyter's debug_reply", models.DebugReplies, field="replies"),
-        errors=(*ASKING, "bad_ranks", "rank_dead"),
-    ),
-    Operation(
         name="empty_cache",
         verb="post",
         path="groups/{group}/empty-cache",

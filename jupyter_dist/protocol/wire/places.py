@@ -9,7 +9,7 @@ from jupyter_dist.protocol.models.sentences import say
 MAX_NAME = 200
 
 _CELL = re.compile(r"<ipython-input-(\d+)-")
-_DEBUGGED_CELL = re.compile(r"/cells/\d+\.py$")  # rank/cells/debugging/dap.py
+_DEBUGGED_CELL = re.compile(r"/cells/\d+\.py$")  # parts/debugging/rank/dap.py
 _LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
 
 

@@ -60,13 +60,13 @@ _VARIABLES = {
 }
 
 
-def _json_value(depth: int, longest: int) -> dict[str, Any]:
+def json_value(depth: int, longest: int) -> dict[str, Any]:
     """Allow any JSON: its receiver reports in a sentence what is wrong with it."""
     text = {"type": "string", "maxLength": longest}
     number = {"type": "number", "minimum": -MAX_SEQ, "maximum": MAX_SEQ}
     kinds: list[dict[str, Any]] = [text, number, {"type": "boolean"}, {"type": "null"}]
     if depth:
-        inner = _json_value(depth - 1, longest)
+        inner = json_value(depth - 1, longest)
         names = {"type": "string", "maxLength": 1000}
         kinds.append({"type": "array", "maxItems": 200, "items": inner})
         kinds.append({"type": "object", "maxProperties": 500, "propertyNames": names, "additionalProperties": inner})
@@ -77,13 +77,7 @@ _LAUNCHER_OPTIONS = {
     "type": "object",
     "maxProperties": 50,
     "propertyNames": {"type": "string", "maxLength": 100},
-    "additionalProperties": _json_value(3, 4000),
-}
-_DEBUG_MESSAGE = {
-    "type": "object",
-    "maxProperties": 20,
-    "propertyNames": {"type": "string", "maxLength": 100},
-    "additionalProperties": _json_value(4, MAX_CODE_BYTES),
+    "additionalProperties": json_value(3, 4000),
 }
 _GROUPS = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 100}
 _PID = {"type": "integer", "minimum": 1, "maximum": 1 << 22}
@@ -486,19 +480,6 @@ class InspectRequest(CompleteRequest):
     detail: NotRequired[
         Annotated[int, Field("0: as `name?`; 1: as `name??`, with the source.", minimum=0, maximum=1, default=0)]
     ]
-
-
-class DebugRequest(TypedDict):
-    """The body of POST .../debug."""
-
-    message: Annotated[
-        dict[str, Any],
-        Field(
-            "In the format of Jupyter's debug_request: `seq`, `type`, `command` and `arguments`.",
-            schema=_DEBUG_MESSAGE,
-        ),
-    ]
-    ranks: NotRequired[Expression]
 
 
 class SaveRequest(TypedDict, total=False):

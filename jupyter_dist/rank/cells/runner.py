@@ -31,7 +31,7 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
 from .context import run_in
-from .debugging.debuggers import Debuggers
+from .debuggers import Debuggers
 from .interrupt import CurrentExecution, Interrupter
 from .shell import RankShell
 from .stdin import Stdin

@@ -32,9 +32,9 @@ from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDispla
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
 from jupyter_dist.rank.memory import MemoryCounters
 from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.rank.state.process.torchlogs import TorchLogs
 
 from .interrupt import Interrupter
-from .torchlogs import TorchLogs
 
 INTERRUPTIBLE = True  # cells run and wait below these functions on the stack
 

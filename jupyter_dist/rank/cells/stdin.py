@@ -15,7 +15,7 @@ from jupyter_dist.rank.guard.own import threading
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 
-from .debugging import debuggers
+from . import debuggers
 from .interrupt import CurrentExecution, Interrupter
 
 INTERRUPTIBLE = True  # cells wait here

@@ -171,14 +171,6 @@ class GroupOperations:
         """Bring the tensors of a parked group back to its devices."""
         return await self._changed_by("resume", key=key)
 
-    async def debug(self, message: dict[str, Any], ranks: str = "all") -> models.DebugReplies:
-        """Send a debug_request of Jupyter's to the debuggers of ranks. Raises as `complete`."""
-        chosen, payload = self._chosen(ranks), json.dumps(message).encode()
-        answers = await asyncio.gather(*(self._mirror.ask("debug", payload, rank=rank) for rank in chosen))
-        return {
-            "replies": [{"rank": rank, "content": a["reply"]} for rank, (a, _) in zip(chosen, answers, strict=True)]
-        }
-
     async def empty_cache(self, ranks: str = "all") -> models.FreedBytes:
         """Free unused memory of ranks."""
         answer, _ = await self._mirror.ask("empty_cache", ranks=self._chosen(ranks))

@@ -585,18 +585,6 @@ export interface IInspection {
   busy: boolean;
 }
 
-/** The reply of one rank's debugger. */
-export interface IDebugReply {
-  rank: number;
-  /** In the format of Jupyter's debug_reply. */
-  content: Record<string, unknown>;
-}
-
-/** The replies of all ranks that were asked. */
-export interface IDebugReplies {
-  replies: IDebugReply[];
-}
-
 /** The group that a saved cell ran on. */
 export interface ISavedGroup {
   id: string;
@@ -1530,14 +1518,6 @@ export interface IInspectRequest {
   detail?: number;
 }
 
-/** The body of POST .../debug. */
-export interface IDebugRequest {
-  /** In the format of Jupyter's debug_request: `seq`, `type`, `command` and `arguments`. */
-  message: Record<string, unknown>;
-  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
-  ranks?: string;
-}
-
 /** The body of POST .../saves. */
 export interface ISaveRequest {
   /** Its name: up to 100 letters, digits, `_`, `.` and `-`. A save of this group with the name is replaced. By default the group's name and the time. */
@@ -1742,6 +1722,26 @@ export interface ICurves {
   left_out: number;
   /** Of the log, in the middle of a very long output; their numbers are missing. */
   unread_bytes: number;
+}
+
+/** The body of POST .../debug. */
+export interface IDebugRequest {
+  /** In the format of Jupyter's debug_request: `seq`, `type`, `command` and `arguments`. */
+  message: Record<string, unknown>;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
+/** The reply of one rank's debugger. */
+export interface IDebugReply {
+  rank: number;
+  /** In the format of Jupyter's debug_reply. */
+  content: Record<string, unknown>;
+}
+
+/** The replies of all ranks that were asked. */
+export interface IDebugReplies {
+  replies: IDebugReply[];
 }
 
 /** The last run of a cell on some ranks, in the processes that they have now. */

@@ -214,11 +214,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'resume'], body: {}, isKeyed: true }, retries);
   }
 
-  /** Send a request to the debuggers of ranks, and return their replies. The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank. */
-  debug(group: string, body: IDebugRequest): Promise<IDebugReplies> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'debug'], body });
-  }
-
   /** Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank. */
   emptyCache(group: string, body: IRanksRequest = {}): Promise<IFreedBytes> {
     return this.ask({ verb: 'POST', path: ['groups', group, 'empty-cache'], body });
@@ -397,6 +392,11 @@ export abstract class Api {
   /** Download the curves of an execution as comma-separated values. */
   curvesFileUrl(group: string, executionId: string): string {
     return this.urlOf('groups', group, 'executions', executionId, 'curves', 'download');
+  }
+
+  /** Send a request to the debuggers of ranks, and return their replies. The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank. */
+  debug(group: string, body: IDebugRequest): Promise<IDebugReplies> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'debug'], body });
   }
 
   /** Return the versions of cells that ran on ranks since the last restart, and which ranks missed them. */

@@ -6,10 +6,10 @@ import json
 import sys
 
 import pytest
+from agent.harness import AgentProcess
 from waits import PATIENCE
 
 from .debugpage import CODE, Debugger
-from .harness import AgentProcess
 
 pytest.importorskip("debugpy")
 
@@ -116,7 +116,7 @@ def test_a_stopped_rank_is_named_where_others_wait_and_breakpoint_needs_no_promp
 
 
 def test_a_debugger_that_nobody_asks_any_more_is_detached(agent, monkeypatch):
-    change = "import jupyter_dist.rank.cells.debugging.dap as dap; dap.LEFT_SECONDS = 0.5"
+    change = "import jupyter_dist.parts.debugging.rank.dap as dap; dap.LEFT_SECONDS = 0.5"
     page = Debugger(agent)
     page.attach([1])
     header, _ = agent.request("debug", json.dumps({"type": "request", "seq": 1}).encode(), rank=1)

@@ -1,1 +1,0 @@
-"""Debuggers of cells: debuggers with a prompt, and JupyterLab's."""
