@@ -56,6 +56,44 @@ n = t.numpy()
     assert names["row"][1] == 77
 
 
+TENSORS = {
+    "a part of a storage": "torch.arange(12.).view(3, 4)[1:, ::2]",
+    "of no numbers": "torch.empty(0, 3, dtype=torch.int16)",
+    "a leaf of a graph": "torch.ones(3, requires_grad=True)",
+    "inside a graph": "torch.ones(3, requires_grad=True) * 2",
+    "a parameter": "torch.nn.Parameter(torch.ones(2))",
+    "conjugate": "torch.tensor([1 + 2j]).conj()",
+    "negative": "torch.tensor([1 + 2j]).conj().imag",
+    "of 8 bits": "torch.ones(3).to(torch.float8_e4m3fn)",
+    "without signs": "torch.ones(3, dtype=torch.uint16)",
+    "sparse": "torch.eye(3).to_sparse()",
+    "nested": "torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])",
+    "without memory": "torch.empty(3, device='meta')",
+    "quantized": "torch.quantize_per_tensor(torch.ones(3), .1, 0, torch.qint8)",
+}
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+@pytest.mark.filterwarnings("ignore")  # of torch, about nested and quantized ones
+def test_a_tensor_of_every_kind_is_as_it_was(shell: Shell, kind: str) -> None:
+    shell.run(f"import torch; t = {TENSORS[kind]}; t.label = 'mine'; plain = {TENSORS[kind]}")
+    names = restored(shell).names
+    assert names["t"].label == "mine"
+    for one, saved in ((names["t"], shell.names["t"]), (names["plain"], shell.names["plain"])):
+        assert (type(one), one.dtype, one.layout, one.device) == (type(saved), saved.dtype, saved.layout, saved.device)
+        assert (one.requires_grad, one.is_conj(), one.is_neg()) == (
+            saved.requires_grad,
+            saved.is_conj(),
+            saved.is_neg(),
+        )
+        assert one.numel() == saved.numel()
+        if kind not in ("nested", "sparse"):
+            assert (one.size(), one.stride()) == (saved.size(), saved.stride())
+            assert one.storage_offset() == saved.storage_offset()
+        if kind != "without memory":
+            assert str(one.detach()) == str(saved.detach())
+
+
 def test_a_storage_inside_another_one_keeps_its_place(shell: Shell) -> None:
     """No array is saved that shows what they share: `from_numpy` makes a storage that begins in the middle."""
     shell.run("import torch; t = torch.arange(24.).view(4, 6); inner = torch.from_numpy(t[1:, ::2].numpy())")

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from jupyter_dist.rank.collectives.torch_compat import devices_in_use, has_device
+from jupyter_dist.rank.collectives.torch_compat import devices_in_use, has_device, rebuilt_tensor
 from jupyter_dist.saves.fitness import shortage
 from jupyter_dist.system.memory import available_bytes
 
@@ -243,6 +243,8 @@ class _StreamUnpickler(pickle.Unpickler):
         """Return the object of this name."""
         if module == marks.__name__:
             return self._marks[name]
+        if name == "_rebuild_tensor_v2" and module == "torch._utils":
+            return rebuilt_tensor
         if module == "__main__":
             raise AttributeError(f"'{name}' is a name of cells, not of a module")
         return super().find_class(module, name)

@@ -218,8 +218,11 @@ def _import(modules: list[str]) -> None:
 def _create_groups(own: OwnFolder, place: Sequence[str], saved: Manifest) -> None:
     """Create the process groups of all ranks of the save, which all ranks do together, in one order."""
     files = map(rank_file, range(saved["world_size"]))
-    others = (saved if name == place[-1] else manifest.read(own, *place[:-1], name) for name in files)
-    plans = [plan for one in others for plan in one["process_groups"]]
+    of_ranks = (
+        saved["process_groups"] if name == place[-1] else manifest.process_groups(own, *place[:-1], name)
+        for name in files
+    )
+    plans = [plan for of_rank in of_ranks for plan in of_rank]
     groups.create_missing(plans, datetime.timedelta(seconds=GROUP_SECONDS))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from jupyter_dist.rank.collectives.torch_compat import has_hooks, wrapper_parts
+from jupyter_dist.rank.collectives.torch_compat import has_hooks, is_simple, simply_reduced, wrapper_parts
 
 from . import marks
 from .memory import MemoryTable
@@ -44,7 +44,9 @@ class TensorReducer:
     def _reduce_tensor(self, tensor: torch.Tensor) -> Reduced:
         """Reduce a tensor of any class: as torch does, and with its gradient."""
         is_hooked = has_hooks(tensor)
-        if not is_hooked and type(tensor) in _PLAIN and tensor.layout is torch.strided:
+        if not is_hooked and is_simple(tensor):
+            reduced = simply_reduced(tensor)
+        elif not is_hooked and type(tensor) in _PLAIN and tensor.layout is torch.strided:
             reduced = tensor.__reduce_ex__(2)
         else:
             with warnings.catch_warnings():
@@ -139,10 +141,14 @@ def _has_memory(storage: Any) -> bool:
 
 def _with_typed_storage(reduced: Reduced) -> Reduced:
     """Give torch a storage of its old class, which it expects also for tensors that it reduces without one."""
-    if not isinstance(reduced, tuple) or not reduced[1] or type(reduced[1][0]) is not torch.UntypedStorage:
+    if not isinstance(reduced, tuple) or not reduced[1]:
         return reduced
-    storage = torch.storage.TypedStorage(wrap_storage=reduced[1][0], dtype=torch.uint8, _internal=True)
-    return (reduced[0], (storage, *reduced[1][1:]), *reduced[2:])
+    first, *others = reduced[1]
+    if type(first) is torch.UntypedStorage:
+        first = torch.storage.TypedStorage(wrap_storage=first, dtype=torch.uint8, _internal=True)
+    elif len(others) == _PARTS_OF_SUBCLASS - 1 and isinstance(others[0], type):  # also one with attributes
+        others[1] = _with_typed_storage((first, others[1]))[1]
+    return (reduced[0], (first, *others), *reduced[2:])
 
 
 def _address(array: Any) -> int:

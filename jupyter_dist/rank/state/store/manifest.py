@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -46,12 +48,7 @@ def read(folder: OwnFolder, *names: str) -> Manifest:
     """
     name = names[-1]
     try:
-        fd = folder.open(*names)
-        try:
-            data = b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
-        finally:
-            os.close(fd)
-        manifest = json.loads(data)
+        manifest = json.loads(_bytes_of(folder, names))
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise ValueError("it is no manifest")
     except (OSError, ValueError) as err:
@@ -67,3 +64,22 @@ def read(folder: OwnFolder, *names: str) -> Manifest:
         )
         raise JupyterDistError("cannot_restore", message, say("Update jupyter_dist, then restore it."))
     return manifest
+
+
+def process_groups(folder: OwnFolder, *names: str) -> list[Any]:
+    """Return the plans of process groups in a manifest, which most often has none. Raises as above."""
+    with contextlib.suppress(OSError):  # `read` raises the error for it
+        if _NO_GROUPS in _bytes_of(folder, names):  # in a text, its quotes would be escaped
+            return []
+    return list(read(folder, *names)["process_groups"])
+
+
+_NO_GROUPS = b'"process_groups":[]'
+
+
+def _bytes_of(folder: OwnFolder, names: Sequence[str]) -> bytes:
+    fd = folder.open(*names)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
+    finally:
+        os.close(fd)

@@ -67,7 +67,7 @@ def take(shell: Any) -> dict[str, Any]:
     found["torch.serialization"] = [one for one in _safe_globals() if _is_users(one)]
     found.update({called: _Lost() for called in _LOST if _calls(shell, called)})
     found["set_custom_exc()"] = _Lost() if getattr(shell, "custom_exceptions", ()) else None
-    found["signals"] = {one: called for one, called in _handlers().items() if _is_users(called)}
+    found["signals"] = {one: called for one, called in _handlers().items() if callable(called) and _is_users(called)}
     found["virtual subclasses"] = dict(_subclasses())
     return {name: entries for name, entries in found.items() if entries}
 

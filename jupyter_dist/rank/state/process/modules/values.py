@@ -40,8 +40,9 @@ def remember() -> None:
 def loaded() -> dict[str, ModuleType]:
     """Return the user's own modules that cells have imported, by name."""
     found: dict[str, ModuleType] = {}
-    for name, module in sys.modules.copy().items():
-        if name in _before or name == "__main__" or _of_libraries.get(name) is module:
+    for name in sorted(sys.modules.keys() - _before):
+        module = sys.modules.get(name)
+        if module is None or name == "__main__" or _of_libraries.get(name) is module:
             continue
         if not is_users_module(module):
             _of_libraries[name] = module
