@@ -167,15 +167,16 @@ def type_source(hint: Any, name: str = "", prefix: str = "") -> str:  # noqa: PL
 def plain_source() -> str:
     """Return the text of plain.py."""
     written = {name: _defined(name) for name in ("AsyncClient", "AsyncGroup")}
-    of_parts = [
+    names = [
         f"from jupyter_dist.client.ofparts import {name}" for each in PARTS_OF_CLIENT.values() for name in each.__all__
     ]
-    parts = [PLAIN_HEAD, *typing_only(of_parts)]
+    parts = [PLAIN_HEAD, *typing_only(names)]
+    of_parts = {each.name for name in PARTS_OF_CLIENT for each in functions_of_part(name, "asynchronous")}
     for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
         base = "GroupCaller" if of_group else "Caller"
         parts.append(f'\n\nclass Plain{cls}({base}):\n    """Methods of {cls} that make one request each."""\n')
         for each in OPERATIONS:
-            is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND or each.is_file
+            is_left_out = each.name in written[cls] | NO_METHOD | BY_HAND | of_parts or each.is_file
             if each.is_of_group == of_group and not is_left_out:
                 parts.append(_call_source(each))
     parts += [

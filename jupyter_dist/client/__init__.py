@@ -20,7 +20,6 @@ from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.holders import MemoryHolders
 from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
 from jupyter_dist.client.results.samples import SampleSeries
-from jupyter_dist.client.results.saves import CellToRerun, Restored
 from jupyter_dist.numbers.curves import Curve
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.parts import find_modules
@@ -35,7 +34,6 @@ __all__ = [
     "AsyncExecution",
     "AsyncGroup",
     "CellError",
-    "CellToRerun",
     "Client",
     "Curve",
     "CurveTable",
@@ -45,7 +43,6 @@ __all__ = [
     "MemoryHolders",
     "RankError",
     "RankResult",
-    "Restored",
     "Result",
     "SampleSeries",
     "TimedOutError",

@@ -4,5 +4,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jupyter_dist.parts.drift.client import CatchUpError, CaughtUp, CellDrift, NotRun, Step
+    from jupyter_dist.parts.saves.client import CellToRerun, Restored
 
-__all__: list[str] = ["CatchUpError", "CaughtUp", "CellDrift", "NotRun", "Step"]
+__all__: list[str] = ["CatchUpError", "CaughtUp", "CellDrift", "CellToRerun", "NotRun", "Restored", "Step"]

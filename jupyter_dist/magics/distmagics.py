@@ -16,7 +16,6 @@ from jupyter_dist.client.blocking.report import (
     undoable_text,
 )
 from jupyter_dist.client.displays.live import show_table
-from jupyter_dist.client.results.saves import preview_text, save_text, saves_text
 from jupyter_dist.client.startoptions import OPTIONS, add_start_options, word_of
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
@@ -129,26 +128,6 @@ def compare_parser() -> MagicParser:
     parser = MagicParser("%dist_compare", description="Show what of a variable differs between ranks.")
     parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
     parser.add_argument("-r", "--ranks", default="all", help=f"{EXAMPLES} (all)")
-    return parser
-
-
-def save_parser() -> MagicParser:
-    """Return the parser of `%dist_save`."""
-    parser = MagicParser("%dist_save", description="Save the variables of all ranks; an earlier save is replaced.")
-    parser.add_argument("name", nargs="?", help="of the save (default: the group's name and the time)")
-    parser.add_argument("--folder", help="a folder of saves, relative to the server's root (default: the server's)")
-    parser.add_argument("--overwrite", action="store_true", help="replace a save of another group, too")
-    parser.add_argument("--preview", action="store_true", help="save nothing; list what cannot be saved")
-    return parser
-
-
-def restore_parser() -> MagicParser:
-    """Return the parser of `%dist_restore`."""
-    parser = MagicParser("%dist_restore", description="Give all ranks the variables of a save.")
-    parser.add_argument("name", nargs="?", help="of the save; without one, the saves are listed")
-    parser.add_argument("--folder", help="a folder of saves, relative to the server's root (default: the server's)")
-    parser.add_argument("--rerun", action="store_true", help="run the cells again whose names could not be saved")
-    parser.add_argument("--any-version", action="store_true", help="try a save of another version of Python")
     return parser
 
 
@@ -276,31 +255,6 @@ class DistMagics(RankMagics):
             raise DistError("Only dead ranks can be given variables: %dist_restart -d. For all: %dist_restore.")
         else:
             self.restart()
-
-    @line_magic
-    @sentences
-    @takes(save_parser)
-    def dist_save(self, line: str) -> None:
-        """Save the variables of all ranks, when no cell runs; print what cannot be saved, and the cell that made it."""
-        options = save_parser().parse(line)
-        group = self.session.group()
-        if options.preview:
-            print(preview_text(group.preview_save()))
-            return
-        print(save_text(group.save(options.name, folder=options.folder, overwrite=options.overwrite)))
-
-    @line_magic
-    @sentences
-    @takes(restore_parser)
-    def dist_restore(self, line: str) -> None:
-        """Give all ranks the variables of a save, on all ranks or on none; without a name, list the saves."""
-        options = restore_parser().parse(line)
-        group = self.session.group()
-        if options.name is None:
-            print(saves_text(group.saves(options.folder)))
-            return
-        place, is_any = options.folder, options.any_version
-        print(repr(group.restore(options.name, folder=place, rerun=options.rerun, any_version=is_any)))
 
     @line_magic
     @sentences

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jupyter_dist.protocol.parts import find_parts
 from jupyter_dist.system import points
 
 from .automode import AutoMode
@@ -26,7 +27,7 @@ def load(shell: Any) -> None:
     session = Session(IPythonHost(shell))
     auto = AutoMode()
     names = RankNames(session, auto)
-    added = vocabularies().values()
+    added = [*find_parts("magics", RankMagics).classes.values(), *vocabularies().values()]
     shell.register_magics(DistMagics(shell, session, auto, names), *(magics(shell, session, auto) for magics in added))
     shell.Completer.custom_matchers.append(names.matcher)
     shell.input_transformers_cleanup.append(auto)

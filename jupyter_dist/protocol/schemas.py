@@ -12,7 +12,7 @@ from jupyter_dist.protocol.models import differences, machine, memory, models, s
 from jupyter_dist.protocol.wire import messages, requests
 
 from .field import Field
-from .operations import of_execution, of_group, of_rank, of_saves, of_server
+from .operations import of_execution, of_group, of_rank, of_server
 from .parts import find_modules
 
 Schema = dict[str, Any]
@@ -21,7 +21,7 @@ ANY_OBJECT: Schema = {"type": "object"}
 
 # Types that only one operation uses may stand beside it.
 PART_MODULES = [module for name in ("api", "models") for module in find_modules(name).modules.values()]
-WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, of_saves, *PART_MODULES)
+WITH_OPERATIONS = (of_server, of_group, of_rank, of_execution, *PART_MODULES)
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},

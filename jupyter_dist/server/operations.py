@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from jupyter_dist.protocol.models import machine, models
-from jupyter_dist.protocol.models.saves import DeletedSave, LastSavesModel, SavesModel
 from jupyter_dist.protocol.wire.specs import PROTOCOL_VERSION
 
 from .environments.environments import default_environment
@@ -55,20 +54,6 @@ class ServerOperations:
     async def prepared(self) -> machine.Prepared:
         """Return forkservers and waiting agents."""
         return {"processes": await self._manager.prepared()}
-
-    async def all_saves(self, folder: str | None = None) -> SavesModel:
-        """Return the saves in a folder, newest first."""
-        return await self._manager.saves.listed(folder)
-
-    async def last_saves(self, group: str | None = None) -> LastSavesModel:
-        """Return the newest save of each group, newest first."""
-        return {"saves": await self._manager.last_saves.listed(group)}
-
-    async def delete_save(self, save: str, folder: str | None = None) -> DeletedSave:
-        """Delete a save."""
-        deleted = await self._manager.saves.delete(save, folder)
-        self._manager.last_saves.look()
-        return deleted
 
     async def groups(self) -> models.Groups:
         """Return all groups, oldest first."""

@@ -12,7 +12,6 @@ from jupyter_dist.protocol.schemas import body_schema
 from jupyter_dist.server.groups.operations import GroupOperations
 from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.openapi import build_openapi
-from jupyter_dist.server.http.rest.answering import SPECIAL
 from jupyter_dist.server.http.routes import PREFIX, tornado_routes
 from jupyter_dist.server.operations import ServerOperations
 from jupyter_dist.server.part import ServerPart
@@ -59,7 +58,8 @@ def test_each_operation_is_a_method_that_takes_its_arguments(operation):
     schemas = [body_schema(model) for model in (operation.body, operation.query) if model is not None]
     fields = {name: field for schema in schemas for name, field in schema["properties"].items()}
     known = {*operation.arguments, *fields, *(["key"] if operation.is_keyed else [])}
-    assert set(taken) <= known | ({"owner"} if operation.name in SPECIAL else set())
+    known |= {"owner"} if operation.is_owned else set()
+    assert set(taken) <= known
     assert open_ended or known == set(taken)
     for name, parameter in taken.items():
         needed = name in operation.arguments or any(name in schema["required"] for schema in schemas)

@@ -12,19 +12,16 @@ from functools import partial
 from typing import Any, ClassVar
 
 from jupyter_dist.cli.command import Command, add_group_argument
-from jupyter_dist.client.answers.infos import LastSaveInfo, RankStackInfo, SaveInfo, UndoableCellInfo
+from jupyter_dist.client.answers.infos import RankStackInfo, UndoableCellInfo
 from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import presets_text, stacks_text, status_text, undoable_text
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
-from jupyter_dist.client.results.saves import last_saves_text, saves_text
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import BY_NAME, PARAMETERS, Operation
 from jupyter_dist.protocol.schemas import Schema, body_schema
 
 TEXTS: dict[str, Callable[[Any], str]] = {
     "stacks": lambda answer: stacks_text(map(RankStackInfo, answer["stacks"])),
-    "all_saves": lambda answer: saves_text([SaveInfo(save) for save in answer["saves"]]),
-    "last_saves": lambda answer: last_saves_text([LastSaveInfo(save) for save in answer["saves"]]),
     "undoable": lambda answer: undoable_text(map(UndoableCellInfo, answer["cells"])),
     "presets": lambda answer: presets_text(answer["presets"]),
     "variables": lambda answer: repr(VariableTable(answer)),

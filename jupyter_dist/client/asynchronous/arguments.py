@@ -1,9 +1,10 @@
-"""Checks the names of keyword arguments that are fields of a request, which Python does not check."""
+"""Arguments of methods that become fields of a request: their names, which Python does not check, and folders."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from jupyter_dist.protocol.errors import bad_request
 
@@ -25,3 +26,8 @@ def check_names(given: Iterable[str], options: type, *others: str) -> None:
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean '{near[0]}'?" if near else f"Known arguments: {', '.join(sorted(known))}."
             raise bad_request(f"There is no argument '{name}'.", hint)
+
+
+def place_of(folder: str | None, *, is_private: bool) -> str | None:
+    """Return the path of a folder that a user names: a private server may run in another folder."""
+    return str(Path(folder).expanduser().absolute()) if folder is not None and is_private else folder

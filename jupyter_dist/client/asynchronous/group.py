@@ -17,7 +17,6 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     PeekedInfo,
     RankInfo,
-    SaveInfo,
     UndoableCellInfo,
 )
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
@@ -25,7 +24,6 @@ from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries, joined
-from jupyter_dist.client.results.saves import Restored
 from jupyter_dist.client.servers import own_environ, own_process
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
 from jupyter_dist.protocol.models import machine, models
@@ -37,7 +35,7 @@ from jupyter_dist.protocol.wire.requests import RunOptions
 from jupyter_dist.system.limits import within
 
 from . import exchange
-from .arguments import check_names
+from .arguments import check_names, place_of
 from .calling import call
 from .execution import AsyncExecution
 from .launching import Call
@@ -327,90 +325,6 @@ class AsyncGroup(PlainAsyncGroup):
             raise JupyterDistError("unknown_execution", message, "Run one, or name an execution.")
         return begun[-1]
 
-    async def save(
-        self,
-        name: str | None = None,
-        *,
-        folder: str | None = None,
-        overwrite: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> SaveInfo:
-        """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
-
-        Args:
-            name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
-            folder: A folder on the server's machine; by default the server's own.
-            overwrite: Whether to replace a save of another group with this name.
-            timeout_seconds: How long it may take once it has begun; by default an hour.
-
-        Raises:
-            JupyterDistError: `not_saved`, with the reason; an earlier save with this name is as it was.
-        """
-        body = {"name": name, "folder": self._place(folder), "timeout_seconds": timeout_seconds}
-        done = await self._transfer("saves", {**body, "overwrite": overwrite or None})
-        return await self._save_of(done)
-
-    async def restore(
-        self,
-        name: str,
-        *,
-        folder: str | None = None,
-        rerun: bool = False,
-        any_version: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> Restored:
-        """Give all ranks the variables of a save, when the cells that were sent before have ended.
-
-        Args:
-            name: The name of a save; its group had as many ranks as this one.
-            folder: The folder of the save, on the server's machine; by default the server's own.
-            rerun: Whether to run the cells again that made what could not be saved.
-            any_version: Whether to try it with another version of Python.
-            timeout_seconds: How long it may take once it has begun; by default an hour.
-
-        Raises:
-            JupyterDistError: `not_restored`, with the reason, `not_found`, `cannot_restore`, ...; no rank is changed.
-            RankError: a cell that was run again failed; the variables are restored.
-        """
-        body = {"name": name, "folder": self._place(folder), "timeout_seconds": timeout_seconds}
-        done = await self._transfer("restore", {**body, "any_version": any_version or None})
-        num_names = done.execution["transfer"].get("num_names")  # None: of a group of 0.3
-        found = Restored(await self._save_of(done), done.text, num_names=num_names)
-        for cell in found.cells if rerun else ():
-            found.results.append(await self.run(cell.code, cell.ranks))
-            found.results[-1].raise_for_error()
-        return found
-
-    async def _transfer(self, path: str, body: Mapping[str, Any]) -> Result:
-        """Save or restore, and wait until that has ended. Raises JupyterDistError."""
-        sent = {name: value for name, value in body.items() if value is not None}
-        execution = AsyncExecution(self, await self._once(path, body=sent))
-        try:
-            result = await execution.result()
-        except asyncio.CancelledError:
-            with contextlib.suppress(JupyterDistError):
-                await execution.cancel()
-            raise
-        result.was_streamed = True  # code of this package: its traceback does not help users
-        if not result.ok:
-            raise JupyterDistError.from_dict(result.execution["error"] or {"message": result.text})
-        return result
-
-    async def _save_of(self, done: Result) -> SaveInfo:
-        """Return the save that an execution has written or restored."""
-        transfer = done.execution["transfer"]
-        saves = await self.saves(transfer["folder"])
-        found = [save for save in saves if save.name == transfer["name"]]
-        if not found:
-            message = f"The save '{transfer['name']}' is gone: it was deleted meanwhile."
-            raise JupyterDistError("not_found", message)
-        return found[0]
-
-    def _place(self, folder: str | None) -> str | None:
-        """Return the path of a folder that a user names: a private server may run in another folder."""
-        is_relative = folder is not None and self.client.is_private
-        return str(Path(folder).expanduser().absolute()) if folder is not None and is_relative else folder
-
     async def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
         """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
 
@@ -507,7 +421,11 @@ class AsyncGroup(PlainAsyncGroup):
             JupyterDistError: `start_failed`, if ranks are dead after that; `ranks_differ`, `not_found` or another error
                 of a restore: nothing was changed, or the new ranks are there without their variables.
         """
-        given = {"save": save, "folder": self._place(folder), "any_version": any_version or None}
+        given = {
+            "save": save,
+            "folder": place_of(folder, is_private=self.client.is_private),
+            "any_version": any_version or None,
+        }
         wanted = {"state": state, "others": others, **{name: value for name, value in given.items() if value}}
         self.model = await self._once("replace", body=wanted if state != "empty" else None)
         await self._left("restarting")

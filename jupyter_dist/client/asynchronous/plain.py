@@ -12,7 +12,7 @@ from jupyter_dist.client.results.comparing import VariableComparison, VariableTa
 from .calling import Caller, GroupCaller, of_part
 
 if TYPE_CHECKING:
-    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Step
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
 
 
 class PlainAsyncClient(Caller):
@@ -166,20 +166,6 @@ class PlainAsyncGroup(GroupCaller):
         """Return the executions of the group, newest last."""
         return listed(infos.ExecutionInfo, (await self._call("executions"))["executions"])
 
-    async def preview_save(self) -> infos.SavePreviewInfo:
-        """Return the names that a save would have now, and the names that cannot be saved."""
-        return infos.SavePreviewInfo(await self._call("preview_save"))
-
-    async def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
-        """Return the saves in a folder, newest first, and why this group cannot restore some of them.
-
-        Another folder than the server's takes the right to execute.
-
-        Args:
-            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
-        """
-        return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])
-
     async def checks(self, execution_id: str | None = None) -> infos.CellChecksInfo:
         """Return the checks of a cell: errors of its training that its ranks have proved.
 
@@ -225,6 +211,20 @@ class PlainAsyncGroup(GroupCaller):
         """
         return infos.PeekedInfo(await self._call("peek_values", query={"names": names, "ranks": ranks}))
 
+    async def preview_save(self) -> infos.SavePreviewInfo:
+        """Return the names that a save would have now, and the names that cannot be saved."""
+        return infos.SavePreviewInfo(await self._call("preview_save"))
+
+    async def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
+        """Return the saves in a folder, newest first, and why this group cannot restore some of them.
+
+        Another folder than the server's takes the right to execute.
+
+        Args:
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return listed(infos.SaveInfo, (await self._call("saves", query={"folder": folder}))["saves"])
+
     async def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
 
@@ -249,4 +249,57 @@ class PlainAsyncGroup(GroupCaller):
             CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
         """
         found: CaughtUp = await of_part("drift", "asynchronous").catch_up(self, steps)
+        return found
+
+    async def save(
+        self,
+        name: str | None = None,
+        *,
+        folder: str | None = None,
+        overwrite: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> infos.SaveInfo:
+        """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
+
+        Args:
+            group: The group of these ranks.
+            name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
+            folder: A folder on the server's machine; by default the server's own.
+            overwrite: Whether to replace a save of another group with this name.
+            timeout_seconds: How long it may take once it has begun; by default an hour.
+
+        Raises:
+            JupyterDistError: `not_saved`, with the reason; an earlier save with this name is as it was.
+        """
+        found: infos.SaveInfo = await of_part("saves", "asynchronous").save(
+            self, name, folder=folder, overwrite=overwrite, timeout_seconds=timeout_seconds
+        )
+        return found
+
+    async def restore(
+        self,
+        name: str,
+        *,
+        folder: str | None = None,
+        rerun: bool = False,
+        any_version: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> Restored:
+        """Give all ranks the variables of a save, when the cells that were sent before have ended.
+
+        Args:
+            group: The group of these ranks.
+            name: The name of a save; its group had as many ranks as this one.
+            folder: The folder of the save, on the server's machine; by default the server's own.
+            rerun: Whether to run the cells again that made what could not be saved.
+            any_version: Whether to try it with another version of Python.
+            timeout_seconds: How long it may take once it has begun; by default an hour.
+
+        Raises:
+            JupyterDistError: `not_restored`, with the reason, `not_found`, `cannot_restore`, ...; no rank is changed.
+            RankError: a cell that was run again failed; the variables are restored.
+        """
+        found: Restored = await of_part("saves", "asynchronous").restore(
+            self, name, folder=folder, rerun=rerun, any_version=any_version, timeout_seconds=timeout_seconds
+        )
         return found

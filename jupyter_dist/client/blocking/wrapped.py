@@ -16,7 +16,6 @@ from jupyter_dist.client.answers.infos import (
     MemorySampleInfo,
     PeekedInfo,
     RankInfo,
-    SaveInfo,
     UndoableCellInfo,
 )
 from jupyter_dist.client.asynchronous.calling import of_part
@@ -28,14 +27,12 @@ from jupyter_dist.client.results.comparing import VariableComparison, VariableTa
 from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
-from jupyter_dist.client.results.saves import Restored
 from jupyter_dist.protocol.states import GroupState
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from jupyter_dist.client.answers.infos import SaveInfo
-    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Step
+    from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
 
 
 class BlockingClient:
@@ -259,57 +256,6 @@ class BlockingGroup:
             JupyterDistError: `bad_request`, if groups have no such operation; else the server's.
         """
         return self._loop.run(self._group.ask(operation, **arguments))
-
-    def save(
-        self,
-        name: str | None = None,
-        *,
-        folder: str | None = None,
-        overwrite: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> SaveInfo:
-        """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
-
-        Args:
-            name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
-            folder: A folder on the server's machine; by default the server's own.
-            overwrite: Whether to replace a save of another group with this name.
-            timeout_seconds: How long it may take once it has begun; by default an hour.
-
-        Raises:
-            JupyterDistError: `not_saved`, with the reason; an earlier save with this name is as it was.
-        """
-        return self._loop.run(
-            self._group.save(name, folder=folder, overwrite=overwrite, timeout_seconds=timeout_seconds)
-        )
-
-    def restore(
-        self,
-        name: str,
-        *,
-        folder: str | None = None,
-        rerun: bool = False,
-        any_version: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> Restored:
-        """Give all ranks the variables of a save, when the cells that were sent before have ended.
-
-        Args:
-            name: The name of a save; its group had as many ranks as this one.
-            folder: The folder of the save, on the server's machine; by default the server's own.
-            rerun: Whether to run the cells again that made what could not be saved.
-            any_version: Whether to try it with another version of Python.
-            timeout_seconds: How long it may take once it has begun; by default an hour.
-
-        Raises:
-            JupyterDistError: `not_restored`, with the reason, `not_found`, `cannot_restore`, ...; no rank is changed.
-            RankError: a cell that was run again failed; the variables are restored.
-        """
-        return self._loop.run(
-            self._group.restore(
-                name, folder=folder, rerun=rerun, any_version=any_version, timeout_seconds=timeout_seconds
-            )
-        )
 
     def undo(self, count: int = 1, executions: Sequence[str] | None = None) -> Result:
         """Undo the last cells that kept undo, on all ranks that ran them; returns when they are undone.
@@ -554,20 +500,6 @@ class BlockingGroup:
         """Return the executions of the group, newest last."""
         return self._loop.run(self._group.executions())
 
-    def preview_save(self) -> infos.SavePreviewInfo:
-        """Return the names that a save would have now, and the names that cannot be saved."""
-        return self._loop.run(self._group.preview_save())
-
-    def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
-        """Return the saves in a folder, newest first, and why this group cannot restore some of them.
-
-        Another folder than the server's takes the right to execute.
-
-        Args:
-            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
-        """
-        return self._loop.run(self._group.saves(folder))
-
     def checks(self, execution_id: str | None = None) -> infos.CellChecksInfo:
         """Return the checks of a cell: errors of its training that its ranks have proved.
 
@@ -612,6 +544,20 @@ class BlockingGroup:
         """
         return self._loop.run(self._group.peek_values(names, ranks))
 
+    def preview_save(self) -> infos.SavePreviewInfo:
+        """Return the names that a save would have now, and the names that cannot be saved."""
+        return self._loop.run(self._group.preview_save())
+
+    def saves(self, folder: str | None = None) -> ApiList[infos.SaveInfo]:
+        """Return the saves in a folder, newest first, and why this group cannot restore some of them.
+
+        Another folder than the server's takes the right to execute.
+
+        Args:
+            folder: A folder of saves: absolute, or relative to the server's root; default: the server's.
+        """
+        return self._loop.run(self._group.saves(folder))
+
     def pace(self, execution_id: str | None = None) -> infos.PaceInfo:
         """Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow.
 
@@ -637,6 +583,59 @@ class BlockingGroup:
         """
         found: CaughtUp = of_part("drift", "blocking").catch_up(self, steps)
         return found
+
+    def save(
+        self,
+        name: str | None = None,
+        *,
+        folder: str | None = None,
+        overwrite: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> infos.SaveInfo:
+        """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
+
+        Args:
+            group: The group of these ranks.
+            name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
+            folder: A folder on the server's machine; by default the server's own.
+            overwrite: Whether to replace a save of another group with this name.
+            timeout_seconds: How long it may take once it has begun; by default an hour.
+
+        Raises:
+            JupyterDistError: `not_saved`, with the reason; an earlier save with this name is as it was.
+        """
+        return self._loop.run(
+            self._group.save(name, folder=folder, overwrite=overwrite, timeout_seconds=timeout_seconds)
+        )
+
+    def restore(
+        self,
+        name: str,
+        *,
+        folder: str | None = None,
+        rerun: bool = False,
+        any_version: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> Restored:
+        """Give all ranks the variables of a save, when the cells that were sent before have ended.
+
+        Args:
+            group: The group of these ranks.
+            name: The name of a save; its group had as many ranks as this one.
+            folder: The folder of the save, on the server's machine; by default the server's own.
+            rerun: Whether to run the cells again that made what could not be saved.
+            any_version: Whether to try it with another version of Python.
+            timeout_seconds: How long it may take once it has begun; by default an hour.
+
+        Raises:
+            JupyterDistError: `not_restored`, with the reason, `not_found`, `cannot_restore`, ...; no rank is changed.
+            RankError: a cell that was run again failed; the variables are restored.
+        """
+        return self._loop.run(
+            self._group.restore(
+                name, folder=folder, rerun=rerun, any_version=any_version, timeout_seconds=timeout_seconds
+            )
+        )
 
 
 class BlockingExecution:

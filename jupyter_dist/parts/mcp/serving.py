@@ -13,7 +13,7 @@ from jupyter_dist.client import AsyncClient
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.terminal import as_text
 
-from .tools import TOOLS, Arguments, offered
+from .tools import Arguments, offered
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -46,7 +46,7 @@ class Tools:
         """Return a tool's answer. Raises JupyterDistError."""
         tool = self._tools.get(name)
         if tool is None:
-            is_known = name in (known.name for known in TOOLS)
+            is_known = name in offered(read_only=False)
             why = "changes something, and this server is read-only" if is_known else "does not exist"
             raise JupyterDistError("not_found", f"The tool '{name[:60]}' {why}.", f"Tools: {', '.join(self._tools)}.")
         tool.check(arguments)

@@ -13,11 +13,11 @@ import jsonschema  # type: ignore[import-untyped]
 from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
 from jupyter_dist.client.answers.texts import answer_text
 from jupyter_dist.client.blocking.report import stacks_text, status_text
-from jupyter_dist.client.results.saves import save_text, saves_text
 from jupyter_dist.client.startoptions import OPTIONS
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.operations import OPERATIONS, Operation
+from jupyter_dist.protocol.parts import find_modules
 from jupyter_dist.protocol.ranks import ranks_in
 from jupyter_dist.protocol.schemas import body_schema
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
@@ -39,7 +39,7 @@ DESCRIBE = (
 
 Arguments = dict[str, Any]
 
-_GROUP = {"type": "string", "maxLength": 200, "description": "Name or id of the group; the only running one."}
+GROUP = {"type": "string", "maxLength": 200, "description": "Name or id of the group; the only running one."}
 _RANKS = {"type": "string", "maxLength": 1000, "description": "Ranks: all, 0, 0-3,7, ::2, !0 (all but). Default: all."}
 _RANK = {"type": "integer", "minimum": 0, "description": "The rank. Default: 0."}
 _EXECUTION = {"type": "string", "maxLength": 100, "description": "The id of the execution, e-..."}
@@ -176,7 +176,7 @@ def _of_row(operation: Operation) -> Tool:
     required = tuple(name for model in models_of for name in model["required"])
     last = {"execution": _EXECUTION} if operation.is_of_last else {}
     changes = operation.verb != "get"
-    return Tool(operation.name, operation.tool, {**last, **fields, "group": _GROUP}, act, required, changes=changes)
+    return Tool(operation.name, operation.tool, {**last, **fields, "group": GROUP}, act, required, changes=changes)
 
 
 async def stacks(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
@@ -265,20 +265,6 @@ async def park(client: AsyncClient, arguments: Arguments, _: int) -> str:
     return f"{group_line(group.model)} {group.model['note']}"
 
 
-async def save(client: AsyncClient, arguments: Arguments, _: int) -> str:
-    """Save all ranks of a group."""
-    group = await client.attach(arguments.get("group"))
-    return save_text(await group.save(arguments.get("name")))
-
-
-async def restore(client: AsyncClient, arguments: Arguments, _: int) -> str:
-    """Restore all ranks of a group; without a name, list the saves."""
-    group = await client.attach(arguments.get("group"))
-    if "name" not in arguments:
-        return saves_text(await group.saves())
-    return repr(await group.restore(arguments["name"]))
-
-
 async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """End a group."""
     group = await client.attach(arguments["group"])
@@ -300,22 +286,21 @@ _COUNT = {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How 
 _PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
 _BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
 _NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
-_SAVE = {"type": "string", "maxLength": 100, "description": "The name of the save: letters, digits, '_', '.', '-'."}
-_NAMED = {**_GROUP, "description": "Name or id of the group."}
+_NAMED = {**GROUP, "description": "Name or id of the group."}
 
 TOOLS = (
     Tool("list_groups", "List all groups of torch.distributed ranks.", {}, list_groups, changes=False),
     Tool(
         "verdict",
         "Say what the ranks of a group do and what they wait for: states, collectives, dead ranks, queued cells.",
-        {"group": _GROUP},
+        {"group": GROUP},
         say_verdict,
         changes=False,
     ),
     Tool(
         "stacks",
         "Show the Python stack of every rank, innermost line last, equal ones once. Running cells are not disturbed.",
-        {"group": _GROUP},
+        {"group": GROUP},
         stacks,
         changes=False,
     ),
@@ -323,7 +308,7 @@ TOOLS = (
     Tool(
         "get_result",
         "Read the folded output of a cell that was run, and wait for its end if it still runs.",
-        {"execution": _EXECUTION, "group": _GROUP, "wait_seconds": _WAIT, "offset": _OFFSET},
+        {"execution": _EXECUTION, "group": GROUP, "wait_seconds": _WAIT, "offset": _OFFSET},
         get_result,
         required=("execution",),
         changes=False,
@@ -331,22 +316,22 @@ TOOLS = (
     Tool(
         "variables",
         "List the variables of ranks with their types and shapes. Runs no code of the variables' classes.",
-        {"group": _GROUP, "ranks": _RANKS, "prefix": _PREFIX},
+        {"group": GROUP, "ranks": _RANKS, "prefix": _PREFIX},
         variables,
         changes=False,
     ),
-    Tool("memory", "Show the memory of each rank and its device.", {"group": _GROUP}, memory, changes=False),
+    Tool("memory", "Show the memory of each rank and its device.", {"group": GROUP}, memory, changes=False),
     Tool(
         "logs",
         "Read what a rank printed, newest last, with the cells that it ran.",
-        {"group": _GROUP, "rank": _RANK, "before": _BEFORE},
+        {"group": GROUP, "rank": _RANK, "before": _BEFORE},
         logs,
         changes=False,
     ),
     Tool(
         "export_script",
         "Return the cells of a notebook that ran on ranks as a script for torchrun.",
-        {"group": _GROUP, "notebook": _NOTEBOOK, "offset": _OFFSET},
+        {"group": GROUP, "notebook": _NOTEBOOK, "offset": _OFFSET},
         export_script,
         changes=False,
     ),
@@ -360,7 +345,7 @@ TOOLS = (
         "run_code",
         "Run code on ranks, like a notebook cell. rank, world_size, device, torch and dist are defined. Equal output "
         "of ranks is shown once. A cell that is not over after wait_seconds keeps running.",
-        {"code": _CODE, "ranks": _RANKS, "group": _GROUP, "wait_seconds": _WAIT, "keep_undo": _KEEP_UNDO},
+        {"code": _CODE, "ranks": _RANKS, "group": GROUP, "wait_seconds": _WAIT, "keep_undo": _KEEP_UNDO},
         run_code,
         required=("code",),
         destroys=True,
@@ -369,33 +354,20 @@ TOOLS = (
         "undo",
         "Give variables the values of before the last cells, which must have run with keep_undo. Files, prints and the "
         "network are not undone.",
-        {"count": _COUNT, "group": _GROUP},
+        {"count": _COUNT, "group": GROUP},
         undo,
     ),
     Tool(
         "redo",
         "Give variables what the undone cells had left in them, until a cell changes something. No code runs.",
-        {"count": _COUNT, "group": _GROUP},
+        {"count": _COUNT, "group": GROUP},
         redo,
     ),
     Tool(
         "interrupt",
         "Interrupt the cells that run on ranks, also in a hanging collective; variables are kept.",
-        {"group": _GROUP, "ranks": _RANKS},
+        {"group": GROUP, "ranks": _RANKS},
         interrupt,
-    ),
-    Tool(
-        "save_group",
-        "Save the variables of all ranks, when no cell runs; an earlier save of the group with this name is replaced.",
-        {"name": _SAVE, "group": _GROUP},
-        save,
-    ),
-    Tool(
-        "restore_group",
-        "Give all ranks the variables of a save; their present ones are lost. Without a name, list the saves.",
-        {"name": _SAVE, "group": _GROUP},
-        restore,
-        destroys=True,
     ),
     Tool(
         "park_group",
@@ -425,5 +397,6 @@ TOOLS = (
 
 
 def offered(*, read_only: bool) -> dict[str, Tool]:
-    """Return the tools by name."""
-    return {tool.name: tool for tool in TOOLS if not (read_only and tool.changes)}
+    """Return the tools by name, also of other parts: `TOOLS` of their modules `tools`."""
+    of_parts = (tool for module in find_modules("tools").modules.values() for tool in module.TOOLS)
+    return {tool.name: tool for tool in (*TOOLS, *of_parts) if not (read_only and tool.changes)}

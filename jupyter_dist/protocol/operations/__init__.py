@@ -38,7 +38,6 @@ from .declaration import (
 from .of_execution import EXECUTION_OPERATIONS
 from .of_group import GROUP_OPERATIONS
 from .of_rank import RANK_OPERATIONS
-from .of_saves import SAVE_OPERATIONS
 from .of_server import SERVER_OPERATIONS
 
 # Of each part: what its module `api` declares.
@@ -50,7 +49,6 @@ OPERATIONS = (
     *GROUP_OPERATIONS,
     *RANK_OPERATIONS,
     *EXECUTION_OPERATIONS,
-    *SAVE_OPERATIONS,
     *(operation for declared in PART_OPERATIONS.values() for operation in declared),
 )
 

@@ -66,6 +66,7 @@ class Operation:
     query: Any = None  # a type of protocol/wire/queries.py
     max_body_bytes: int = SMALL_BODY_BYTES
     is_keyed: bool = False  # takes the header Idempotency-Key: a retry is not carried out twice
+    is_owned: bool = False  # gets the name of its user, as `owner`
     errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides the codes that every operation has
     is_capped: bool = False  # counts as a download: a user may have only so many at a time
     answer_seconds: float | None = None  # how long a client waits for the answer; by default ANSWER_SECONDS

@@ -32,6 +32,7 @@ EXECUTION_OPERATIONS = (
         body=requests.RunRequest,
         max_body_bytes=requests.MAX_CODE_BODY_BYTES,
         is_keyed=True,
+        is_owned=True,
         answer=Answer("The execution, queued or running", models.ExecutionModel, 202, headers=("Location",)),
         errors=(
             *("unknown_group", "bad_ranks", "group_not_ready", "rank_dead", "incompatible"),

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from jupyter_dist.protocol.field import Field
 
-from .requests import Expression, SavesFolderField
+from .requests import Expression
 from .specs import MAX_SEQ
 
 MAX_WAIT_SECONDS = 300
@@ -58,18 +58,6 @@ class HistoryQuery(TypedDict, total=False):
             "How many cells. Together at most 4 MiB of code.", minimum=1, maximum=MAX_HISTORY, default=DEFAULT_HISTORY
         ),
     ]
-
-
-class SavesQuery(TypedDict, total=False):
-    """Which folder of saves to look into."""
-
-    folder: SavesFolderField
-
-
-class LastSavesQuery(TypedDict, total=False):
-    """Which saves to return."""
-
-    group: Annotated[str, Field("The name of a group; by default all.", maxLength=200)]
 
 
 class LogQuery(TypedDict, total=False):

@@ -482,31 +482,6 @@ class InspectRequest(CompleteRequest):
     ]
 
 
-class SaveRequest(TypedDict, total=False):
-    """The body of POST .../saves."""
-
-    name: Annotated[
-        str,
-        Field(
-            f"Its name: up to {MAX_SAVE_NAME} letters, digits, `_`, `.` and `-`. A save of this group with the name is "
-            "replaced. By default the group's name and the time.",
-            maxLength=MAX_SAVE_NAME,
-        ),
-    ]
-    folder: SavesFolderField
-    overwrite: Annotated[bool, Field("Whether to replace a save of another group with this name.")]
-    timeout_seconds: TransferSeconds
-
-
-class RestoreRequest(TypedDict):
-    """The body of POST .../restore."""
-
-    name: Annotated[str, Field("The name of a save.", maxLength=MAX_SAVE_NAME)]
-    folder: NotRequired[SavesFolderField]
-    any_version: NotRequired[Annotated[bool, Field("Whether to try it with another version of Python.")]]
-    timeout_seconds: NotRequired[TransferSeconds]
-
-
 class ReplaceRequest(TypedDict, total=False):
     """The body of POST .../replace: the variables that new ranks begin with."""
 

@@ -12,8 +12,6 @@ _GROUPS = "In JupyterLab, the sidebar of groups does it, in a terminal 'jupyter 
 _SAMES = {
     "%dist_variables": "In JupyterLab, choose Variables in the rank picker; in Python, group.variables().",
     "%dist_compare": "In JupyterLab, choose Compare in the panel of variables; in Python, group.compare().",
-    "%dist_save": "In Python, group.save().",
-    "%dist_restore": "In Python, group.restore().",
     "%dist_resize": "In Python, group.resize().",
     "%dist_undo": "In Python, group.undo().",
     "%dist_redo": "In Python, group.redo().",

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import differences, machine, models
-from jupyter_dist.protocol.models.saves import SavePreview, SavesModel
 from jupyter_dist.protocol.models.sentences import say
 from jupyter_dist.protocol.ranks import RankSet, parse_ranks, with_nodes
 from jupyter_dist.protocol.secrets import Secrets
 from jupyter_dist.protocol.wire import road
 from jupyter_dist.protocol.wire.earlier import FIRST_PROTOCOL
 from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec, TransferSpec
+from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
 from jupyter_dist.server.analysis.comparison import compare
 from jupyter_dist.server.analysis.differences import list_variables
-from jupyter_dist.server.analysis.saves import merged_preview
 from jupyter_dist.server.analysis.traces import clock_shifts, find_trace, trace_chunks
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from .manager import GroupManager
 
 LAST_SECONDS = 300.0
-PREVIEW_SECONDS = 25.0
 
 _SAME_KEY = "The cell may still run. A retry with the same key does not run it twice."
 _LOOK_FIRST = "The cell may still be running: check the group's executions before you run it again."
@@ -238,7 +235,7 @@ class GroupOperations:
     async def _undo(
         self, do: str, count: int | None, executions: list[str] | None, key: str | None
     ) -> models.ExecutionModel:
-        mirror, execution_id = self._mirror, _execution_id(key)
+        mirror, execution_id = self._mirror, execution_id_of(key)
         mirror.status.check_takes_cells()
         fields: dict[str, Any] = {"execution_id": execution_id, "count": count, "executions": executions}
         await mirror.ask(do, take=mirror.on_submitted, **fields)
@@ -256,47 +253,6 @@ class GroupOperations:
         """
         runs, codes = await self._mirror.history.runs()
         return await asyncio.to_thread(write_script, self._mirror.model(), runs, codes, notebook, cells)
-
-    # -- saves ------------------------------------------------------------------------------------------
-
-    async def save(
-        self,
-        name: str | None = None,
-        folder: str | None = None,
-        key: str | None = None,
-        owner: str | None = None,
-        **options: Any,
-    ) -> models.ExecutionModel:
-        """Save the variables of all ranks; return the execution that does it."""
-        wanted = await self._manager.saves.to_save(self._mirror.name, name, folder, **options)
-        return await self._transfer(wanted, key, owner)
-
-    async def restore(
-        self, name: str, folder: str | None = None, key: str | None = None, owner: str | None = None, **options: Any
-    ) -> models.ExecutionModel:
-        """Give all ranks the variables of a save; return the execution that does it."""
-        return await self._transfer(self._manager.saves.to_restore(name, folder, **options), key, owner)
-
-    async def saves(self, folder: str | None = None) -> SavesModel:
-        """Return the saves in a folder, with the reasons why this group cannot restore some of them."""
-        return await self._manager.saves.listed(folder, self._mirror.model())
-
-    async def preview_save(self) -> SavePreview:
-        """Return the names that a save would have now."""
-        self._mirror.status.check_takes_cells()
-        answer, _ = await self._mirror.ask("preview_save", timeout_seconds=PREVIEW_SECONDS)
-        return merged_preview(answer["ranks"])
-
-    async def _transfer(self, wanted: TransferSpec, key: str | None, owner: str | None) -> models.ExecutionModel:
-        mirror, code = self._mirror, f"# {wanted.action} of {wanted.name}"
-        mirror.status.check_takes_cells()
-        ranks = self._rank_set("all")
-        spec = ExecutionSpec(
-            _execution_id(key), ranks, owner=owner, silent=True, transfer=wanted.to_dict(), expression="all"
-        )
-        await mirror.ask("transfer", code.encode(), take=mirror.on_submitted, execution=spec.to_dict())
-        mirror.executions.set_code(spec.execution_id, code)
-        return mirror.executions.get(spec.execution_id)
 
     # -- one rank ---------------------------------------------------------------------------------------
 
@@ -375,7 +331,7 @@ class GroupOperations:
         # Beside the spec, of which an agent of 0.3 knows each field: it counts by itself then.
         beside = {"execution_count": fields.pop("execution_count", None)}
         fields.update(ranks=chosen, expression=self._named(ranks), owner=owner)
-        spec = ExecutionSpec(execution_id=_execution_id(key), **fields)
+        spec = ExecutionSpec(execution_id=execution_id_of(key), **fields)
         try:
             await mirror.ask("execute", payload, take=mirror.on_submitted, execution=spec.to_dict(), **beside)
         except JupyterDistError as err:
@@ -468,6 +424,6 @@ class GroupOperations:
         return list(self._rank_set(ranks))
 
 
-def _execution_id(key: str | None) -> str:
+def execution_id_of(key: str | None) -> str:
     """Return a new id, the same for the same key, so that the agent recognizes a cell that it already has."""
     return f"e-{hashlib.sha256(key.encode()).hexdigest()[:24] if key else secrets.token_hex(6)}"

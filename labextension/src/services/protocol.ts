@@ -1518,30 +1518,6 @@ export interface IInspectRequest {
   detail?: number;
 }
 
-/** The body of POST .../saves. */
-export interface ISaveRequest {
-  /** Its name: up to 100 letters, digits, `_`, `.` and `-`. A save of this group with the name is replaced. By default the group's name and the time. */
-  name?: string;
-  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
-  folder?: string;
-  /** Whether to replace a save of another group with this name. */
-  overwrite?: boolean;
-  /** How long it may take once it has begun; longer, and nothing is changed. */
-  timeout_seconds?: number;
-}
-
-/** The body of POST .../restore. */
-export interface IRestoreRequest {
-  /** The name of a save. */
-  name: string;
-  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
-  folder?: string;
-  /** Whether to try it with another version of Python. */
-  any_version?: boolean;
-  /** How long it may take once it has begun; longer, and nothing is changed. */
-  timeout_seconds?: number;
-}
-
 /** The body of POST .../replace: the variables that new ranks begin with. */
 export interface IReplaceRequest {
   /** `empty`, the default. `copy`: copies of what the other ranks have alike, of the lowest one. `save`: their variables in a save; cells that ran since can be run again on them. `undo`: the other ranks undo the cell in which these died, and give them copies as `copy`. */
@@ -1624,18 +1600,6 @@ export interface ISamplesQuery {
 export interface IHistoryQuery {
   /** How many cells. Together at most 4 MiB of code. */
   number?: number;
-}
-
-/** Which folder of saves to look into. */
-export interface ISavesQuery {
-  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
-  folder?: string;
-}
-
-/** Which saves to return. */
-export interface ILastSavesQuery {
-  /** The name of a group; by default all. */
-  group?: string;
 }
 
 /** Which part of a log to return. */
@@ -1866,6 +1830,42 @@ export interface IPeeked {
   missing: Record<string, RankSet>;
   /** Ranks that did not answer, and what keeps them from it. */
   silent: ISilentRank[];
+}
+
+/** The body of POST .../saves. */
+export interface ISaveRequest {
+  /** Its name: up to 100 letters, digits, `_`, `.` and `-`. A save of this group with the name is replaced. By default the group's name and the time. */
+  name?: string;
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
+  /** Whether to replace a save of another group with this name. */
+  overwrite?: boolean;
+  /** How long it may take once it has begun; longer, and nothing is changed. */
+  timeout_seconds?: number;
+}
+
+/** The body of POST .../restore. */
+export interface IRestoreRequest {
+  /** The name of a save. */
+  name: string;
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
+  /** Whether to try it with another version of Python. */
+  any_version?: boolean;
+  /** How long it may take once it has begun; longer, and nothing is changed. */
+  timeout_seconds?: number;
+}
+
+/** Which folder of saves to look into. */
+export interface ISavesQuery {
+  /** A folder of saves: absolute, or relative to the server's root; default: the server's. */
+  folder?: string;
+}
+
+/** Which saves to return. */
+export interface ILastSavesQuery {
+  /** The name of a group; by default all. */
+  group?: string;
 }
 
 /** Why a cell is slow, in one sentence. */

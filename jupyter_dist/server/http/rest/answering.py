@@ -26,6 +26,8 @@ def rest_handler(operations: list[Operation]) -> type[DistHandler]:
 
 async def answer(handler: DistHandler, operation: Operation, arguments: dict[str, Any]) -> None:
     """Carry an operation out, and send its result."""
+    if operation.is_owned:
+        arguments["owner"] = handler.current_user.username
     path = operation.path
     if operation.is_of_group:
         target: Any = handler.service.group(arguments.pop("group"))
@@ -47,13 +49,9 @@ async def answer(handler: DistHandler, operation: Operation, arguments: dict[str
     handler.answer(answered, operation.answer.status, location)
 
 
-async def _submit(handler: DistHandler, operation: Operation, arguments: dict[str, Any]) -> None:
-    await answer(handler, operation, {**arguments, "owner": handler.current_user.username})
-
-
 async def _openapi(handler: DistHandler, *_: Any) -> None:
     handler.answer(build_openapi(handler.url(), handler.service.version))
 
 
 # Operations that need more of the request than their arguments.
-SPECIAL = {"submit": _submit, "save": _submit, "restore": _submit, "openapi": _openapi}
+SPECIAL = {"openapi": _openapi}

@@ -334,41 +334,6 @@ export abstract class Api {
     return this.urlOf('groups', group, 'executions', executionId, 'trace');
   }
 
-  /** Save the variables of all ranks, when no cell runs. The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save. */
-  save(group: string, body: ISaveRequest = {}, retries?: IRetries): Promise<IExecution> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'saves'], body, isKeyed: true }, retries);
-  }
-
-  /** Give all ranks the variables of a save, on all ranks or on none. The answer is an execution on all ranks, which waits for cells as a cell does. */
-  restore(group: string, body: IRestoreRequest, retries?: IRetries): Promise<IExecution> {
-    return this.ask({ verb: 'POST', path: ['groups', group, 'restore'], body, isKeyed: true }, retries);
-  }
-
-  /** Return the names that a save would have now, and the names that cannot be saved. */
-  previewSave(group: string): Promise<ISavePreview> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'saves', 'preview'] });
-  }
-
-  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. Another folder than the server's takes the right to execute. */
-  saves(group: string, query: ISavesQuery = {}): Promise<ISaves> {
-    return this.ask({ verb: 'GET', path: ['groups', group, 'saves'], query });
-  }
-
-  /** Return the saves in a folder, newest first. Another folder than the server's takes the right to execute. */
-  allSaves(query: ISavesQuery = {}): Promise<ISaves> {
-    return this.ask({ verb: 'GET', path: ['saves'], query });
-  }
-
-  /** Return the newest save of each group and number of ranks, also of groups that have ended. */
-  lastSaves(query: ILastSavesQuery = {}): Promise<ILastSaves> {
-    return this.ask({ verb: 'GET', path: ['last-saves'], query });
-  }
-
-  /** Delete a save, and the data that no other save of its folder has. */
-  deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
-    return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
-  }
-
   /** Return the checks of a cell: errors of its training that its ranks have proved. Ranks are compared in the first steps of each optimizer, and then in ever fewer. */
   checks(group: string, executionId: string): Promise<ICellChecks> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'checks'] });
@@ -407,6 +372,41 @@ export abstract class Api {
   /** Return the values of names on ranks, also while these run a cell. Local names come before names of cells. Of devices only shapes are read; no code of the user runs. */
   peekValues(group: string, query: IPeekQuery = {}): Promise<IPeeked> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'values'], query });
+  }
+
+  /** Save the variables of all ranks, when no cell runs. The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save. */
+  save(group: string, body: ISaveRequest = {}, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'saves'], body, isKeyed: true }, retries);
+  }
+
+  /** Give all ranks the variables of a save, on all ranks or on none. The answer is an execution on all ranks, which waits for cells as a cell does. */
+  restore(group: string, body: IRestoreRequest, retries?: IRetries): Promise<IExecution> {
+    return this.ask({ verb: 'POST', path: ['groups', group, 'restore'], body, isKeyed: true }, retries);
+  }
+
+  /** Return the names that a save would have now, and the names that cannot be saved. */
+  previewSave(group: string): Promise<ISavePreview> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'saves', 'preview'] });
+  }
+
+  /** Return the saves in a folder, newest first, and why this group cannot restore some of them. Another folder than the server's takes the right to execute. */
+  saves(group: string, query: ISavesQuery = {}): Promise<ISaves> {
+    return this.ask({ verb: 'GET', path: ['groups', group, 'saves'], query });
+  }
+
+  /** Return the saves in a folder, newest first. Another folder than the server's takes the right to execute. */
+  allSaves(query: ISavesQuery = {}): Promise<ISaves> {
+    return this.ask({ verb: 'GET', path: ['saves'], query });
+  }
+
+  /** Return the newest save of each group and number of ranks, also of groups that have ended. */
+  lastSaves(query: ILastSavesQuery = {}): Promise<ILastSaves> {
+    return this.ask({ verb: 'GET', path: ['last-saves'], query });
+  }
+
+  /** Delete a save, and the data that no other save of its folder has. */
+  deleteSave(save: string, query: ISavesQuery = {}): Promise<IDeletedSave> {
+    return this.ask({ verb: 'DELETE', path: ['saves', save], query, answerSeconds: 300 });
   }
 
   /** Return where the time of a cell goes, or went: by rank, by line and by step, and why it is slow. Cells that run for less than four seconds are not watched. */

@@ -1,11 +1,12 @@
-"""Operations on saves: the variables of all ranks of a group, kept in files."""
+"""What clients may ask: to save and restore all ranks of a group, and which saves there are."""
 
 from __future__ import annotations
 
 from jupyter_dist.protocol.models import models, saves
-from jupyter_dist.protocol.wire import queries, requests
+from jupyter_dist.protocol.operations.declaration import Answer, Operation
 
-from .declaration import Answer, Operation
+from .models import LastSavesQuery, RestoreRequest, SaveRequest, SavesQuery
+from .text import last_saves_text, preview_text, saves_text
 
 PREVIEW_SECONDS = 30.0
 DELETE_SECONDS = 300.0  # of a folder with many chunks on a slow file system
@@ -16,7 +17,7 @@ _TRANSFER = (
     *("agent_unreachable", "timed_out"),
 )
 
-SAVE_OPERATIONS = (
+OPERATIONS = (
     Operation(
         name="save",
         verb="post",
@@ -24,8 +25,9 @@ SAVE_OPERATIONS = (
         right="execute",
         sentence="Save the variables of all ranks, when no cell runs.",
         details="The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save.",
-        body=requests.SaveRequest,
+        body=SaveRequest,
         is_keyed=True,
+        is_owned=True,
         answer=Answer("The execution that saves, queued or running", models.ExecutionModel, 202),
         errors=(*_TRANSFER, *_FOLDER, "name_taken"),
     ),
@@ -36,8 +38,9 @@ SAVE_OPERATIONS = (
         right="execute",
         sentence="Give all ranks the variables of a save, on all ranks or on none.",
         details="The answer is an execution on all ranks, which waits for cells as a cell does.",
-        body=requests.RestoreRequest,
+        body=RestoreRequest,
         is_keyed=True,
+        is_owned=True,
         answer=Answer("The execution that restores, queued or running", models.ExecutionModel, 202),
         errors=(*_TRANSFER, *_FOLDER, "not_found", "damaged", "cannot_restore", "other_version"),
     ),
@@ -50,6 +53,7 @@ SAVE_OPERATIONS = (
         answer=Answer("The names with their sizes, and the names that cannot be saved", saves.SavePreview),
         errors=("unknown_group", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out", "incompatible"),
         answer_seconds=PREVIEW_SECONDS,
+        text=preview_text,
     ),
     Operation(
         name="saves",
@@ -58,10 +62,11 @@ SAVE_OPERATIONS = (
         right="read",
         sentence="Return the saves in a folder, newest first, and why this group cannot restore some of them.",
         details="Another folder than the server's takes the right to execute.",
-        query=queries.SavesQuery,
+        query=SavesQuery,
         execute_fields=("folder",),
         answer=Answer("Saves, newest first", saves.SavesModel, field="saves"),
         errors=("unknown_group", *_FOLDER),
+        text=saves_text,
     ),
     Operation(
         name="all_saves",
@@ -71,10 +76,11 @@ SAVE_OPERATIONS = (
         right="read",
         sentence="Return the saves in a folder, newest first.",
         details="Another folder than the server's takes the right to execute.",
-        query=queries.SavesQuery,
+        query=SavesQuery,
         execute_fields=("folder",),
         answer=Answer("Saves, newest first", saves.SavesModel, field="saves"),
         errors=_FOLDER,
+        text=saves_text,
     ),
     Operation(
         name="last_saves",
@@ -83,9 +89,10 @@ SAVE_OPERATIONS = (
         path="last-saves",
         right="read",
         sentence="Return the newest save of each group and number of ranks, also of groups that have ended.",
-        query=queries.LastSavesQuery,
+        query=LastSavesQuery,
         answer=Answer("Saves, newest first", saves.LastSavesModel, field="saves"),
         errors=_FOLDER,
+        text=last_saves_text,
     ),
     Operation(
         name="delete_save",
@@ -94,7 +101,7 @@ SAVE_OPERATIONS = (
         path="saves/{save}",
         right="execute",
         sentence="Delete a save, and the data that no other save of its folder has.",
-        query=queries.SavesQuery,
+        query=SavesQuery,
         answer=Answer("What it freed", saves.DeletedSave),
         errors=(*_FOLDER, "not_found"),
         answer_seconds=DELETE_SECONDS,

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from jupyter_dist.cli.command import Command, add_group_argument
-from jupyter_dist.client.results.saves import preview_text, save_text
+from jupyter_dist.parts.saves.text import preview_text, save_text
 
 
 def add_transfer_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +32,12 @@ class SaveCommand(Command):
         """Save, and print what could not be saved."""
         options, group = self.options, self.client.attach(self.options.group)
         if options.preview:
-            self.tell((found := group.preview_save()).model, preview_text(found))
+            self.tell((found := group.preview_save()).model, preview_text(found.model))
             return 0
         save = group.save(
             options.name, folder=options.folder, overwrite=options.overwrite, timeout_seconds=options.timeout
         )
-        self.tell(save.model, save_text(save))
+        self.tell(save.model, save_text(save.model))
         return 0
 
 
