@@ -17,7 +17,7 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
+.PHONY: demo demo-nodes lab test test-first test-first-again test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 \
 	test-python-again test-ray-again test-versions-again test-typescript-again test-browser-again test-browser-1-again test-browser-2-again \
 	test-beside test-beside-again test-beside-beside test-beside-nbmodel test-package test-package-again release-dry-run matrix generate translations lint docs third-party bench gpu gpu-wheels pictures clean setup extras browser slurm
 
@@ -30,13 +30,13 @@ demo-nodes: .venv/ready  ## Train over two nodes (examples/two_nodes.ipynb), bot
 lab: .venv/frontend  ## Open the same notebook in JupyterLab
 	$(BIN)/jupyter lab examples/ddp_digits.ipynb
 
-# Two at a time, the first beside all others: 25 minutes on 2 cores. tests/README.md says how long each part takes.
+# What is short and what has changed, then two at a time, the first beside all others: 25 minutes on 2 cores. tests/README.md says how long each part takes.
 TESTS := test-python+test-ray+test-versions+test-typescript+test-browser
 # A last target: CI runs the linters there, when the tests of Python have the cores for themselves and mostly wait.
 WITH ?=
 
 test: .venv/frontend browser slurm  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py $(if $(filter 0,$(RERUNS)),,--again) $(TESTS)$(WITH:%=+%)
+	@$(PYTHON) .ci/parts.py $(if $(filter 0,$(RERUNS)),,--again) $(if $(AFTER_FIRST),,test-first) $(TESTS)$(WITH:%=+%)
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
@@ -56,11 +56,23 @@ PYTEST_AGAIN = $(BIN)/python -m pytest $(2) -o cache_dir=$(FAILED)/$(1) --last-f
 PYTHON_TESTS := tests -m "not ray"
 RAY_TESTS := tests/clusters -m ray
 
+# Short tests of the core, and those of the parts that a change is in. Where they fail twice, nothing else is run.
+test-first: .venv/ready .venv/catalogues
+	@rm -rf $(FAILED)/first
+	@$(BIN)/python .ci/changed.py > .venv/first
+	$(call PYTEST,first,$$(cat .venv/first) -m "not ray" --numprocesses $(JOBS) --dist loadfile)
+
+test-first-again: .venv/ready
+	$(call PYTEST_AGAIN,first,$$(cat .venv/first) -m "not ray")
+
+# .ci/parts.py says that they have passed.
+HAVE_PASSED = $(if $(AFTER_FIRST),$(addprefix --ignore=,$(shell cat .venv/first)))
+
 # Collects once before: else each of the workers compiles all files, of a new checkout, at the same time.
 test-python: .venv/ready .venv/catalogues
 	@rm -rf $(FAILED)/python
 	$(BIN)/python -m pytest tests --collect-only --quiet > .venv/collected || { cat .venv/collected; exit 1; }
-	$(call PYTEST,python,$(PYTHON_TESTS) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
+	$(call PYTEST,python,$(PYTHON_TESTS) $(HAVE_PASSED) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
 		--max-worker-restart 1 --maxfail $(MAXFAIL))
 
 test-python-again: .venv/ready

@@ -7,7 +7,8 @@ printed when it is done. The report repeats the lines that say what failed: of a
 What targets leave running is named and ended, and they have failed.
 
 With --again, each target NAME whose tests failed is followed, when all others are done and nothing runs beside it, by
-NAME-again, which runs these tests again. What passes then has passed, and the report names it.
+NAME-again, which runs these tests again. What passes then has passed, and the report names it. Of `test-first` that
+comes at once: where its tests fail twice, nothing else is run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from typing import BinaryIO
 SETTLE_SECONDS = 60.0  # for what ends by itself, on a busy machine
 LIMIT_SECONDS = 60 * 60.0  # twice what the longest part takes on a busy machine
 LANES = 2  # as many as there are cores on the smallest machine that this runs on
-NEEDED = "setup"  # without it nothing else can run
+NEEDED = ("setup", "test-first")  # where one fails, nothing else is run
+FIRST = "test-first"
+AFTER_FIRST = "AFTER_FIRST"  # tells the Makefile that its tests have passed
 AGAIN = "--again"
 # A second run would find the same; the tests of `test` have had theirs.
 NEVER_AGAIN = ("lint", "setup", "extras", "test")
@@ -88,11 +91,15 @@ def main(arguments: list[str]) -> int:
         if left := end_children():
             note_left(done[-1], left, "it" if len(done) == 1 else "one of them")
         parts += done
-        if argument == NEEDED and done[-1].problem:
+        if argument == FIRST and AGAIN in arguments and done[-1].problem == FAILED:
+            run_again(done[-1])
+        if argument in NEEDED and done[-1].problem:
             break
+        if argument == FIRST:
+            os.environ[AFTER_FIRST] = "1"
     if AGAIN in arguments:
         for part in parts:
-            if part.problem == FAILED and part.name not in NEVER_AGAIN:
+            if part.problem == FAILED and part.again_seconds is None and part.name not in NEVER_AGAIN:
                 run_again(part)
     report(parts, time.monotonic() - began)
     return 1 if any(part.problem for part in parts) else 0

@@ -18,6 +18,12 @@ pages:
 	@printf '  1) tests/a.spec.ts:7:5 \u203a a page ───\\n    Error: it is empty\\n'; exit 1
 pages-again:
 	@true
+test-first:
+	@echo 'FAILED tests/test_c.py::test_short - assert 5 == 6'; exit 1
+test-first-again:
+	@exit $(STATUS)
+after:
+	@test "$(AFTER_FIRST)" = 1
 often often-again:
 	@echo 'FAILED tests/test_b.py::test_often - assert 3 == 4'; exit 1
 tries:
@@ -45,13 +51,17 @@ while os.path.exists(found) and time.monotonic() < deadline:
 PARTS = f"{sys.executable} {ROOT / '.ci' / 'parts.py'}"
 
 
-def parts(folder, *targets):
+def parts(folder, *targets, status=0):
     (folder / "Makefile").write_text(MAKEFILE)
-    environ = {name: value for name, value in os.environ.items() if name not in ("MAKE", "MAKEFLAGS", "MAKELEVEL")}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKE", "MAKEFLAGS", "MAKELEVEL", "AFTER_FIRST")
+    }
     done = subprocess.run(
         [*PARTS.split(), *targets],
         cwd=folder,
-        env={**environ, "PARTS": PARTS, "PYTHON": sys.executable, "ORPHAN": ORPHAN},
+        env={**environ, "STATUS": str(status), "PARTS": PARTS, "PYTHON": sys.executable, "ORPHAN": ORPHAN},
         capture_output=True,
         text=True,
         check=False,
@@ -72,6 +82,14 @@ def test_what_fails_once_is_run_again_when_all_else_is_done_and_is_named(tmp_pat
         "second run: 1) tests/a.spec.ts:7:5 \u203a a page",
     ]
     assert "Error: it is empty" in rest
+
+
+def test_nothing_else_is_run_after_short_tests_that_fail_twice(tmp_path):
+    status, rows, _ = parts(tmp_path, "--again", "test-first", "after")
+    assert (status, rows["after"].endswith("ok"), "ok at the second run" in rows["test-first"]) == (0, True, True)
+    status, rows, rest = parts(tmp_path, "--again", "test-first", "good", status=1)
+    assert (status, list(rows)) == (1, ["test-first"])
+    assert "FAILED tests/test_c.py::test_short" in rest
 
 
 def test_what_fails_twice_has_failed_and_so_has_what_is_not_to_be_run_again(tmp_path):

@@ -1,0 +1,35 @@
+"""Print the tests that come first: short ones of the core, and those of the parts that a change is in.
+
+The change is the last commit, and what is not committed yet.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from without import PAGE, PARTS, ROOT, SMOKE, TESTS, parts
+
+
+def main() -> None:
+    """Print the paths, each a file or folder of tests."""
+    print(*SMOKE, *(path for name in sorted(changed_parts()) for path in tests_of(name)))
+
+
+def tests_of(name: str) -> list[str]:
+    paths = TESTS.get(name, (f"tests/{name}",))
+    return [path for path in paths if any(Path(ROOT, path).glob("test_*.py")) or Path(ROOT, path).is_file()]
+
+
+def changed_parts() -> set[str]:
+    """Return the names of parts with files that differ from the commit before the last; none where that is not here."""
+    command = ["git", "diff", "--name-only", "HEAD~1", "--"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
+    folders = (f"{PARTS}/", f"{PAGE}/", "tests/")
+    words = {path[len(folder) :].split("/")[0] for path in found for folder in folders if path.startswith(folder)}
+    return words & set(parts.names())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
