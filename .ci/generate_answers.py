@@ -11,19 +11,20 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from generate_client import Function, docstring, formatted, functions_of_part, passed, typing_only
+from generate_client import Function, docstring, formatted, functions_of_part, imports_of_parts, passed, typing_only
 
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.field import Field
-from jupyter_dist.protocol.models import machine, models, profiles
+from jupyter_dist.protocol.models import machine, models
 from jupyter_dist.protocol.operations import OPERATIONS, PARAMETERS, Operation
 from jupyter_dist.protocol.parts import find_modules
-from jupyter_dist.protocol.schemas import fields_of, schema_name
+from jupyter_dist.protocol.schemas import fields_of, schema_name, types_in
 
 CLIENT = Path(__file__).parents[1] / "jupyter_dist" / "client"
 INFOS = CLIENT / "answers" / "infos.py"
 PLAIN = CLIENT / "asynchronous" / "plain.py"
 OF_PARTS = CLIENT / "ofparts.py"
+RESULT = CLIENT / "results" / "plain.py"
 
 INFOS_HEAD = '''"""The API's answers as classes. Made by `make generate` from jupyter_dist/protocol: edit that.
 
@@ -49,10 +50,18 @@ from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
 
-from .calling import Caller, GroupCaller, of_part
+from jupyter_dist.protocol.parts import of_part
+
+from .calling import Caller, GroupCaller
 '''
 OF_PARTS_HEAD = '''"""Names that parts add to the client. Made by `make generate` from their packages `client`."""
 
+'''
+RESULT_HEAD = '''"""Properties of a Result that are of parts. Made by `make generate` from their packages `client`."""
+
+from __future__ import annotations
+
+from jupyter_dist.protocol.parts import of_part
 '''
 # Answers with methods of their own.
 RESULTS = {"Variables": "VariableTable", "Comparison": "VariableComparison"}
@@ -86,22 +95,39 @@ BY_HAND = {
 
 def answer_sources() -> dict[Path, str]:
     """Return the texts of the files."""
-    sources = {INFOS: infos_source(), PLAIN: plain_source(), OF_PARTS: of_parts_source()}
+    sources = {INFOS: infos_source(), PLAIN: plain_source(), OF_PARTS: of_parts_source(), RESULT: result_source()}
     return {path: formatted(text, path) for path, text in sources.items()}
 
 
 def of_parts_source() -> str:
     """Return the text of ofparts.py."""
     parts = PARTS_OF_CLIENT.values()
-    lines = [f"from {each.__name__} import {', '.join(each.__all__)}" for each in parts]
+    lines = [f"from {each.__name__} import {', '.join(each.__all__)}" for each in parts if each.__all__]
     names = sorted(name for each in parts for name in each.__all__)
     return OF_PARTS_HEAD + "\n".join([*typing_only(lines), f"\n__all__: list[str] = {names!r}\n"])
+
+
+def result_source() -> str:
+    """Return the text of results/plain.py."""
+    found = [(name, each) for name in PARTS_OF_CLIENT for each in functions_of_part(name, "result")]
+    properties = [
+        f"    @property\n    def {each.name}(self) -> {(kind := ast.unparse(each.returns))}:\n"
+        f"        {docstring(each)}\n        found: {kind} = of_part({name!r}, 'result').{each.name}(self)\n"
+        "        return found\n"
+        for name, each in found
+    ]
+    base = '\n\nclass PlainResult:\n    """Properties of parts."""\n'
+    return "\n".join([RESULT_HEAD, *imports_of_parts("result"), base, *properties])
 
 
 def infos_source() -> str:
     """Return the text of infos.py."""
     found: dict[str, Any] = {}
-    for root in (*(each.answer.model for each in OPERATIONS), machine.MemorySample, profiles.Profile):
+    sent = [model for each in OPERATIONS for model in (each.body, each.query)]
+    of_parts = [
+        model for module in find_modules("models").modules.values() for model in types_in(module) if model not in sent
+    ]
+    for root in (*(each.answer.model for each in OPERATIONS), machine.MemorySample, *of_parts):
         _reach(root, found)
     return INFOS_HEAD + "".join(_class_source(found[name]) for name in sorted(found))
 
@@ -170,7 +196,7 @@ def plain_source() -> str:
     names = [
         f"from jupyter_dist.client.ofparts import {name}" for each in PARTS_OF_CLIENT.values() for name in each.__all__
     ]
-    parts = [PLAIN_HEAD, *typing_only(names)]
+    parts = [PLAIN_HEAD, *typing_only([*names, *imports_of_parts("asynchronous")])]
     of_parts = {each.name for name in PARTS_OF_CLIENT for each in functions_of_part(name, "asynchronous")}
     for cls, of_group in (("AsyncClient", False), ("AsyncGroup", True)):
         base = "GroupCaller" if of_group else "Caller"
@@ -191,10 +217,9 @@ def _method_of_part(part: str, function: Function) -> str:
     arguments.args[0] = ast.arg("self")
     returns = ast.unparse(function.returns)
     call = f"await of_part({part!r}, 'asynchronous').{function.name}(self, {', '.join(passed(arguments))})"
-    return (
-        f"    async def {function.name}({ast.unparse(arguments)}) -> {returns}:\n        {docstring(function)}\n"
-        f"        found: {returns} = {call}\n        return found\n"
-    )
+    body = call if returns == "None" else f"found: {returns} = {call}\n        return found"
+    head = f"    async def {function.name}({ast.unparse(arguments)}) -> {returns}:"
+    return f"{head}\n        {docstring(function)}\n        {body}\n"
 
 
 def _defined(cls: str) -> set[str]:

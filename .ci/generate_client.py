@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from jupyter_dist.protocol.parts import find_modules
@@ -76,6 +77,7 @@ def methods(classes: dict[str, ast.ClassDef], name: str) -> Iterator[Function]:
 def imports(modules: dict[Path, ast.Module]) -> Iterator[str]:
     """Yield all imports of the asynchronous client, and its own names: ruff removes those that are not used."""
     typing = ["from typing_extensions import Self"]
+    known: set[str] = set()
     for path, tree in modules.items():
         for node in tree.body:
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -83,11 +85,28 @@ def imports(modules: dict[Path, ast.Module]) -> Iterator[str]:
                     ast.unparse(each) for each in node.body if not (isinstance(each, ast.ImportFrom) and each.level)
                 ]
             elif isinstance(node, ast.ImportFrom | ast.Import) and ast.unparse(node) != FUTURE:
+                known |= {each.name for each in node.names}
                 yield import_source(node)
         own = [target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
         own += [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
         yield from (f"from {PACKAGE}.{path.stem} import {name}" for name in own)
-    yield from typing_only(typing)
+    yield from typing_only([*typing, *imports_of_parts("blocking", known)])
+
+
+def imports_of_parts(module: str, known: Collection[str] = ()) -> list[str]:
+    """Return what the modules of this name import in the packages `client` of parts, but for names that are known.
+
+    Types of their functions may need it.
+    """
+    trees = [tree for part in find_modules("client").modules if (tree := tree_of_part(part, module)) is not None]
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+    elsewhere = ("jupyter_dist.parts", "__future__", "collections.abc", "typing.")
+    return [
+        f"from {node.module} import {each.name}"
+        for node in found
+        for each in node.names
+        if each.name not in known and not f"{node.module}.".startswith(elsewhere)
+    ]
 
 
 def import_source(node: ast.stmt) -> str:
@@ -110,10 +129,15 @@ def class_source(found: list[Function], name: str, blocking: str, attribute: str
 @functools.cache
 def functions_of_part(part: str, module: str) -> list[Function]:
     """Return the functions, for users, that a part has in a module of its package `client`."""
-    file = find_modules("client").modules[part].__file__
-    path = Path(str(file)).with_name(f"{module}.py")
-    tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
-    return [each for each in tree.body if isinstance(each, Function) and not each.name.startswith("_")]
+    tree = tree_of_part(part, module)
+    found = [each for each in tree.body if isinstance(each, Function)] if tree is not None else []
+    return [each for each in found if not each.name.startswith("_")]
+
+
+def tree_of_part(part: str, module: str) -> ast.Module | None:
+    """Return a module of the package `client` of a part; None if it has none."""
+    path = Path(str(find_modules("client").modules[part].__file__)).with_name(f"{module}.py")
+    return ast.parse(path.read_text()) if path.exists() else None
 
 
 def typing_only(imports: list[str]) -> list[str]:
@@ -145,11 +169,16 @@ def method_source(method: Function, name: str, attribute: str) -> Iterator[str]:
     else:
         body = f"return self._loop.run({call})"
     body = body.removeprefix("return ") if returns == "None" else body
+    arguments = method.args
     for part in find_modules("client").modules:
-        if method.name in (each.name for each in functions_of_part(part, "blocking")):  # it does more than wait
-            call = f"of_part({part!r}, 'blocking').{method.name}({', '.join(['self', *passed(method.args)])})"
-            body = f"found: {returns} = {call}\n        return found"
-    yield f"    def {method.name}({ast.unparse(method.args)}) -> {returns}:\n        {doc}\n        {body}"
+        for each in functions_of_part(part, "blocking"):
+            if each.name == method.name:  # it does more than wait
+                arguments = each.args
+                arguments.args[0] = ast.arg("self")
+                doc = docstring(each)
+                call = f"of_part({part!r}, 'blocking').{method.name}({', '.join(['self', *passed(arguments)])})"
+                body = f"found: {returns} = {call}\n        return found"
+    yield f"    def {method.name}({ast.unparse(arguments)}) -> {returns}:\n        {doc}\n        {body}"
 
 
 def docstring(method: Function) -> str:
@@ -157,6 +186,7 @@ def docstring(method: Function) -> str:
     text = ast.get_docstring(method)
     assert text, f"{method.name} has no docstring"
     assert "\\" not in text, method.name
+    text = re.sub(r"(?m)^    group: .*\n", "", text)  # of a function of a part: `self`
     end = "\n" if "\n" in text else ""
     return textwrap.indent(f'"""{text}{end}"""', " " * 8).strip()
 

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from .linemagics import places, runs_on_ranks
+from jupyter_dist.protocol.parts import body_magics
 
-# Cells with these magics run on the ranks as a whole, so that they time, profile or capture the body there.
-WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture", "profile"})
+from .linemagics import places, runs_on_ranks
 
 _RANK = re.compile(r"%%rank(?=[^\w\s])")
 _LOCAL_COMMENT = re.compile(r"#\s*dip_locally\b")
@@ -61,8 +60,8 @@ def goes_to_ranks(lines: list[str]) -> bool:
     if not code:
         return False
     first = code[0]
-    if first.startswith("%%"):
-        return first[2:].partition(" ")[0] in WHOLE_CELLS
+    if first.startswith("%%"):  # these time or capture the cell, so they run on the ranks, too
+        return first[2:].partition(" ")[0] in body_magics()
     # Line magics alone run in the kernel (%pip, %load_ext, ours), unless they run code; before code they run with it
     # (%matplotlib inline).
     only_magics = all(line.startswith("%") for line in code)

@@ -110,13 +110,25 @@ def find_modules(process: str) -> PartModules:
     return found
 
 
+def of_part(name: str, module: str = "") -> Any:
+    """Return the package `client` of a part, or a module of it. It imports the client, so it is not imported before."""
+    package = find_modules("client").modules[name]
+    return import_module(f"{package.__name__}.{module}") if module else package
+
+
 def declared(name: str) -> Mapping[str, str]:
-    """Return a mapping of the packages of all parts, joined: `NEWER_REQUESTS` or `MAGICS`."""
+    """Return a mapping of the packages of all parts, joined: `NEWER_REQUESTS`, `MAGICS`, ..."""
     found: dict[str, str] = {}
     for package in {**_own(), **_of_others()}.values():
         with contextlib.suppress(Exception):  # find_modules names it
             found.update(getattr(import_module(package), name, {}))
     return found
+
+
+@functools.cache
+def body_magics() -> tuple[str, ...]:
+    """Return the cell magics that run the cell below them as it is, of IPython and of parts."""
+    return ("time", "timeit", "prun", "capture", *declared("CELL_MAGICS"))
 
 
 def _left_out(name: str, err: Exception) -> str:
@@ -132,6 +144,7 @@ def _own() -> dict[str, str]:
     return {name: f"{PARTS}.{name}" for _, name, is_package in pkgutil.iter_modules(folder.__path__) if is_package}
 
 
+@functools.cache
 def _of_others() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=PARTS)}
 

@@ -11,7 +11,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from typing import Any, NoReturn
 
@@ -27,7 +26,6 @@ from jupyter_dist.rank.cells.comms import WidgetComms
 from jupyter_dist.rank.cells.debuggers import Debuggers
 from jupyter_dist.rank.cells.emitter import Emitter
 from jupyter_dist.rank.cells.interrupt import Interrupter
-from jupyter_dist.rank.cells.profiling.sessions import Sessions
 from jupyter_dist.rank.cells.runner import Runner, RunnerParts, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell, ShellParts
 from jupyter_dist.rank.cells.stdin import Stdin
@@ -113,7 +111,6 @@ class Rank:
         for graphs in torch_recorders.graph_classes():
             captures.watch(graphs)
         self._begin_frameworks()
-        self._sessions = Sessions()
         self._interrupter = Interrupter(
             namespace,
             self._membership.unhang,
@@ -155,6 +152,7 @@ class Rank:
             when_idle=lambda work: self._runner.when_idle(work),  # noqa: PLW0108 - it is made later
             stopped=self._report_stop,
             send=lambda _: None,
+            emit=self._emit,
             log=lambda line: self._outbox.log(f"jupyter_dist: {line}\n"),
         )
         return RankParts(core, self._outbox)
@@ -299,7 +297,7 @@ class Rank:
                 memory=self._memory,
                 outbox=self._outbox,
                 restore=self._surroundings.restore,
-                run_profiled=self._profile,
+                cell_magics=self._parts.cell_magics,
             )
         )
         if unused := ipython_compat.unused_profile_files():
@@ -311,16 +309,6 @@ class Rank:
         environment.remember()
         beside.remember(self._shell)
         descriptors.protect()
-
-    def _profile(self, line: str, cell: str) -> None:
-        from .cells.profiling.cell import Profiler  # few cells are profiled
-
-        def send(part: bytes, is_first: bool) -> None:
-            header = {"t": "trace", "execution_id": self._outbox.execution_id, "is_first": is_first}
-            self._outbox.send(header, part)
-
-        tell = partial(self._emit, "profile")
-        Profiler(self._shell, self._spec, self._sessions, tell, send).run(line, cell)
 
     def _ready(self) -> Header:
         return {

@@ -19,6 +19,7 @@ from .output.outbox import Outbox
 
 Reply = Callable[[Mapping[str, Any]], None]  # sends the fields of an answer, once (any thread)
 LaterRequest = Callable[[Header, bytes, Reply], None]
+CellMagic = Callable[[str, str], None]  # gets the rest of its line, and the cell below
 RankRequest = Callable[[Header, bytes], Mapping[str, Any]]  # returns the fields of the answer
 
 
@@ -36,6 +37,7 @@ class RankCore:
     # Reports where a debugger has stopped the cell; None: it has gone on (any thread).
     stopped: Callable[[Stop | None], None]
     send: Callable[[Mapping[str, Any]], None]  # sends a message to the AgentPart of the same name (any thread)
+    emit: Callable[[str, dict[str, Any]], None]  # sends an output of the running cell, of a kind in OUTPUT_KINDS
     log: Callable[[str], None]  # adds a line to the rank's log
 
 
@@ -70,6 +72,10 @@ class RankPart:
     def interrupted(self) -> None:
         """Handle an interrupt of the running cell, in the side thread."""
 
+    def cell_magics(self) -> Mapping[str, CellMagic]:
+        """Return the functions that run cells, by magic in CELL_MAGICS."""
+        return {}
+
     def take_place(self, spec: RankSpec) -> None:
         """Take another number, or another size of the group, after a resize."""
 
@@ -90,6 +96,7 @@ class RankParts:
         self.requests: dict[str, RankRequest] = {}
         self.idle_requests: dict[str, RankRequest] = {}
         self.later_requests: dict[str, LaterRequest] = {}
+        self.cell_magics: dict[str, CellMagic] = {}
         found = find_parts()
         for sentence in found.problems:
             outbox.log(f"jupyter_dist: {sentence}\n")
@@ -103,6 +110,7 @@ class RankParts:
         self.requests.update(part.requests())
         self.idle_requests.update(part.idle_requests())
         self.later_requests.update(part.later_requests())
+        self.cell_magics.update(part.cell_magics())
         return part
 
     def before(self, execution: CurrentExecution, code: str | None) -> None:

@@ -1,5 +1,6 @@
 """Parts of other packages, in a real group: what they are told, and what they may do. One that fails ends alone."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -57,6 +58,13 @@ def test_a_part_of_a_rank_answers_and_sends(agent):
     until(lambda: agent.request("count", ask="counted", more=0)[0]["ranks"] == [2, 2])  # while the cell runs
     agent.request("interrupt", ranks=[0, 1])
     agent.ended(running)
+
+
+def test_a_cell_of_a_magic_of_a_part_sends_an_output_of_its_kind(agent):
+    ended = agent.run("%%counting all\n1\n2\n")
+    assert ended["state"] == "ok"
+    mine = [(h["rank"], json.loads(payload)) for h, payload in agent.records if h["kind"] == "lines"]
+    assert sorted(mine) == [(rank, {"line": "all", "lines": 2}) for rank in (0, 1)]
 
 
 def test_a_part_that_cannot_be_loaded_is_named(agent):

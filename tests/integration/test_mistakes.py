@@ -8,7 +8,7 @@ import pytest
 from waits import until
 
 from jupyter_dist.numbers.tokens import tokenize
-from jupyter_dist.protocol.models.profiles import PROFILE_MIME
+from jupyter_dist.parts.profile.models import PROFILE_MIME
 from jupyter_dist.protocol.ranks import RankSet
 
 NOTEBOOK = json.loads((Path(__file__).parents[2] / "examples" / "mistakes.ipynb").read_text())

@@ -115,10 +115,10 @@ NAMES = [
     Name("torch.cuda", "_is_in_bad_fork", "whether CUDA was initialized in the process that this one was forked from; the driver is asked as well", f"it does not tell of all that initializes the driver: {H200}"),
     Name("torch", "_logging", "settings of TORCH_LOGS", f"tests/rank: {CPU}"),
     Name("torch._logging", "_init_logs", "reads TORCH_LOGS again", f"tests/rank: {CPU}"),
-    Name("torch.autograd", "_profiler_enabled", "whether a profiler is on", f"tests/integration/test_profiled_cells.py: {CPU}"),
-    Name("torch.autograd.profiler", "_enable_profiler", "a profiler that user code starts ends ours first", f"tests/integration/test_profiled_cells.py: {CPU}"),
-    Name("torch.autograd.profiler", "_prepare_profiler", "the same", f"tests/integration/test_profiled_cells.py: {CPU}"),
-    Name("torch.autograd.profiler", "_disable_profiler", "the same", f"tests/integration/test_profiled_cells.py: {CPU}"),
+    Name("torch.autograd", "_profiler_enabled", "whether a profiler is on", f"tests/profile/test_profiled_cells.py: {CPU}"),
+    Name("torch.autograd.profiler", "_enable_profiler", "a profiler that user code starts ends ours first", f"tests/profile/test_profiled_cells.py: {CPU}"),
+    Name("torch.autograd.profiler", "_prepare_profiler", "the same", f"tests/profile/test_profiled_cells.py: {CPU}"),
+    Name("torch.autograd.profiler", "_disable_profiler", "the same", f"tests/profile/test_profiled_cells.py: {CPU}"),
 ]  # fmt: skip
 
 HEAD = """# Private names of torch

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.agent.group.traces import Traces
 from jupyter_dist.client.servers.attendance import open_lock
 from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.parts.profile.agent import Traces
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.batch.place import check_place
 from jupyter_dist.server.launchers.nodefiles import NodeFiles

@@ -21,7 +21,6 @@ from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.journal.records.gathering import MANY_RANKS, Gathering, gather_seconds
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models.profiles import TRACES
 from jupyter_dist.protocol.models.sentences import join, say, words_of
 from jupyter_dist.protocol.states import (
     AWAY_GROUP_STATES,
@@ -52,7 +51,6 @@ from .rejoin import (
 )
 from .saves.transfers import Transfers
 from .shortage import Shortage
-from .traces import Traces
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
@@ -85,7 +83,7 @@ class AgentGroup:
         self.dispatcher.undo_limits = {"cells": spec.undo_cells, "bytes": spec.undo_bytes}
         self.transfers = Transfers(self, self.dispatcher, on_execution)
         self.comms = Comms()
-        self._traces = Traces(directory / TRACES)
+        self.directory = directory
         self.ranks: list[RankProcess] = []
         self.num_shapes = 0  # counts resizes, also the undone ones
         self.most_ranks = spec.world_size  # the highest number so far: the journal has their records
@@ -282,11 +280,6 @@ class AgentGroup:
     def part_sent(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
         """Handle a message of a part on a rank."""
         self.on_part(name, rank, content)
-
-    def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
-        """Keep a part of the trace of a profiled cell."""
-        if rank.execution_id and (sentence := self._traces.add(rank.execution_id, rank.rank, part, is_first)):
-            records.write(rank, sentence)
 
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""

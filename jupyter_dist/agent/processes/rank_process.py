@@ -84,9 +84,6 @@ class RankListener(Protocol):
     def part_sent(self, name: str, rank: RankProcess, content: dict[str, Any]) -> None:
         """The part of this name on a rank sent a message, whose content is not checked."""
 
-    def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
-        """A rank sent the next part of its trace of a profiled cell."""
-
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process has ended; its output is in the journal."""
 
@@ -162,7 +159,6 @@ class RankProcess:
             "phase": self._on_phase,
             "ready": self._on_ready,
             "failed": self._on_failed,
-            "trace": self._on_trace,
             "from_rank": self._on_from_rank,
             "part": self._on_part,
             "sync": self._on_sync,
@@ -438,10 +434,6 @@ class RankProcess:
     def _on_failed(self, header: Header, payload: bytes) -> None:
         self.last_words.add(payload)
         self.failure = f"{header['ename']}: {header['evalue']}"
-
-    def _on_trace(self, header: Header, payload: bytes) -> None:
-        if self.execution_id is not None and header["execution_id"] == self.execution_id:
-            self.listener.rank_traced(self, payload, header["is_first"] is True)
 
     def _on_from_rank(self, header: Header, payload: bytes) -> None:
         content = road.FROM_RANK[header["kind"]].decode(payload)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.journal.records.wide import split, split_list
+from jupyter_dist.protocol.parts import declared
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.protocol.wire.places import cut
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol.models import models
     from jupyter_dist.protocol.models.memory import CellMemory
 
-OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
+OUTPUT_KINDS = frozenset(
+    ("display_data", "update_display_data", "execute_result", "error", "clear_output", *declared("OUTPUT_KINDS"))
+)
 PROCESS_GROUPS = ("ok", "broken", "none", "lost")
 _KINDS = OUTPUT_KINDS | {"stream", "rank_end"}
 COMMON_FIELDS = ("execution_id", "name", "status")  # of a record, which its ranks have alike

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Protocol
 
 from jupyter_dist.client.connection.http import Api
 from jupyter_dist.protocol.operations import ANSWER_SECONDS, BY_NAME
-from jupyter_dist.protocol.parts import find_modules
 
 Fields = Mapping[str, Any] | None
 
@@ -31,12 +29,6 @@ class GroupCaller(Caller, Protocol):
 
     async def _last_begun(self) -> str:
         """Return the execution that began last. Raises JupyterDistError `unknown_execution`."""
-
-
-def of_part(name: str, module: str = "") -> Any:
-    """Return the package `client` of a part, or a module of it. It imports the client, so it is not imported before."""
-    package = find_modules("client").modules[name]
-    return import_module(f"{package.__name__}.{module}") if module else package
 
 
 async def call(api: Api, name: str, *arguments: str, body: Fields = None, query: Fields = None) -> Any:

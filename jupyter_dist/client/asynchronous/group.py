@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_dist.client.answers.base import ApiList, listed
@@ -154,31 +153,6 @@ class AsyncGroup(PlainAsyncGroup):
         execution = await self.submit(code, ranks, **options)
         async for result in execution.stream():
             yield result
-
-    async def profile(
-        self, code: str, ranks: str = "all", *, trace: str | None = None, **options: Unpack[RunOptions]
-    ) -> Result:
-        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` has the times.
-
-        Args:
-            code: The cell.
-            ranks: A rank expression.
-            trace: A path on this machine to write the merged trace to, for Perfetto.
-            options: The options of RunOptions (docs/reference/python.md).
-        """
-        result = await self.run(f"%%profile\n{code}", ranks, **options)
-        if trace is not None:
-            await self.save_trace(result, trace)
-        return result
-
-    async def save_trace(self, result: Result, path: str) -> None:
-        """Write the merged trace of a profiled cell into a file: a Chrome trace, with a process for each rank.
-
-        Raises:
-            JupyterDistError: `not_found`, if the cell was not profiled, or its trace is no longer kept.
-        """
-        response = await self.client.api.fetch("GET", "groups", self.id, "executions", result.id, "trace")
-        await asyncio.to_thread(Path(path).write_bytes, response.body)
 
     async def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
         """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 from jupyter_dist.client.answers import infos
 from jupyter_dist.client.answers.base import ApiList, listed
 from jupyter_dist.client.results.comparing import VariableComparison, VariableTable
+from jupyter_dist.protocol.parts import of_part
 
-from .calling import Caller, GroupCaller, of_part
+from .calling import Caller, GroupCaller
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jupyter_dist.client.answers import infos
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
+    from jupyter_dist.client.results.result import Result
+    from jupyter_dist.protocol.wire.requests import RunOptions
 
 
 class PlainAsyncClient(Caller):
@@ -242,7 +248,6 @@ class PlainAsyncGroup(GroupCaller):
         names which it sets or changes: they are in `not_run` of the returned object.
 
         Args:
-            group: The group of these ranks.
             steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
 
         Raises:
@@ -250,6 +255,28 @@ class PlainAsyncGroup(GroupCaller):
         """
         found: CaughtUp = await of_part("drift", "asynchronous").catch_up(self, steps)
         return found
+
+    async def profile(
+        self, code: str, ranks: str = "all", *, trace: str | None = None, **options: Unpack[RunOptions]
+    ) -> Result:
+        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` has the times.
+
+        Args:
+            code: The cell.
+            ranks: A rank expression.
+            trace: A path on this machine to write the merged trace to, for Perfetto.
+            options: The options of RunOptions (docs/reference/python.md).
+        """
+        found: Result = await of_part("profile", "asynchronous").profile(self, code, ranks, trace=trace, **options)
+        return found
+
+    async def save_trace(self, result: Result, path: str) -> None:
+        """Write the merged trace of a profiled cell into a file: a Chrome trace, with a process for each rank.
+
+        Raises:
+            JupyterDistError: `not_found`, if the cell was not profiled, or its trace is no longer kept.
+        """
+        await of_part("profile", "asynchronous").save_trace(self, result, path)
 
     async def save(
         self,
@@ -262,7 +289,6 @@ class PlainAsyncGroup(GroupCaller):
         """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
 
         Args:
-            group: The group of these ranks.
             name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
             folder: A folder on the server's machine; by default the server's own.
             overwrite: Whether to replace a save of another group with this name.
@@ -288,7 +314,6 @@ class PlainAsyncGroup(GroupCaller):
         """Give all ranks the variables of a save, when the cells that were sent before have ended.
 
         Args:
-            group: The group of these ranks.
             name: The name of a save; its group had as many ranks as this one.
             folder: The folder of the save, on the server's machine; by default the server's own.
             rerun: Whether to run the cells again that made what could not be saved.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jupyter_dist.client.answers.infos import InputPromptInfo
 from jupyter_dist.client.asynchronous.execution import AsyncExecution
 from jupyter_dist.client.displays.interrupts import held_interrupts
-from jupyter_dist.client.displays.live import show_live
+from jupyter_dist.client.displays.live import Show, show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from .group import Group
 
 STOP_SECONDS = 2.0  # after an interrupt, how long to wait without a message
-
-Show = Callable[[Result], None]
 
 
 class Execution(BlockingExecution):

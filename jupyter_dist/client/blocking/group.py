@@ -10,13 +10,13 @@ from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.exchange import trusts_ranks
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.asynchronous.launching import Call
-from jupyter_dist.client.displays.live import show_live
+from jupyter_dist.client.displays.live import Show, show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.models import models
 from jupyter_dist.protocol.wire.requests import RunOptions, StartOptions
 
 from .asking import Ask, asker
-from .execution import Execution, Show
+from .execution import Execution
 from .loop import LoopThread
 from .wrapped import BlockingClient, BlockingGroup
 
@@ -191,34 +191,6 @@ class Group(BlockingGroup):
         check_names(options, RunOptions, "code", "ranks", "stream", "check", "ask")
         result = self.begin(code, ranks, ask=ask, **options).wait(stream)
         return result.raise_for_error() if check else result
-
-    def profile(  # noqa: PLR0913  (the arguments of `run`, and `trace`)
-        self,
-        code: str,
-        ranks: str = "all",
-        *,
-        trace: str | None = None,
-        stream: bool | Show = False,
-        check: bool = False,
-        ask: Ask | bool | None = None,
-        **options: Unpack[RunOptions],
-    ) -> Result:
-        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` has the times.
-
-        Args:
-            code: The cell.
-            ranks: A rank expression.
-            trace: A path on this machine to write the merged trace to, for Perfetto.
-            stream: As for `run`.
-            check: As for `run`.
-            ask: As for `run`.
-            options: The options of RunOptions (docs/reference/python.md).
-        """
-        check_names(options, RunOptions, "code", "ranks", "trace", "stream", "check", "ask")
-        result = self.run(f"%%profile\n{code}", ranks, stream=stream, check=check, ask=ask, **options)
-        if trace is not None:
-            self.save_trace(result, trace)
-        return result
 
     def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> Execution:
         """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers its ranks' questions."""

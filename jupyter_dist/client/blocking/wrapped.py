@@ -18,7 +18,6 @@ from jupyter_dist.client.answers.infos import (
     RankInfo,
     UndoableCellInfo,
 )
-from jupyter_dist.client.asynchronous.calling import of_part
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.asynchronous.group import AsyncGroup
@@ -27,12 +26,19 @@ from jupyter_dist.client.results.comparing import VariableComparison, VariableTa
 from jupyter_dist.client.results.curves import CurveTable
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import SampleSeries
+from jupyter_dist.protocol.parts import of_part
 from jupyter_dist.protocol.states import GroupState
+from jupyter_dist.protocol.wire.requests import RunOptions
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
+    from jupyter_dist.client.answers import infos
+    from jupyter_dist.client.blocking.asking import Ask
+    from jupyter_dist.client.displays.live import Show
     from jupyter_dist.client.ofparts import CaughtUp, CellDrift, Restored, Step
+    from jupyter_dist.client.results.result import Result
+    from jupyter_dist.protocol.wire.requests import RunOptions
 
 
 class BlockingClient:
@@ -153,14 +159,6 @@ class BlockingGroup:
         """
         self._loop.run(self._group.ready(show))
         return self
-
-    def save_trace(self, result: Result, path: str) -> None:
-        """Write the merged trace of a profiled cell into a file: a Chrome trace, with a process for each rank.
-
-        Raises:
-            JupyterDistError: `not_found`, if the cell was not profiled, or its trace is no longer kept.
-        """
-        self._loop.run(self._group.save_trace(result, path))
 
     def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
         """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
@@ -575,7 +573,6 @@ class BlockingGroup:
         names which it sets or changes: they are in `not_run` of the returned object.
 
         Args:
-            group: The group of these ranks.
             steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
 
         Raises:
@@ -583,6 +580,41 @@ class BlockingGroup:
         """
         found: CaughtUp = of_part("drift", "blocking").catch_up(self, steps)
         return found
+
+    def profile(
+        self,
+        code: str,
+        ranks: str = "all",
+        *,
+        trace: str | None = None,
+        stream: bool | Show = False,
+        check: bool = False,
+        ask: Ask | bool | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Result:
+        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` has the times.
+
+        Args:
+            code: The cell.
+            ranks: A rank expression.
+            trace: A path on this machine to write the merged trace to, for Perfetto.
+            stream: As for `run`.
+            check: As for `run`.
+            ask: As for `run`.
+            options: The options of RunOptions (docs/reference/python.md).
+        """
+        found: Result = of_part("profile", "blocking").profile(
+            self, code, ranks, trace=trace, stream=stream, check=check, ask=ask, **options
+        )
+        return found
+
+    def save_trace(self, result: Result, path: str) -> None:
+        """Write the merged trace of a profiled cell into a file: a Chrome trace, with a process for each rank.
+
+        Raises:
+            JupyterDistError: `not_found`, if the cell was not profiled, or its trace is no longer kept.
+        """
+        self._loop.run(self._group.save_trace(result, path))
 
     def save(
         self,
@@ -595,7 +627,6 @@ class BlockingGroup:
         """Save the variables of all ranks, when the cells that were sent before have ended; return the save.
 
         Args:
-            group: The group of these ranks.
             name: Its name; a save of this group with the name is replaced. By default the group's name and the time.
             folder: A folder on the server's machine; by default the server's own.
             overwrite: Whether to replace a save of another group with this name.
@@ -620,7 +651,6 @@ class BlockingGroup:
         """Give all ranks the variables of a save, when the cells that were sent before have ended.
 
         Args:
-            group: The group of these ranks.
             name: The name of a save; its group had as many ranks as this one.
             folder: The folder of the save, on the server's machine; by default the server's own.
             rerun: Whether to run the cells again that made what could not be saved.

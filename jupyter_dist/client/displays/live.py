@@ -21,8 +21,10 @@ from .growing import Growing, Hidden, nothing
 # How long output of one rank waits for the same output of the others.
 TOGETHER_SECONDS = 0.2
 
+Show = Callable[[Result], None]
 
-def show_live(*, states: bool = True) -> Callable[[Result], None]:
+
+def show_live(*, states: bool = True) -> Show:
     """Return the display for one execution; without `states`, an execution without output shows nothing."""
     return NotebookDisplay(states) if in_notebook() else TextDisplay(filtered(sys.stdout))
 

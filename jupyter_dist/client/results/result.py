@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.client.answers.base import ApiList, listed
-from jupyter_dist.client.answers.infos import CellMemoryInfo, InputPromptInfo, ProfileInfo
+from jupyter_dist.client.answers.infos import CellMemoryInfo, InputPromptInfo
 from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
 from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models.models import ExecutionModel, GroupModel, Output, RanksBundle, ViewItem
-from jupyter_dist.protocol.models.profiles import PROFILE_MIME
 from jupyter_dist.protocol.ranks import RankSet
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+
+from .plain import PlainResult
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class RankError(JupyterDistError):
         return own if self.result.was_streamed else [*_tracebacks(self.errors), *own]
 
 
-class Result:
+class Result(PlainResult):
     """The state and output of one execution at one moment; final if `done`."""
 
     def __init__(self, group: GroupModel, execution: ExecutionModel, items: list[ViewItem]) -> None:
@@ -125,15 +126,6 @@ class Result:
         The result of a long cell does not have its whole output; `group.curves()` reads the whole output.
         """
         return curves_of(self.folded)
-
-    @property
-    def profile(self) -> ProfileInfo | None:
-        """Return the profile of a cell that ran under %%profile and has ended: where the time of each rank went."""
-        for item in reversed(self.folded):
-            output = item.get("output")
-            if output is not None and output["output_type"] == "display_data" and PROFILE_MIME in output["data"]:
-                return ProfileInfo(output["data"][PROFILE_MIME])
-        return None
 
     def __getitem__(self, rank: int) -> RankResult:
         """Return the result of one rank."""

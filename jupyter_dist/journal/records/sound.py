@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jupyter_dist.protocol.parts import declared
 from jupyter_dist.protocol.ranks import MAX_RANKS, RankSet
 from jupyter_dist.protocol.wire.specs import MAX_SEQ
 from jupyter_dist.transport.frames import Header
@@ -28,7 +29,7 @@ _NEEDED = {
     "execute_result": ("rank",),
     "error": ("rank",),
     "clear_output": ("rank",),
-    "profile": ("rank", "execution_id"),
+    **dict.fromkeys(declared("OUTPUT_KINDS"), ("rank", "execution_id")),
     "rank_end": ("rank", "status"),
     "end": ("execution_id",),
     "undone": ("execution_id", "ranks"),

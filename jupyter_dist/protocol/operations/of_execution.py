@@ -80,17 +80,4 @@ EXECUTION_OPERATIONS = (
         answer=Answer("The execution, with these ranks", models.ExecutionModel, 202),
         errors=(*READING, "group_not_ready", "not_found", "bad_ranks", "rank_dead"),
     ),
-    Operation(
-        name="trace_file",
-        verb="get",
-        path="groups/{group}/executions/{execution_id}/trace",
-        right="read",
-        sentence="Download the trace of a profiled cell.",
-        answer=Answer(
-            "A Chrome trace of all its ranks, each a process, for Perfetto and chrome://tracing",
-            headers=("Content-Disposition",),
-        ),
-        errors=(*READING, "not_found", "too_many"),
-        is_capped=True,
-    ),
 )

@@ -9,7 +9,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -71,7 +71,7 @@ class ShellParts:
     memory: MemoryCounters
     outbox: Outbox
     restore: Callable[[], None]  # restores settings of the process that a cell removed
-    run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py)
+    cell_magics: Mapping[str, Callable[[str, str], None]]  # of parts
 
 
 class RankShell(CompatibleShell):
@@ -88,7 +88,6 @@ class RankShell(CompatibleShell):
     interrupter: Interrupter
     memory: MemoryCounters
     outbox: Outbox
-    run_profiled: Callable[[str, str], None]
     restore: Callable[[], None] = staticmethod(lambda: None)  # while no rank has begun
 
     last_error: dict[str, Any] | None = None
@@ -108,7 +107,9 @@ class RankShell(CompatibleShell):
     def begin(self, parts: ShellParts) -> None:
         """Become this rank's shell: the shell was created in the zygote, before there was a rank."""
         self.emit, self.interrupter, self.memory = parts.emit, parts.interrupter, parts.memory
-        self.outbox, self.restore, self.run_profiled = parts.outbox, parts.restore, parts.run_profiled
+        self.outbox, self.restore = parts.outbox, parts.restore
+        for name, run in parts.cell_magics.items():
+            self.register_magic_function(run, "cell", name)
         self.rank_names = parts.names
         self.user_ns.update(parts.names)
         self.user_ns_hidden.update(parts.names)
@@ -147,14 +148,10 @@ class RankShell(CompatibleShell):
         self.set_hook("editor", _no_editor, 0)
 
     def init_magics(self) -> None:
-        """Replace %store by an error that explains why it is missing, have %pip take turns, and add %%profile."""
+        """Replace %store by an error that explains why it is missing, and have %pip take turns."""
         super().init_magics()
         packages.take_turns(self)
         self.register_magic_function(_no_store, "line", "store")
-        self.register_magic_function(self._on_profile, "cell", "profile")
-
-    def _on_profile(self, line: str, cell: str) -> None:
-        self.run_profiled(line, cell)
 
     def _show_page(self, text: Any, *_: Any, **__: Any) -> None:
         from jupyter_dist.protocol.models.models import METADATA_KEY  # ranks need no models otherwise

@@ -1,1 +1,1 @@
-"""What a group computes on request: compared variables, cells that ranks missed, and the trace of a profile."""
+"""What a group computes on request: compared variables, and what is known of saves."""

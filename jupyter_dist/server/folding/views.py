@@ -15,7 +15,7 @@ from .content import DamagedContentError, read_content
 from .feeding.feeds import Feeds
 from .feeding.rankfeed import RankFeed
 from .fold import Fold, lowest
-from .profiles import Summary, compare, profile_output, read_summary
+from .ofparts import MAKERS, made_output
 from .rows import Row
 from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
 
@@ -34,7 +34,7 @@ class View:
         self.ended = False
         self._fold = Fold()
         self._feeds = Feeds(ranks, self._fold)
-        self._profiles: dict[int, Summary] = {}  # of a profiled cell, by rank
+        self._of_parts: dict[str, dict[int, bytes]] = {}  # by kind of output, by rank
         self._snapshot = EMPTY
         self._tail_seq = 0
 
@@ -51,8 +51,9 @@ class View:
                     _OF_FEEDS[kind](self, ranks, record, part)
         elif kind == "begin":
             self.began = True
-        elif kind == "profile":
-            self._profile(record, payload)
+        elif kind in MAKERS:
+            contents = self._of_parts.setdefault(kind, {})
+            contents.update({said["rank"]: part for said, part in each_rank(record, payload)})
         elif kind == "end":
             self._end()
 
@@ -104,25 +105,22 @@ class View:
         for feed in self._feeds.within(ranks):
             self._note_tail(feed)
 
-    def _profile(self, record: dict[str, Any], payload: bytes) -> None:
-        for said, part in each_rank(record, payload):
-            with contextlib.suppress(DamagedContentError):
-                self._profiles[said["rank"]] = read_summary(part)
-
     def _end(self) -> None:
         for feed in self._feeds:
             feed.settle(self.seq)
-        if self._profiles and not self.ended:
-            self._show_profile()
+        if not self.ended:
+            self._show_parts()
         self._tail_seq = self.seq
         self.ended = True
 
-    def _show_profile(self) -> None:
-        """Show the summaries of all ranks as an output of each rank: equal outputs are shown once."""
-        output = profile_output(compare(self.execution_id, self._profiles, self._feeds.ranks()))
-        for feed in self._feeds:
-            feed.output("display_data", output, None, self.seq)
-        self._profiles.clear()
+    def _show_parts(self) -> None:
+        """Show the outputs of parts as outputs of each rank: equal ones are shown once."""
+        while self._of_parts:
+            kind, contents = self._of_parts.popitem()
+            output = made_output(kind, self.execution_id, contents, self._feeds.ranks())
+            if output is not None:
+                for feed in self._feeds:
+                    feed.output("display_data", output, None, self.seq)
 
     def _note_tail(self, feed: RankFeed) -> None:
         if feed.head_full:

@@ -21,7 +21,6 @@ from jupyter_dist.protocol.wire.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.wire.specs import ExecutionSpec, ReplaceSpec
 from jupyter_dist.server.analysis.comparison import compare
 from jupyter_dist.server.analysis.differences import list_variables
-from jupyter_dist.server.analysis.traces import clock_shifts, find_trace, trace_chunks
 from jupyter_dist.server.devices.samples import seconds_ago
 from jupyter_dist.server.mirror.logs import log_text
 from jupyter_dist.server.script.writer import write_script
@@ -384,14 +383,6 @@ class GroupOperations:
         fields: dict[str, Any] = {"execution_id": execution_id, "ranks": self._chosen(ranks)}
         await mirror.ask("extend", take=mirror.on_execution, **fields)
         return await mirror.execution(execution_id)
-
-    async def trace_file(self, execution_id: str) -> FileAnswer:
-        """Return the merged trace of a profiled cell."""
-        self._mirror.executions.get(execution_id)
-        files = await asyncio.to_thread(find_trace, self._mirror.directory.path, execution_id)
-        shifts = clock_shifts((await self._mirror.view(execution_id)).snapshot().to_list())
-        chunks = trace_chunks(files, shifts)
-        return FileAnswer(f"{self.id}-{execution_id}-trace.json", chunks, "The trace cannot be read.")
 
     # -- inside -----------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jupyter_dist.protocol.parts import body_magics
+
 _ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 _TIMED = ("time", "timeit", "prun", "capture")
 _WHY_NOT = {
@@ -148,7 +150,7 @@ def _line_magic(call: _IPythonCall, name: str, line: str) -> tuple[str, set[str]
 
 
 def _cell_magic(name: str, line: str, body: str) -> tuple[str, set[str]]:
-    if name in (*_TIMED, "profile"):
+    if name in body_magics():
         text, modules = _translated(body)
         return f"# %%{name}\n{text}", modules
     if name in _SHELLS and not line.strip():

@@ -21,9 +21,6 @@ export const FINAL_STATES: ReadonlySet<ExecutionState> = new Set(['ok', 'error',
 /** The MIME type of what a rank cell saves in the notebook. */
 export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
 
-/** The MIME type of the profile of a cell. */
-export const PROFILE_MIME = 'application/vnd.jupyter-dist.profile+json';
-
 /** A sentence: its template, and its values for `%1`, `%2` and so on. */
 export interface IWords {
   /** In English, as in the page's catalogues. */
@@ -1108,47 +1105,6 @@ export interface IComparison {
   left_out: number;
 }
 
-/** A rank that others waited for in collectives. */
-export interface IWaitedFor {
-  rank: number;
-  seconds: number;
-}
-
-/** Where the time of one rank went. The four parts add up to `seconds`. */
-export interface IRankProfile {
-  rank: number;
-  /** Of the cell. */
-  seconds: number;
-  /** In torch's operators; of a device, its kernels. */
-  computing: number;
-  /** In collectives in which all ranks had arrived, while it computed nothing. */
-  communicating: number;
-  /** In collectives before the last rank arrived, while it computed nothing. */
-  waiting: number;
-  /** In Python, in reading data, asleep. */
-  other: number;
-  /** The ranks that it waited for, longest first. */
-  waits_for: IWaitedFor[];
-  /** In how many collectives it arrived last. */
-  last: number;
-  /** How long another rank waited for it, on average, in seconds. */
-  kept_waiting: number;
-  /** Of its clock in the trace, for ranks on several machines. */
-  shift_seconds: number;
-}
-
-/** The profile of a cell. */
-export interface IProfile {
-  execution_id: string;
-  ranks: IRankProfile[];
-  /** How many were compared. */
-  collectives: number;
-  /** Ranks that the others waited for; empty if there are none. */
-  stragglers: RankSet;
-  /** What stands out, and what is missing. */
-  sentences: string[];
-}
-
 /** A name that cannot be saved. */
 export interface ISkipped {
   name: string;
@@ -1830,6 +1786,47 @@ export interface IPeeked {
   missing: Record<string, RankSet>;
   /** Ranks that did not answer, and what keeps them from it. */
   silent: ISilentRank[];
+}
+
+/** A rank that others waited for in collectives. */
+export interface IWaitedFor {
+  rank: number;
+  seconds: number;
+}
+
+/** Where the time of one rank went. The four parts add up to `seconds`. */
+export interface IRankProfile {
+  rank: number;
+  /** Of the cell. */
+  seconds: number;
+  /** In torch's operators; of a device, its kernels. */
+  computing: number;
+  /** In collectives in which all ranks had arrived, while it computed nothing. */
+  communicating: number;
+  /** In collectives before the last rank arrived, while it computed nothing. */
+  waiting: number;
+  /** In Python, in reading data, asleep. */
+  other: number;
+  /** The ranks that it waited for, longest first. */
+  waits_for: IWaitedFor[];
+  /** In how many collectives it arrived last. */
+  last: number;
+  /** How long another rank waited for it, on average, in seconds. */
+  kept_waiting: number;
+  /** Of its clock in the trace, for ranks on several machines. */
+  shift_seconds: number;
+}
+
+/** The profile of a cell. */
+export interface IProfile {
+  execution_id: string;
+  ranks: IRankProfile[];
+  /** How many were compared. */
+  collectives: number;
+  /** Ranks that the others waited for; empty if there are none. */
+  stragglers: RankSet;
+  /** What stands out, and what is missing. */
+  sentences: string[];
 }
 
 /** The body of POST .../saves. */

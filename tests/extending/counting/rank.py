@@ -18,6 +18,9 @@ class CountingRank(RankPart):
     def after(self):
         return {"code": self.code}
 
+    def cell_magics(self):
+        return {"counting": lambda line, cell: self.core.emit("lines", {"line": line, "lines": cell.count("\n")})}
+
     def requests(self):
         return {"counted": lambda header, _: {"cells": self.cells + header["more"]}}
 

@@ -11,6 +11,8 @@ import ast
 import re
 from collections.abc import Mapping
 
+from jupyter_dist.protocol.parts import body_magics
+
 from .cellreader import CHECKPOINT, GROUP_POSITIONS, METHODS, TENSOR_METHODS, WRAPPERS, Reader
 from .definitions import WRAPS, statements
 
@@ -19,7 +21,7 @@ MAX_BYTES = 4_000
 MAX_WORDS = 1_200
 MAX_CELL_BYTES = 40_000
 WORDS = frozenset(("dist", "distributed", "backward", *GROUP_POSITIONS, *WRAPPERS, *TENSOR_METHODS, *CHECKPOINT, "dcp"))
-_TIMED = re.compile(r"%%(?:time|capture|prun|timeit|profile)\b[^\n]*\n")
+_TIMED = re.compile(rf"%%(?:{'|'.join(body_magics())})\b[^\n]*\n")
 _MAGIC = re.compile(r"(?m)^([ \t]*)(?:%(?:time|timeit|prun)[ \t]+(?=\w)|[!%?][^\n]*)")
 _WORD = re.compile(r"\w+")
 _DEFINED = re.compile(r"\b(?:def|class)[ \t]+(\w+)")

@@ -129,7 +129,7 @@ def refusal(differ: Sequence[str], why: Mapping[str, str], is_growing: bool) -> 
 def folder_of(group: AgentGroup, what: str) -> Path:
     """Return the path of a folder for copies: machines share the working directory, if anything."""
     spec = group.spec
-    place = Path(spec.cwd) if spec.is_on_nodes else group.journal.directory.parent
+    place = Path(spec.cwd) if spec.is_on_nodes else group.directory
     return place / f".jupyter-dist-copies-{spec.group_id}-{what}"
 
 

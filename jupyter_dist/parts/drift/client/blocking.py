@@ -10,7 +10,18 @@ from .results import CaughtUp, Step
 
 
 def catch_up(group: Group, steps: Sequence[Step] | None = None) -> CaughtUp:
-    """Run cells on the ranks that have missed them, one after the other; see the asynchronous one."""
+    """Run cells on the ranks that have missed them, one after the other; return the results.
+
+    A cell that calls a collective, and would wait for the other ranks, is not run, nor are cells that use
+    names which it sets or changes: they are in `not_run` of the returned object.
+
+    Args:
+        group: The group of these ranks.
+        steps: Steps of `drift()` to run; by default its `offered` ones, which replaced ranks have missed.
+
+    Raises:
+        CatchUpError: a cell failed; later cells did not run. Its `caught_up` has the results so far.
+    """
     found = CaughtUp()
     for step in found.runnable(group.drift().offered if steps is None else steps):
         with found.running(step):

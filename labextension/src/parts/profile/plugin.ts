@@ -1,9 +1,12 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { FINAL_STATES, PROFILE_MIME } from '../../services/protocol';
+import { FINAL_STATES } from '../../services/protocol';
 import { IDistOutputActions, IDistService, IRanksOutput } from '../../tokens';
 import { notifyError } from '../../widgets/base/errornote';
 import { saveUrl } from '../../widgets/base/savefile';
+
+/** Of the output with the times (jupyter_dist/parts/profile/models.py). */
+const PROFILE_MIME = 'application/vnd.jupyter-dist.profile+json';
 
 /** The trace of a cell that ran under torch's profiler: a button above its output. */
 const profilesPlugin: JupyterFrontEndPlugin<void> = {

@@ -329,11 +329,6 @@ export abstract class Api {
     return this.ask({ verb: 'POST', path: ['groups', group, 'executions', executionId, 'extend'], body });
   }
 
-  /** Download the trace of a profiled cell. */
-  traceFileUrl(group: string, executionId: string): string {
-    return this.urlOf('groups', group, 'executions', executionId, 'trace');
-  }
-
   /** Return the checks of a cell: errors of its training that its ranks have proved. Ranks are compared in the first steps of each optimizer, and then in ever fewer. */
   checks(group: string, executionId: string): Promise<ICellChecks> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'executions', executionId, 'checks'] });
@@ -372,6 +367,11 @@ export abstract class Api {
   /** Return the values of names on ranks, also while these run a cell. Local names come before names of cells. Of devices only shapes are read; no code of the user runs. */
   peekValues(group: string, query: IPeekQuery = {}): Promise<IPeeked> {
     return this.ask({ verb: 'GET', path: ['groups', group, 'values'], query });
+  }
+
+  /** Download the trace of a profiled cell. */
+  traceFileUrl(group: string, executionId: string): string {
+    return this.urlOf('groups', group, 'executions', executionId, 'trace');
   }
 
   /** Save the variables of all ranks, when no cell runs. The answer is an execution on all ranks, which waits for cells as a cell does. It ends with the save. */

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.models.profiles import MAX_RANK_TRACE_BYTES, PROFILE_MIME, TRACES
 from jupyter_dist.protocol.models.sentences import say
+
+from .models import MAX_RANK_TRACE_BYTES, PROFILE_MIME, TRACES
 
 READ_BYTES = 1 << 18
 MAX_TRACE_BYTES = 1 << 30  # of all ranks together, as text

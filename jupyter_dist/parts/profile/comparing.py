@@ -1,10 +1,11 @@
 """Compares the profiles of a cell's ranks: who came last to the same collective, and how long the others waited.
 
-Pure. Ranks make the summaries (rank/cells/profiling), so their content is checked here.
+Pure. Ranks make the summaries (rank), so their content is checked here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import statistics
@@ -14,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.models import models
-from jupyter_dist.protocol.models.profiles import MAX_COLLECTIVES, PROFILE_MIME, UNKNOWN, Profile, RankProfile
 from jupyter_dist.protocol.ranks import RankSet
+from jupyter_dist.server.folding.content import DamagedContentError, is_deep
 
-from .content import DamagedContentError, is_deep
+from .models import MAX_COLLECTIVES, PROFILE_MIME, UNKNOWN, Profile, RankProfile
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 80
@@ -234,8 +235,17 @@ def _missing(told: Mapping[int, Summary], ranks: Iterable[int]) -> list[str]:
 HEAD = ("rank", "cell", "computing", "communicating", "waiting", "for", "other", "kept others waiting")
 
 
-def profile_output(profile: Profile) -> models.Output:
-    """Return the output of a profiled cell: a table as text and as HTML, and its numbers."""
+def profile_output(execution_id: str, sent: Mapping[int, bytes], ranks: Iterable[int]) -> models.Output | None:
+    """Return the output of a profiled cell, of what its ranks have sent; None if no rank has sent a summary."""
+    summaries = {}
+    for rank, payload in sent.items():
+        with contextlib.suppress(DamagedContentError):
+            summaries[rank] = read_summary(payload)
+    return shown(compare(execution_id, summaries, ranks)) if summaries else None
+
+
+def shown(profile: Profile) -> models.Output:
+    """Return a profile as an output: a table as text and as HTML, and its numbers."""
     rows = [_cells(row) for row in profile["ranks"]]
     data = {
         PROFILE_MIME: profile,

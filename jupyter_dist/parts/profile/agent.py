@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
-from jupyter_dist.protocol.models.profiles import MAX_RANK_TRACE_BYTES
+from jupyter_dist.agent.part import AgentCore, AgentPart
+from jupyter_dist.agent.processes import records
+from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.system.files.private import make_folder
+
+from .models import MAX_RANK_TRACE_BYTES, TRACES
 
 KEPT_BYTES = 512 << 20  # of all cells; the oldest go first
 
 _CUT = f"The trace of this rank is longer than {MAX_RANK_TRACE_BYTES >> 20} MiB; its rest is not kept."
+
+
+class ProfileAgent(AgentPart):
+    """Keeps the traces of a group's cells."""
+
+    def __init__(self, core: AgentCore) -> None:
+        super().__init__(core)
+        self._traces = Traces(core.group.directory / TRACES)
+
+    def received(self, rank: RankProcess, content: dict[str, Any]) -> None:
+        """Keep a part of the trace of the cell that the rank runs."""
+        if rank.execution_id is None or content.get("execution_id") != rank.execution_id:
+            return
+        part, is_first = base64.b64decode(content["part"]), content["is_first"] is True
+        if sentence := self._traces.add(rank.execution_id, rank.rank, part, is_first):
+            records.write(rank, sentence)
 
 
 class Traces:

@@ -1,6 +1,6 @@
 """Runs a cell under torch's profiler, and sends the server a summary and the trace of this rank.
 
-The summaries of all ranks become one table when the cell has ended (server/folding/profiles.py), so a rank that fails,
+The summaries of all ranks become one table when the cell has ended (comparing.py), so a rank that fails,
 is interrupted or dies takes nothing from the others.
 """
 
@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.getipython import get_ipython
 
-from jupyter_dist.protocol.models.profiles import MAX_RANK_EVENTS, MAX_TRACE_EVENTS
+from jupyter_dist.parts.profile.models import MAX_RANK_EVENTS, MAX_TRACE_EVENTS
 from jupyter_dist.protocol.wire.specs import RankSpec
 from jupyter_dist.rank.collectives.diagnosis import records
 from jupyter_dist.rank.guard.own import os, time
@@ -38,7 +38,6 @@ class Profiler:
     """Profiles the cells of one rank.
 
     Args:
-        shell: runs them.
         spec: of this rank.
         sessions: the sessions of torch's profiler in this process.
         tell: a function that sends the summary.
@@ -47,13 +46,12 @@ class Profiler:
 
     def __init__(
         self,
-        shell: InteractiveShell,
         spec: RankSpec,
         sessions: Sessions,
         tell: Callable[[Summary], None],
         send: Callable[[bytes, bool], None],
     ) -> None:
-        self._shell = shell
+        self._shell: Any = get_ipython()
         self._sessions = sessions
         self._rank = spec.rank
         self._device_type = spec.device.partition(":")[0]

@@ -5,7 +5,7 @@ import json
 import pytest
 from waits import until
 
-from jupyter_dist.protocol.models.profiles import PROFILE_MIME
+from jupyter_dist.parts.profile.models import PROFILE_MIME
 from jupyter_dist.protocol.ranks import RankSet
 
 SLOW = """%%profile

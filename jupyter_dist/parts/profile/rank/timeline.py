@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from jupyter_dist.parts.profile.models import MAX_COLLECTIVES, UNKNOWN
 from jupyter_dist.protocol.accelerators import BACKENDS
-from jupyter_dist.protocol.models.profiles import MAX_COLLECTIVES, UNKNOWN
 
 Span = tuple[float, float]  # begin and end, in microseconds
 

@@ -4,30 +4,30 @@ import json
 
 import pytest
 
-from jupyter_dist.protocol.models.profiles import MAX_COLLECTIVES
+from jupyter_dist.parts.profile.comparing import compare, profile_output, read_summary, shown
+from jupyter_dist.parts.profile.models import MAX_COLLECTIVES
 from jupyter_dist.server.folding.content import DamagedContentError
-from jupyter_dist.server.folding.profiles import compare, profile_output, read_summary
 
 
 def told(*collectives, began=1e12, seconds=2.0, computing=0.1, host="a", **fields):
-    """What a rank tells; its collectives as (name, begin, end) in seconds of the cell, in which it computes nothing."""
+    """A rank's summary; its collectives as (name, begin, end) in seconds of the cell, in which it computes nothing."""
+    return read_summary(sent(*collectives, began=began, seconds=seconds, computing=computing, host=host, **fields))
+
+
+def sent(*collectives, began=1e12, seconds=2.0, computing=0.1, host="a", **fields):
     rows = [[name, "", begin * 1e6, end * 1e6, (end - begin) * 1e6] for name, begin, end in collectives]
-    return read_summary(
-        json.dumps(
-            {
-                "host": host,
-                "began": began,
-                "seconds": seconds,
-                "computing": computing,
-                "in_collectives": sum(end - begin for _, begin, end in collectives),
-                "collectives": rows,
-                "num_collectives": len(rows),
-                "num_events": 10,
-                "num_cut": 0,
-                **fields,
-            }
-        ).encode()
-    )
+    summary = {
+        "host": host,
+        "began": began,
+        "seconds": seconds,
+        "computing": computing,
+        "in_collectives": sum(end - begin for _, begin, end in collectives),
+        "collectives": rows,
+        "num_collectives": len(rows),
+        "num_events": 10,
+        "num_cut": 0,
+    }
+    return json.dumps({**summary, **fields}).encode()
 
 
 def test_who_comes_last_is_who_the_others_wait_for():
@@ -100,7 +100,7 @@ def test_the_table_is_text_and_html_without_tags_of_others():
         0: told(("gloo:<b>", 0.0, 1.0)),
         1: told(("gloo:<b>", 0.9, 1.0)),
     }
-    data = profile_output(compare("e-1", summaries, [0, 1]))["data"]
+    data = shown(compare("e-1", summaries, [0, 1]))["data"]
     assert "<b>" not in data["text/html"]
     head, first, second, sentence = data["text/plain"].splitlines()
     assert head.split()[:3] == ["rank", "cell", "computing"]
@@ -124,6 +124,9 @@ def test_the_table_is_text_and_html_without_tags_of_others():
 def test_what_is_no_summary_is_skipped(payload):
     with pytest.raises(DamagedContentError):
         read_summary(payload)
+    assert profile_output("e-1", {0: payload}, [0]) is None
+    output = profile_output("e-1", {0: payload, 1: sent()}, [0, 1])
+    assert "There is no profile of rank 0." in output["data"]["text/plain"]
 
 
 def test_no_more_collectives_are_compared_than_the_limit():

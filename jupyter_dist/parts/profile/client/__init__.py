@@ -1,0 +1,3 @@
+"""Profiled cells in the Python client."""
+
+__all__: list[str] = []

@@ -1,1 +1,0 @@
-"""`%%profile`: a cell under torch's profiler; its timeline and its trace."""
