@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from rankclient import RankClient
 
+from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.distmagics import DistMagics
 from jupyter_dist.magics.extension import vocabularies
+from jupyter_dist.protocol.parts import find_parts
 from jupyter_dist.rank.ipython import elsewhere
 
 
@@ -235,7 +237,7 @@ import magic_module
 
 @WITHOUT_AUTORELOAD
 def test_magics_of_a_kernel_say_where_they_run(shared: RankClient) -> None:
-    classes = [DistMagics, *vocabularies().values()]
+    classes = [DistMagics, *find_parts("magics", RankMagics).classes.values(), *vocabularies().values()]
     ours = {f"%{name}" for magics in classes for name in magics.magics["line"]}
     assert ours | {f"%%{name}" for magics in classes for name in magics.magics["cell"]} == elsewhere.NAMES
     for code in ("%dist_variables", "%dist_compare model", "%%rank [0]\nx = 1", "x = 1\n%sync"):
