@@ -2,6 +2,7 @@
 
 import sys
 
+from . import parts
 from .figures import CEILINGS, above, ceilings, figures, lower
 from .rooms import MANY_LINES, long_files
 
@@ -17,6 +18,11 @@ def main(words):
     most = ceilings()
     for name, figure in found.items():
         print(f"{figure.value:>8} (ceiling {most[name]})  {name}: {figure.sentence}")
+    for name in parts.names():
+        seconds = parts.cpu_seconds_of(name)
+        took = "not run here" if seconds is None else f"{seconds:.0f} s of CPU in their last run here"
+        outside = len(parts.named_outside(name))
+        print(f"part {name}: {parts.lines_of(name)} lines, named by {outside} files outside; its tests: {took}")
     for line in long_files():
         print(f"hint: {line}, over {MANY_LINES}: is it one idea?")
     worse = above(found)

@@ -1,10 +1,11 @@
 """Parts: how many lines each has, and which files outside of it name it."""
 
 import ast
+import json
 import re
 from functools import cache
 
-from .sources import EXTENSION, PACKAGE, place, python_files, typescript_files
+from .sources import EXTENSION, PACKAGE, ROOT, place, python_files, typescript_files
 
 FOLDERS = (PACKAGE / "parts", EXTENSION / "parts")
 MOST_OUTSIDE = 3  # files that name a new part
@@ -38,6 +39,16 @@ def files_of(name):
 
 def lines_of(name):
     return sum(path.read_text().count("\n") for path in files_of(name))
+
+
+def cpu_seconds_of(name):
+    """Return what the tests of a part took in their last whole run here (tests/cputime.py); None if there was none."""
+    try:
+        kept = json.loads((ROOT / ".venv" / "cputime.json").read_text())
+    except (OSError, ValueError):
+        return None
+    own = [seconds for file, seconds in kept.items() if file.startswith(f"tests/{name}/")]
+    return sum(own) if own else None
 
 
 def named_outside(name):
